@@ -2,7 +2,6 @@ public import DataStore
 internal import Foundation
 public import GraphQLClient
 public import Moments
-internal import Repository
 
 /// An in-process server that behaves like the GraphQL server of the tests.
 ///
@@ -17,7 +16,6 @@ public actor DemonstrationServer {
 
   /// The state of the server if the store has none.
   private var state: DemonstrationServerState
-  private let changes = AsyncSerialQueue()
   private let store: FileStore?
   private let latency: Duration
   private let withLikes: @Sendable () -> Bool
@@ -93,7 +91,7 @@ extension DemonstrationServer: GetMomentsByUserIDSessionType {
   public func getMoments(userID: String) async throws(APISessionError) -> MomentsDetails {
     let withLikes = withLikes()
     try await reach()
-    guard let timeline = try await currentState().timeline(of: userID) else {
+    guard let timeline = try await currentState().state.timeline(of: userID) else {
       throw .refused(DemonstrationServerState.unknownUser(userID), field: "getMomentsDetailsByUserID")
     }
     return withLikes ? timeline : timeline.withoutLikes
@@ -119,8 +117,7 @@ extension DemonstrationServer: UpdateMomentLikeSessionType {
     -> MomentsDetails
   {
     try await reach()
-    // Changes are made one at a time, each on the state that the one before it has stored.
-    let reply = try await changes.run { () async throws(APISessionError) in try await make(change, key: key) }
+    let reply = try await make(change, key: key)
     switch reply {
     case .made(let details): return details
     case .refused(let message): throw .refused(message, field: "updateMomentLike")
@@ -128,26 +125,36 @@ extension DemonstrationServer: UpdateMomentLikeSessionType {
   }
 
   /// Makes a change, and stores it before the reply is returned.
+  ///
+  /// If another change was stored meanwhile, by this process or another one with the same store, it is made again on the
+  /// new state.
   private func make(
     _ change: DemonstrationServerState.Change, key: String?
   ) async throws(APISessionError) -> DemonstrationServerState.Reply {
-    var changed = try await currentState()
-    let reply = try changed.reply(to: change, key: key)
-    do throws(StoreError) {
-      try await store?.save(changed, for: Self.key)
-    } catch {
-      throw .statusCode(500, bodyExcerpt: error.description)
+    while true {
+      var (changed, tag) = try await currentState()
+      let reply = try changed.reply(to: change, key: key)
+      var batch = StoreBatch()
+      batch.save(changed, for: Self.key)
+      batch.require(tag, of: Self.key)
+      do throws(StoreError) {
+        try await store?.commit(batch)
+        state = changed
+        return reply
+      } catch {
+        if case .preconditionFailed = error { continue }
+        throw .statusCode(500, bodyExcerpt: error.description)
+      }
     }
-    state = changed
-    return reply
   }
 
-  /// Returns the stored state, because another process with the same store may have changed it.
-  private func currentState() async throws(APISessionError) -> DemonstrationServerState {
+  /// Returns the stored state and its tag, because another process with the same store may have changed it.
+  private func currentState() async throws(APISessionError) -> (state: DemonstrationServerState, tag: StoreTag?) {
     do throws(StoreError) {
-      return try await store?.load(Self.key)?.value ?? state
+      let stored = try await store?.load(Self.key)
+      return (stored?.value ?? state, stored?.tag)
     } catch {
-      if case .undecodable = error { return state }
+      if case .undecodable = error { return (state, nil) }
       throw .statusCode(500, bodyExcerpt: error.description)
     }
   }

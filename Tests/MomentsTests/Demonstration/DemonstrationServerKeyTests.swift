@@ -48,6 +48,25 @@ struct DemonstrationServerKeyTests {
     #expect(replies[0].moments[1].likes?.map(\.id) == ["4", "0"])
   }
 
+  @Test func `Servers on one folder keep each other's changes`() async throws {
+    let folder = TemporaryFolder()
+    let servers = [
+      try await DemonstrationServer.open(FileStore(folder: folder.url)),
+      try await DemonstrationServer.open(FileStore(folder: folder.url)),
+    ]
+    let momentIDs = try await servers[0].getMoments(userID: "0").moments.map(\.id)
+    try await withThrowingTaskGroup { group in
+      for (number, momentID) in momentIDs.enumerated() {
+        let server = servers[number % 2]
+        group.addTask { _ = try await server.updateLike(true, momentID: momentID, fromUserID: "0") }
+      }
+      try await group.waitForAll()
+    }
+    for server in servers {
+      #expect(try await server.getMoments(userID: "0").moments.allSatisfy { $0.isLiked == true })
+    }
+  }
+
   @Test func `A key that belongs to another change is refused with the GraphQL server's error`() async throws {
     let backend = DemonstrationServer()
     _ = try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
