@@ -17,13 +17,15 @@ public final class MulticastSubscription<Element: Sendable, Failure: Error>: Asy
   /// The number of elements that this subscription will never return, because its policy dropped them or because it was
   /// cancelled before they were read.
   ///
-  /// The count is exact at all times: the elements received, dropped and still buffered add up to the elements replayed
+  /// The counts always add up: the elements received, dropped and still buffered add up to the elements replayed
   /// and sent while the subscription was registered. Elements that a call of `next()` has fetched in advance count as
   /// buffered until later calls return them. If ``cancel()`` runs concurrently with that call, they count as buffered
   /// until they are discarded, shortly after the call.
   public var droppedCount: Int { subscriber.droppedCount }
 
-  /// Ends this subscription: every pending and later call of `next()` returns `nil`, and the backlog is released.
+  /// Ends this subscription and releases the backlog.
+  ///
+  /// Every later call of `next()` returns `nil`. A pending one does too, unless an element was already handed off to it.
   public func cancel() {
     subscriber.cancel()
   }
@@ -44,7 +46,7 @@ public final class MulticastSubscription<Element: Sendable, Failure: Error>: Asy
 
     /// Returns the next element, or `nil` once the subscription has ended.
     ///
-    /// Suspends until an element is available. Runs on the caller's isolation without an extra hop.
+    /// Suspends until an element is available. Runs on the caller's isolation.
     ///
     /// - Throws: The channel's failure, or the error of this subscriber's ``BufferingPolicy/error(_:_:)`` policy.
     ///   Either is thrown once, after all buffered elements.
@@ -52,8 +54,9 @@ public final class MulticastSubscription<Element: Sendable, Failure: Error>: Asy
     public mutating func next(
       isolation actor: isolated (any Actor)? = #isolation
     ) async throws(Failure) -> Element? {
-      // Inlinable, because the peer benchmarks measure less than half the time for each element of a backlog in a
-      // client's loop: inlining removes the call's frame and its executor hops.
+      // Inlinable, because a client's loop then reads the elements of a batch without a call and without a switch of
+      // executors. In `Tests/Clients/PeerBenchmarks`, an element of a backlog takes less than half as long as without
+      // inlining.
       if subscriber.beginTakingFromBatch() { return subscriber.takeFromBatch() }
       switch try await subscriber.advance() {
       case .batch: return subscriber.takeFromBatch()

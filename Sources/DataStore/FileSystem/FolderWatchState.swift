@@ -45,6 +45,7 @@ struct FolderWatchState {
     case failed(SystemError)
   }
 
+  /// The prefix of the names of the store's own temporary files.
   private let ownPrefix: String
   private let reportsWrites: Bool
   private var phase: Phase
@@ -110,11 +111,12 @@ struct FolderWatchState {
     phase = .watching(newTarget)
   }
 
-  /// Records the target that was found by a check, which no event requested.
+  /// Records the target that a check found: the store looks whether its path still refers to the same folder, although
+  /// no event has requested that.
   mutating func checked(_ newTarget: Target) {
     guard let target else { return }
-    // Events of the old target are lost from now on. If an earlier check failed, reads may have failed for the same
-    // reason.
+    // If the target is another one, the unread events of the old one are lost. If an earlier check failed, the store
+    // may also have failed to read files, for the same reason.
     if newTarget != target || isUnchecked { isUnknown = true }
     isUnchecked = false
     found(newTarget)
@@ -155,7 +157,7 @@ struct FolderWatchState {
   private mutating func recordFile(_ name: String, _ change: FolderEvent.FileChange) {
     switch change {
     case .created:
-      // Another event follows when its bytes are written.
+      // Another event follows when its bytes are written. A linked file isn't reported, because no store links files.
       break
     case .written:
       if reportsWrites { add(name) }
@@ -185,7 +187,7 @@ struct FolderWatchState {
   }
 
   private mutating func add(_ name: String) {
-    // A new file of the store is reported when it gets its final name.
+    // The store's own temporary files are never reported.
     if !isOwn(name), knownNames.insert(name).inserted { names.append(name) }
   }
 

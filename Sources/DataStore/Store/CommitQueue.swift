@@ -25,7 +25,8 @@ internal import Foundation
 ///
 /// - **One synchronization.** ``StoreBackend/commit(group:deciding:)`` makes the whole group. A database makes it in
 ///   one transaction. If a statement fails, the database makes each commit in a transaction of its own, so only the
-///   faulty commit fails. A backend that can't do that makes one commit after the other.
+///   faulty commit fails. If the reason concerns all of them, such as a lock or a server that can't be reached, the
+///   remaining ones fail without an attempt. A backend that has no transactions makes one commit after the other.
 /// - **One order.** A commit may have to be tried again: because another process has committed before it, because
 ///   corrupt bytes must be quarantined first, or because the stored parts that it keeps are gone. The commits behind it
 ///   then wait for the next attempt too, so none overtakes it.
@@ -102,8 +103,8 @@ final class CommitQueue<Backend: StoreBackend> {
     var unpublished = group.all
     var wasQuarantined = false
     // If a commit must be tried again, the backend has prepared the writes of the commits behind it in vain; a folder,
-    // for example, has staged and synchronized their files. So the next attempt has at most two commits, or twice as
-    // many as this one had before the first that waits. Attempts grow again as they succeed.
+    // for example, has staged and synchronized their files. So the next attempt has at most twice as many commits as
+    // this one had before the first that waits, but two are allowed in any case. Attempts grow again as they succeed.
     var limit = waiting.count
     defer { checker.wakeIfCheckIsNeeded() }
     while !waiting.isEmpty {
@@ -233,8 +234,8 @@ final class CommitQueue<Backend: StoreBackend> {
   private func reconcileRead(of key: some AnyPendingKey) {
     let key = key.typed
     guard let result = key.takeRead() else { return }
-    // The commit has failed: for another reason, and then it quarantines nothing, or because the bytes could not be
-    // quarantined. They stay where they are until the next call for the key.
+    // The commit has failed. Either the bytes could not be quarantined, or something else made it fail, and then
+    // nothing is quarantined. The bytes stay where they are until the next call for the key.
     if case .corrupt = result { return }
     contents.reconcile(result, key.slot)
   }

@@ -113,7 +113,8 @@ final class MutationReader<Source: RepositorySource> {
       events.emit(.mutationOfUnknownKey(MutationID(rawValue: id), key: stored.value.key))
       return nil
     }
-    // The user has signed out, and the record is being erased.
+    // As far as this repository knows, the user has signed out. If the user has signed in again,
+    // ``readForSignIn(in:)`` finds the record.
     guard engine.users.isOpen(valueKey.userID) else { return nil }
     let mutation = stored.value.mutation
     return Entry(
@@ -126,8 +127,8 @@ final class MutationReader<Source: RepositorySource> {
 
   /// Handles changes of records that the store reports together.
   ///
-  /// The store may not report the order of commits. So all changes are handled in the order of the mutations, before
-  /// any of the mutations is sent.
+  /// The store can't always tell the order of commits. So the saved records are handled in the order of their
+  /// mutations, then the removals, and only then is any mutation sent.
   ///
   /// - Parameters:
   ///   - changes: The changes.
@@ -206,6 +207,7 @@ final class MutationReader<Source: RepositorySource> {
     engine.removeFromOverlay([entry.id], of: entry.key)
     switch verdict {
     case .conflicted: calls.end(entry.id, .success(.conflicted(entry.id)))
+    // Only the repository that sent the mutation has the server's error; see ``MutationResult/queued``.
     case .refused: calls.end(entry.id, .success(.queued))
     }
     engine.sender.pump(in: engine)

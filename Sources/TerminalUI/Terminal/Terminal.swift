@@ -13,8 +13,8 @@ package import Multicast
 /// The terminal that this program runs in.
 ///
 /// - **Threads**: The actor runs on its own queue, so a slow terminal blocks no thread of the cooperative pool.
-/// - **Restoration**: The modes and the screen of the terminal are restored when it is closed, when a signal ends or
-///   stops the program, and when the program crashes.
+/// - **Restoration**: The modes and the screen of the terminal are restored when it is closed, when `SIGINT`, `SIGTERM`,
+///   `SIGHUP` or `SIGQUIT` ends the program, when `SIGTSTP` stops it, and when the program crashes.
 package actor Terminal: TerminalType {
   /// Shows the alternate screen, hides the cursor, disables wrapping at the right edge, and marks pasted text.
   private static let takeover = "\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l\u{1B}[?2004h"
@@ -127,7 +127,8 @@ package actor Terminal: TerminalType {
     let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
     source.setEventHandler(handler: action)
     watched.enter()
-    // Retains the action, and with it the descriptor that it reads, until the source has released the descriptor.
+    // Retains the action until the source has released the descriptor. The action for signals retains the pipe, which
+    // closes its descriptor when it is released. The descriptor of the input isn't closed by this actor.
     source.setCancelHandler { [watched] in withExtendedLifetime(action) { watched.leave() } }
     source.activate()
     sources.append(source)
@@ -162,7 +163,7 @@ package actor Terminal: TerminalType {
 
   /// Ends the program by a signal that the actor hasn't handled in time.
   static func terminate(by signal: CInt, through pipe: SignalPipe) {
-    // After a stop of the pipe, the signal was left to the earlier action.
+    // Once the pipe is stopped, ``handle(_:)`` passes signals on to the handlers that were installed before the pipe.
     if pipe.isActive { terminate(by: signal) }
   }
 
@@ -174,7 +175,7 @@ package actor Terminal: TerminalType {
 
   private func handle(_ signal: CInt) {
     guard signals != nil else {
-      // The terminal was closed after the signal had arrived, so the signal is left to the earlier action.
+      // The terminal was closed after the signal had arrived, so the handler that was installed before gets the signal.
       kill(getpid(), signal)
       return
     }

@@ -106,7 +106,7 @@ import Testing
     _ = repository
   }
 
-  @Test func `Values that another repository stores count`() async throws {
+  @Test func `Values of another repository count toward the limit`() async throws {
     let repository = makeRepository(configuration: limited(EvictionPolicy(maximumCount: 2)), store: memory)
     for key in ["a", "b"] { try await repository.refresh(key) }
     let other = makeRepository(store: InMemoryStore(storage: storage))
@@ -165,7 +165,7 @@ import Testing
     }
     try await put(Notes("b"), "b")
     var configuration = limited(EvictionPolicy(maximumCount: 1))
-    // It never leads, so it opens no key to send the queued mutation.
+    // A repository that leads would send the mutation. Sending uses the value, which would keep it too.
     configuration.leadership = NeverLeading()
     let repository = makeRepository(configuration: configuration)
     try await waitUntilStored(["a"])

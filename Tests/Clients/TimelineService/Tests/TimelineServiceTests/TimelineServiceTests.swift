@@ -74,7 +74,7 @@ import Testing
     }
   }
 
-  @Test func `An unknown user or path, a long key and a wrong method are each a problem with a reason`() async throws {
+  @Test func `An unknown user or path, a long user id and a wrong method are each answered with a reason`() async throws {
     try await test { client in
       try expectProblem(.notFound, "9", try await client.execute(uri: "/timelines/9", method: .get))
       try expectProblem(.notFound, "9", try await client.execute(uri: "/timelines/9/events", method: .get))
@@ -188,7 +188,7 @@ import Testing
       _ = try await like(true, "1", key: "a", client)
       for number in 0..<2 {
         var event = try #require(number == 0 ? try await first.next() : try await second.next()).event
-        // The like, and that it waits, may be in separate events.
+        // The like and its place in `waiting` may be in separate events.
         while event.waiting.isEmpty || event.timeline.moments[1].isLiked == false {
           event = try #require(number == 0 ? try await first.next() : try await second.next()).event
         }
@@ -197,7 +197,7 @@ import Testing
     }
   }
 
-  @Test func `A timeline that changes often causes few events, and the last one is the newest`() async throws {
+  @Test func `A timeline that changes often causes few events, and the last one shows the newest timeline`() async throws {
     try await test { client in
       var events = try await Events(client)
       let first = try #require(try await events.next()).event
@@ -212,12 +212,13 @@ import Testing
         count += 1
         if event.timeline.moments[last].isLiked == true, event.waiting.isEmpty { break }
       }
-      // The first event doesn't wait, and the last one may show the last like on its own.
+      // The first of these events comes at once, and each later one after at least an interval. Events that began before
+      // the first change may add one.
       #expect(count <= Int((.now - start) / TimelineFeed.interval) + 2)
     }
   }
 
-  @Test func `A browser that reconnects gets no event that it has, and with an unknown id it gets one`() async throws {
+  @Test func `A browser that reconnects isn't sent the event that it shows, but with an unknown id it gets one`() async throws {
     try await test { client in
       var first = try await Events(client)
       let id = try #require(try await first.next()).id

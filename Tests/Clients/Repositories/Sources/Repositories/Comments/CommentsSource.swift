@@ -11,7 +11,9 @@ public struct CommentsSource: PagedSource, MutableSource {
     /// Deletes a comment.
     case delete(Comment.ID)
 
-    /// Applies the change, which has no effect on a comment that isn't loaded or was deleted.
+    /// Applies the change.
+    ///
+    /// An edit or a deletion has no effect if the comment isn't loaded or was deleted.
     public func apply(to comments: inout Paged<Comment>) {
       switch self {
       case .add(let comment): comments.upsertFirst(comment)

@@ -23,7 +23,8 @@ final class EventsRoute: Sendable {
 
     /// Records a frame.
     ///
-    /// - Returns: The bytes to send, or `nil` if the browser shows the frame already.
+    /// - Returns: The event if the browser doesn't show it yet, otherwise a comment if a heartbeat is due, otherwise
+    ///   `nil`.
     @inline(never)
     mutating func receive(_ frame: TimelineFeed.Frame) -> ByteBuffer? {
       defer { beats = frame.beats }
@@ -45,7 +46,7 @@ final class EventsRoute: Sendable {
   func add(to router: TimelineRouter) {
     router.serve(.get, "timelines/:user/events") { request, context in
       let userID = try context.parameters.require("user")
-      // A timeline that another browser shows exists.
+      // If another browser has the stream open, its feed fetches the timeline.
       if !self.isOpen(userID) { try await self.fetch(userID) }
       let last = request.headers[.lastEventID]
       return Response(
@@ -66,11 +67,12 @@ final class EventsRoute: Sendable {
 
   private func isOpen(_ userID: String) -> Bool { feeds.withLock { $0[userID] != nil } }
 
-  /// Fetches a timeline.
+  /// Fetches a timeline, before the response is known to be an event stream.
   ///
-  /// If the server can't be reached, the stream begins when it can.
+  /// If the server can't be reached or its reply can't be used, this isn't an error: the stream begins with the stored
+  /// timeline, if there is one, and the feed tries again.
   ///
-  /// - Throws: A `MomentsRepoError` if the server has no such user, or if the store fails.
+  /// - Throws: A `MomentsRepoError` for every other failure, such as an unknown user.
   @inline(never)
   private func fetch(_ userID: String) async throws {
     do throws(MomentsRepoError) {
