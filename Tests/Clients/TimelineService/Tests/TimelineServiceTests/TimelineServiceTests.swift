@@ -74,7 +74,8 @@ import Testing
     }
   }
 
-  @Test func `An unknown user or path, a long user id and a wrong method are each answered with a reason`() async throws {
+  @Test func `An unknown user or path, a long user id and a wrong method are each answered with a reason`() async throws
+  {
     try await test { client in
       try expectProblem(.notFound, "9", try await client.execute(uri: "/timelines/9", method: .get))
       try expectProblem(.notFound, "9", try await client.execute(uri: "/timelines/9/events", method: .get))
@@ -197,7 +198,7 @@ import Testing
     }
   }
 
-  @Test func `A timeline that changes often causes few events, and the last one shows the newest timeline`() async throws {
+  @Test func `A timeline that changes often causes few events, the last with the newest timeline`() async throws {
     try await test { client in
       var events = try await Events(client)
       let first = try #require(try await events.next()).event
@@ -218,7 +219,9 @@ import Testing
     }
   }
 
-  @Test func `A browser that reconnects isn't sent the event that it shows, but with an unknown id it gets one`() async throws {
+  @Test func `A browser that names the event it shows gets only another one, and with an unknown id the newest`()
+    async throws
+  {
     try await test { client in
       var first = try await Events(client)
       let id = try #require(try await first.next()).id
