@@ -199,7 +199,7 @@ final class SyncEvictions<Source: RepositorySource> {
   private func remove(_ victims: [State.Victim], in engine: isolated Engine) async throws(StoreError) {
     var remaining: [State.Victim] = []
     for victim in victims {
-      if engine.closeIdle(victim.key) { remaining.append(victim) } else { state.recordUse(of: victim.key, at: now()) }
+      if engine.releaseIdle(victim.key) { remaining.append(victim) } else { state.recordUse(of: victim.key, at: now()) }
     }
     keysBeingRemoved = Set(remaining.map(\.key))
     defer { keysBeingRemoved = [] }

@@ -16,8 +16,9 @@ final class SyncCells<Source: RepositorySource> {
   /// One more key makes the cells forget all of them.
   private static var residueLimit: Int { 4_096 }
 
-  /// The number of idle keys that stay open, so that an observer that subscribes soon afterwards gets the current value
-  /// at once.
+  /// The maximum number of ``idleKeys``.
+  ///
+  /// Their cells stay open, so that an observer that subscribes soon afterwards gets the current value at once.
   private static var idleLimit: Int { 16 }
 
   private let channels: SyncChannels<Source>
@@ -60,8 +61,9 @@ final class SyncCells<Source: RepositorySource> {
   ///   - cell: The cell of the key.
   ///   - stored: The stored value; `nil` if there is none.
   func open(_ cell: Cell, _ stored: StoredValue<Source.Value>?) {
-    let isKnown = cell.open(stored, residues.removeValue(forKey: cell.key))
-    if !isKnown, let stored, invalidations.contains(cell.key, savedAt: stored.savedAt) { cell.invalidate() }
+    let isResidueValid = cell.open(stored, residues.removeValue(forKey: cell.key))
+    // A valid residue already says whether the value is stale.
+    if !isResidueValid, let stored, invalidations.contains(cell.key, savedAt: stored.savedAt) { cell.invalidate() }
   }
 
   /// Marks values as stale, including those of keys that aren't in use.
@@ -80,7 +82,8 @@ final class SyncCells<Source: RepositorySource> {
 
   /// Closes the cells of the selected keys, even if they are needed, and discards what is remembered of these keys.
   ///
-  /// - Complexity: O(*n*), where *n* is the number of keys in use or remembered.
+  /// - Complexity: O(*n* log *n*), where *n* is the number of keys in use or remembered.
+  /// - Returns: The closed cells, in the order of the keys' store ids.
   func close(where isClosed: (Key) -> Bool) -> [Cell] {
     for key in residues.keys where isClosed(key) { residues[key] = nil }
     let closed = all.filter { isClosed($0.key) }
@@ -91,7 +94,9 @@ final class SyncCells<Source: RepositorySource> {
     return closed
   }
 
-  /// Releases a cell that nothing needs, unless it is one of the last that became idle; see ``idleLimit``.
+  /// Adds the key of an idle cell to the idle keys.
+  ///
+  /// If there are then more than ``idleLimit``, removes the oldest, and releases its cell unless it is needed.
   func release(_ cell: Cell) {
     guard cell.isIdle, cells[cell.key] === cell else { return }
     if !cell.isInIdleList {
@@ -101,14 +106,16 @@ final class SyncCells<Source: RepositorySource> {
     while idleKeys.count > Self.idleLimit, let key = idleKeys.removeFirst() {
       guard let oldest = cells[key] else { continue }
       oldest.isInIdleList = false
-      _ = closeIdle(oldest)
+      _ = releaseIdle(oldest)
     }
   }
 
-  /// Closes a cell unless it is needed.
+  /// Releases a cell unless it is needed, and remembers its last fetch.
   ///
-  /// - Returns: Whether the cell is closed.
-  func closeIdle(_ cell: Cell) -> Bool {
+  /// Unlike ``close(where:)``, this doesn't mark the cell as closed, which would mean that its user has signed out.
+  ///
+  /// - Returns: Whether this call released the cell.
+  func releaseIdle(_ cell: Cell) -> Bool {
     guard cell.isIdle, cells[cell.key] === cell, !channels.isObserved(cell.key) else { return false }
     cell.endWatching?()
     cells[cell.key] = nil

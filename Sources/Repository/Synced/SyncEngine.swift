@@ -610,11 +610,11 @@ actor SyncEngine<Source: RepositorySource> {
   /// Returns whether a key's value must not be evicted.
   func isPinned(_ key: Key) -> Bool { capabilities.source.isPinned(key) }
 
-  /// Closes the cell of a key whose value is to be removed.
+  /// Releases the cell of a key whose value is to be removed.
   ///
   /// - Returns: Whether the key wasn't in use.
-  func closeIdle(_ key: Key) -> Bool {
-    if let cell = cells[key], !cells.closeIdle(cell) { return false }
+  func releaseIdle(_ key: Key) -> Bool {
+    if let cell = cells[key], !cells.releaseIdle(cell) { return false }
     newestValue.forget(key)
     // An observer that subscribed just before has already received the value.
     return !channels.isObserved(key)

@@ -1,6 +1,8 @@
 #if PostgreSQL
   extension SystemError {
-    /// The `SQLSTATE` `connection_failure`, which every error of a connection that has ended has.
+    /// The `SQLSTATE` `connection_failure`.
+    ///
+    /// Every error of a connection that has ended gets it.
     static let lostConnectionState = "08006"
 
     /// The `SQLSTATE` `sqlclient_unable_to_establish_sqlconnection`.
@@ -18,11 +20,12 @@
     /// succeed when it is repeated: `serialization_failure` and `deadlock_detected`.
     var isConflict: Bool { state == "40001" || state == "40P01" }
 
-    /// The error of a commit whose answer was lost and whose outcome the server doesn't know.
+    /// The error of a commit whose answer was lost and whose outcome is unknown, because the server can't be asked or its
+    /// log no longer shows whether the commit was made.
     ///
     /// - Parameters:
     ///   - place: The server and the database.
-    ///   - loss: The error with which the connection was lost.
+    ///   - loss: The error with which the connection was lost, if it is known.
     static func unknownOutcome(_ place: String, after loss: SystemError?) -> SystemError {
       var message = "the connection was lost before the server answered"
       if case .postgreSQL(_, let reason) = loss?.source { message += " (\(reason))" }
@@ -50,15 +53,19 @@
   }
 
   extension StoreError {
-    /// Whether the server or the connection caused the error, and not the stored values.
+    /// Whether the other commits of a group would fail too, whatever they store: the store is locked, the connection is
+    /// lost, transactions are in conflict, or the outcome is unknown.
+    ///
+    /// Doesn't include the other errors of a server, such as that its disk is full.
     var concernsServer: Bool {
       guard let error = systemError else { return false }
       return error.isLockedOut || error.isLostConnection || error.isConflict || error.isUnknownOutcome
     }
 
-    /// Whether the same call may succeed when it is repeated, and has changed nothing so far.
+    /// Whether to repeat the call: the connection was lost, or the server rolled back because of a conflict.
     ///
-    /// For a commit whose connection was lost, this holds only once the server was asked whether it was made.
+    /// A call that was in conflict has changed nothing. A commit whose connection was lost may have been made, so the
+    /// caller asks the server before it repeats the commit.
     var isTransient: Bool {
       guard let error = systemError else { return false }
       return error.isLostConnection || error.isConflict

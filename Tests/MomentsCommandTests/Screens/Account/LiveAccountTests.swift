@@ -55,7 +55,17 @@ import Testing
   }
 
   /// Returns the files of the device, without those of the server, whose names or bytes contain a text.
+  ///
+  /// Searches again if a file that the store was writing has got another name meanwhile.
   private func files(mentioning text: String) throws -> [String] {
+    while true {
+      do {
+        return try presentFiles(mentioning: text)
+      } catch CocoaError.fileReadNoSuchFile {}
+    }
+  }
+
+  private func presentFiles(mentioning text: String) throws -> [String] {
     let device = folder.url.appending(path: "device")
     let names = try #require(FileManager.default.enumerator(atPath: device.path())).compactMap { $0 as? String }
     return try names.filter { name in

@@ -2,21 +2,24 @@ internal import NIOCore
 
 /// The likes that an event shows.
 ///
-/// The likes of a timeline count in Gray code: each of them changes one moment, and the liked moments are the digits of
-/// the number of likes that are shown. So the number is exact, whichever events a stream skips. The name of the
-/// timeline's user is the number of likes that the server has made.
+/// The likes of a timeline count in Gray code: like number *n* sets or clears `isLiked` of one moment, so that the liked
+/// moments are the digits of the Gray code of the number of likes. So an event shows this number, whichever events
+/// before it the stream skipped. The number is wrong while overlapping likes were applied in another order than that of
+/// their numbers; see ``likeCount(after:ofMade:)``. The name of the timeline's user is the number of likes that the
+/// server has applied.
 struct ShownTimeline {
+  /// The number of moments of a timeline, and therefore of the code's digits.
   static let momentCount = 20
 
   /// The number of likes that the server has confirmed.
   let confirmedCount: Int
-  /// The number of likes that the moments show, unless overlapping likes were made in another order.
+  /// The number of likes that the moments show, which is wrong while overlapping likes were applied in another order.
   private let shownCount: Int
 
   /// Reads the content of an event.
   ///
-  /// Searches for the two fields that it needs, because decoding whole timelines would take longer than the measured
-  /// services.
+  /// Searches for the two fields that it needs, because decoding whole timelines would take more time than the services
+  /// need.
   init(_ content: ByteBufferView) {
     let bytes = Array(content)
     let liked = Self.places(of: #""isLiked":"#, in: bytes).map { bytes[$0] == UInt8(ascii: "t") }
@@ -28,7 +31,8 @@ struct ShownTimeline {
         "An event has no timeline with a number of likes: \(String(decoding: content, as: UTF8.self))")
     }
     self.confirmedCount = confirmedCount
-    // Each digit of the number is the parity of the digits of the code from its place on.
+    // Each binary digit of the number is the parity of the code's digits at its place and above. The first moment is
+    // the lowest digit, so the loop starts with the last moment.
     shownCount =
       liked.reversed().reduce(into: (count: 0, digit: false)) { number, isLiked in
         number.digit = number.digit != isLiked
@@ -45,11 +49,14 @@ struct ShownTimeline {
     }.map { $0 + text.count }
   }
 
-  /// Returns the number of likes that are shown.
+  /// Returns the number of likes that a stream has shown, up to and including this event.
+  ///
+  /// It never decreases. The number that the moments show is ignored if it is greater than the number of likes that were
+  /// started, because overlapping likes were then applied in another order.
   ///
   /// - Parameters:
   ///   - shownBefore: The number of likes that the stream has shown before.
-  ///   - made: The number of likes that were made so far.
+  ///   - made: The number of likes that were started so far, whether or not the server has received them.
   func likeCount(after shownBefore: Int, ofMade made: Int) -> Int {
     max(shownBefore, shownCount <= made ? shownCount : 0, min(confirmedCount, made))
   }
@@ -57,7 +64,7 @@ struct ShownTimeline {
   /// The moment that a like changes; the first like is number 0.
   static func moment(ofLike number: Int) -> Int { (number + 1).trailingZeroBitCount }
 
-  /// Whether the moment is liked after a like.
+  /// Whether a like sets or clears its moment.
   static func isLiked(byLike number: Int) -> Bool {
     let code = (number + 1) ^ (number + 1) >> 1
     return code >> moment(ofLike: number) & 1 == 1
