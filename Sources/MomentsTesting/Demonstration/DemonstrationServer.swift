@@ -2,6 +2,7 @@ public import DataStore
 internal import Foundation
 public import GraphQLClient
 public import Moments
+internal import Repository
 
 /// An in-process server that behaves like the GraphQL server of the tests.
 ///
@@ -16,6 +17,7 @@ public actor DemonstrationServer {
 
   /// The state of the server if the store has none.
   private var state: DemonstrationServerState
+  private let changes = AsyncSerialQueue()
   private let store: FileStore?
   private let latency: Duration
   private let withLikes: @Sendable () -> Bool
@@ -117,7 +119,8 @@ extension DemonstrationServer: UpdateMomentLikeSessionType {
     -> MomentsDetails
   {
     try await reach()
-    let reply = try await make(change, key: key)
+    // Changes of this process are made one at a time, each on the state that the one before it has stored.
+    let reply = try await changes.run { () async throws(APISessionError) in try await make(change, key: key) }
     switch reply {
     case .made(let details): return details
     case .refused(let message): throw .refused(message, field: "updateMomentLike")
@@ -126,8 +129,7 @@ extension DemonstrationServer: UpdateMomentLikeSessionType {
 
   /// Makes a change, and stores it before the reply is returned.
   ///
-  /// If another change was stored meanwhile, by this process or another one with the same store, it is made again on the
-  /// new state.
+  /// If another process with the same store has stored a change meanwhile, this one is made again on the new state.
   private func make(
     _ change: DemonstrationServerState.Change, key: String?
   ) async throws(APISessionError) -> DemonstrationServerState.Reply {

@@ -357,20 +357,10 @@
       }
     }
 
-    @Test func `A commit outlasts a client that has stopped while it held the lock of the store`() async throws {
-      let timeout = Duration.seconds(4)
-      let store = place.store(timeout: timeout)
-      try await store.save(1, for: key)
-      let stopped = try place.connection()
-      try stopped.run(script: PostgreSQLLayout.settings(timeout: timeout))
-      try stopped.run(script: PostgreSQLLayout.beginChange)
-      try await store.save(2, for: key)
-      #expect(try await place.store().load(key)?.value == 2)
-    }
-
     @Test(arguments: [
-      (Duration.milliseconds(500), "500ms", "1s"), (.milliseconds(2_750), "2750ms", "1375ms"),
-      (.seconds(5), "5s", "2500ms"), (.zero, "1ms", "1s"), (.seconds(Int64.max), "2147483647ms", "1073741823ms"),
+      (Duration.milliseconds(500), "500ms", "1s"), (.milliseconds(2_750), "2750ms", "5500ms"),
+      (.seconds(5), "5s", "10s"),
+      (.zero, "1ms", "1s"), (.seconds(Int64.max), "1073741823ms", "2147483646ms"),
     ])
     func `The server waits for a lock as long as the timeout, including fractions of a second`(
       timeout: Duration, lockTimeout: String, idleTimeout: String

@@ -212,15 +212,16 @@
     ///
     /// - Parameter timeout: The longest time that a call waits for other clients.
     static func settings(timeout: Duration) -> String {
-      // The server accepts 1 to 2,147,483,647 milliseconds; 0 would mean no limit.
-      let limited = min(max(timeout, .milliseconds(1)), .milliseconds(Int32.max)).components
+      // The server accepts 1 to 2,147,483,647 milliseconds; 0 would mean no limit. One setting is twice the
+      // timeout.
+      let limited = min(max(timeout, .milliseconds(1)), .milliseconds(Int32.max / 2)).components
       let milliseconds = limited.seconds * 1_000 + limited.attoseconds / 1_000_000_000_000_000
       let seconds = PostgreSQLConnection.longestSilence(within: timeout)
       return "SET \(storeSetting) = 'true'; SET lock_timeout = \(milliseconds); "
         + "SET synchronous_commit = on; SET default_transaction_isolation = 'read committed'; "
-        // A client that has stopped within a transaction must not hold the store's lock for longer than the other
-        // clients wait for it. A busy client may need up to a second between two statements.
-        + "SET idle_in_transaction_session_timeout = \(max(1_000, milliseconds / 2)); "
+        // A client that has stopped must not hold the store's lock, or its named locks, for hours. A shorter limit would
+        // end large commits, because the server counts the time in which it receives a statement.
+        + "SET idle_in_transaction_session_timeout = \(max(1_000, 2 * milliseconds)); "
         + "SET tcp_keepalives_idle = \(seconds); SET tcp_keepalives_interval = 1; "
         + "SET tcp_keepalives_count = \(seconds); SET tcp_user_timeout = \(seconds * 1_000)"
     }

@@ -15,6 +15,7 @@ package enum TimelineApplication {
     EventsRoute(repo: repo).add(to: router)
     HealthRoute(repo: repo).add(to: router)
     MetricsRoute(repo: repo, requests: requests).add(to: router)
-    return Application(responder: router.buildResponder(), configuration: .init(address: address))
+    return Application(
+      responder: router.buildResponder(), configuration: .init(address: address, serverName: "TimelineService"))
   }
 }

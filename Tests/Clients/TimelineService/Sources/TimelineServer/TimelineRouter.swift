@@ -6,7 +6,7 @@ internal import Synchronization
 /// A router that answers every request that fails with a ``Problem``, and counts the responses.
 ///
 /// The task of a connection keeps the memory of its deepest call as long as the connection is open, so each call adds to
-/// the memory of every open stream. So the router uses no middleware, which would add several calls. And what follows a
+/// the memory of every open stream. So the routes have no middleware, which would add several calls. And what follows a
 /// response are functions of their own, whose variables aren't part of the asynchronous call.
 struct TimelineRouter {
   typealias Context = BasicRequestContext
@@ -16,10 +16,14 @@ struct TimelineRouter {
 
   init(_ counts: RequestCounts) {
     self.counts = counts
-    serve("**") { request, _ in throw Problem(.notFound, "There is nothing at \(request.uri.path).") }
   }
 
-  func buildResponder() -> RouterResponder<Context> { router.buildResponder() }
+  /// Returns a responder with all routes, after which no other route is added.
+  func buildResponder() -> RouterResponder<Context> {
+    // A middleware concerns the routes that are added after it, and requests without a route.
+    router.add(middleware: UnknownRequests(counts: counts))
+    return router.buildResponder()
+  }
 
   /// Serves a path with one method, and answers requests with other methods with status 405.
   func serve(
@@ -27,18 +31,10 @@ struct TimelineRouter {
     _ respond: @escaping @Sendable (Request, Context) async throws -> Response
   ) {
     on(path, method, respond)
-    serve(path, except: method) { _, _ in
-      throw Problem(.methodNotAllowed, "Use \(method.rawValue) here.", headers: [.allow: method.rawValue])
-    }
-  }
-
-  /// Serves a path with all methods except one.
-  private func serve(
-    _ path: RouterPath, except method: HTTPRequest.Method? = nil,
-    _ respond: @escaping @Sendable (Request, Context) throws -> Response
-  ) {
     for other in [HTTPRequest.Method.get, .head, .post, .put, .patch, .delete, .options] where other != method {
-      on(path, other, respond)
+      on(path, other) { (_, _) throws -> Response in
+        throw Problem(.methodNotAllowed, "Use \(method.rawValue) here.", headers: [.allow: method.rawValue])
+      }
     }
   }
 
@@ -48,11 +44,24 @@ struct TimelineRouter {
   ) {
     router.on(path, method: method) { [counts] request, context in
       do {
-        return counts.count(try await respond(request, context), to: request, context)
+        return counts.count(try await respond(request, context), to: request.method, context)
       } catch {
-        return counts.count(try Problem.response(to: error, from: request, context), to: request, context)
+        return counts.count(try Problem.response(to: error, from: request, context), to: request.method, context)
       }
     }
+  }
+}
+
+/// Answers requests without a route: those with an unknown path or a method that no route has.
+private struct UnknownRequests: RouterMiddleware {
+  let counts: RequestCounts
+
+  func handle(
+    _ request: Request, context: BasicRequestContext, next: (Request, BasicRequestContext) async throws -> Response
+  ) async throws -> Response {
+    let problem = Problem(.notFound, "There is nothing at \(request.uri.path).")
+    // All are counted as one, because clients can send any number of paths and methods.
+    return counts.count(try problem.response(from: request, context: context), to: .get, context)
   }
 }
 
@@ -66,6 +75,7 @@ extension Problem {
       switch error {
       case let error as Problem: error
       case let error as MomentsRepoError: Problem(error)
+      case let error as HTTPError: Problem(error.status, error.body ?? error.status.reasonPhrase)
       default: throw error
       }
     return try problem.response(from: request, context: context)
@@ -78,9 +88,9 @@ final class RequestCounts: Sendable {
 
   /// Counts a response, and returns it.
   @inline(never)
-  func count(_ response: Response, to request: Request, _ context: some RequestContext) -> Response {
+  func count(_ response: Response, to method: HTTPRequest.Method, _ context: some RequestContext) -> Response {
     let path = context.endpointPath ?? "none"
-    let label = #"method="\#(request.method.rawValue)",route="\#(path)",status="\#(response.status.code)""#
+    let label = #"method="\#(method.rawValue)",route="\#(path)",status="\#(response.status.code)""#
     counts.withLock { $0[label, default: 0] += 1 }
     return response
   }

@@ -79,7 +79,11 @@ import Testing
     try await test { client in
       try expectProblem(.notFound, "9", try await client.execute(uri: "/timelines/9", method: .get))
       try expectProblem(.notFound, "9", try await client.execute(uri: "/timelines/9/events", method: .get))
-      try expectProblem(.notFound, "/nothing", try await client.execute(uri: "/nothing", method: .get))
+      for path in ["/nothing", "/timelines", "/timelines/0/nothing", "/health/nothing"] {
+        try expectProblem(.notFound, path, try await client.execute(uri: path, method: .get))
+      }
+      // A method that no route has.
+      try expectProblem(.notFound, "/timelines/0", try await client.execute(uri: "/timelines/0", method: .trace))
       let long = String(repeating: "x", count: 1_000)
       let tooLong = try await client.execute(uri: "/timelines/\(long)", method: .get)
       try expectProblem(.badRequest, "200 is the limit", tooLong)
@@ -265,10 +269,10 @@ import Testing
       _ = try await client.execute(uri: "/timelines/0", method: .get)
       _ = try await client.execute(uri: "/timelines/1", method: .get)
       _ = try await client.execute(uri: "/a", method: .get)
-      _ = try await client.execute(uri: "/b/c", method: .get)
+      _ = try await client.execute(uri: "/timelines/0/b", method: .put)
       let text = String(buffer: try await client.execute(uri: "/metrics", method: .get).body)
       #expect(text.contains(#"http_requests_total{method="GET",route="/timelines/{user}",status="200"} 2"#), "\(text)")
-      #expect(text.contains(#"http_requests_total{method="GET",route="/**",status="404"} 2"#))
+      #expect(text.contains(#"http_requests_total{method="GET",route="none",status="404"} 2"#))
       #expect(text.contains("moments_waiting_likes 0\n"))
     }
   }
