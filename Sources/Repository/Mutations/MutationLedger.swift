@@ -77,6 +77,9 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   private(set) var byteCount = 0
   /// The number of live mutations, except those that another independent repository sends.
   private(set) var liveCount = 0
+
+  /// The number of mutations that aren't live: the app has to decide about them.
+  private(set) var undecidedCount = 0
   /// The number of mutations that aren't durable yet.
   private(set) var undurableCount = 0
   /// The number of changes of ``list(signedOutUsers:)`` so far.
@@ -157,6 +160,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     order.append(entry.id)
     byteCount += entry.record.byteCount
     if entry.isCounted { liveCount += 1 }
+    if !entry.isLive { undecidedCount += 1 }
     if entry.tag == nil { undurableCount += 1 }
     version += 1
     pruneOrder()
@@ -169,6 +173,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     if idsOfKeys[entry.key]?.isEmpty ?? false { idsOfKeys[entry.key] = nil }
     byteCount -= entry.record.byteCount
     if entry.isCounted { liveCount -= 1 }
+    if !entry.isLive { undecidedCount -= 1 }
     if entry.tag == nil { undurableCount -= 1 }
     version += 1
     pruneOrder()
@@ -327,11 +332,12 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
 
   private mutating func edit(_ id: MutationID, _ body: (inout Entry) -> Void) {
     guard var entry = entries[id] else { return }
-    let (wasCounted, wasDurable) = (entry.isCounted, entry.tag != nil)
+    let (wasCounted, wasLive, wasDurable) = (entry.isCounted, entry.isLive, entry.tag != nil)
     body(&entry)
     entries[id] = entry
     if !wasDurable, entry.tag != nil { undurableCount -= 1 }
     liveCount += (entry.isCounted ? 1 : 0) - (wasCounted ? 1 : 0)
+    undecidedCount += (wasLive ? 1 : 0) - (entry.isLive ? 1 : 0)
     version += 1
   }
 

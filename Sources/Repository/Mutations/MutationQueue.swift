@@ -152,7 +152,7 @@ final class MutationQueue<Source: RepositorySource> {
   /// Adds the state of the queue to a report.
   func report(to report: inout RepositoryReport, at now: Duration) {
     report.lanes = state.report(at: now)
-    report.undecidedCount = state.count - state.liveCounts.values.reduce(0, +)
+    report.undecidedCount = state.undecidedCount
     report.queueByteCount = state.byteCount
     report.leadership = capabilities.sending == nil ? nil : state.leadership
   }

@@ -56,11 +56,11 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
 
   subscript(id: MutationID) -> Entry? { ledger[id] }
 
-  /// The number of mutations.
-  var count: Int { ledger.count }
-
   /// The number of live mutations, except those that another independent repository sends.
   var liveCount: Int { ledger.liveCount }
+
+  /// The number of mutations that aren't live.
+  var undecidedCount: Int { ledger.undecidedCount }
 
   /// Whether this repository sends mutations.
   var sends: Bool { leadership != .following }

@@ -13,6 +13,8 @@ final class QueueReports<Source: RepositorySource> {
   private let version: CurrentValueRelay<UInt64>
   private let lists: KeyChannels<String, List>
   private let events: RepositoryEvents
+  /// The number of dead letters that was reported last.
+  private var undecidedCount = 0
   private var sentVersion: UInt64 = 0
   private var isListScheduled = false
 
@@ -32,9 +34,10 @@ final class QueueReports<Source: RepositorySource> {
 
   /// Reports changes, and schedules the list once for all changes of one step.
   func report(_ state: State, in engine: isolated Engine) {
-    if liveCounts.value != state.liveCount {
-      liveCounts.send(state.liveCount)
-      events.emit(.queueLength(waiting: state.liveCount, dead: state.count - state.liveCount))
+    if liveCounts.value != state.liveCount || undecidedCount != state.undecidedCount {
+      undecidedCount = state.undecidedCount
+      if liveCounts.value != state.liveCount { liveCounts.send(state.liveCount) }
+      events.emit(.queueLength(waiting: state.liveCount, dead: undecidedCount))
     }
     if version.value != state.version { version.send(state.version) }
     guard !isListScheduled, sentVersion != state.version, lists.isObserved(collection) else { return }

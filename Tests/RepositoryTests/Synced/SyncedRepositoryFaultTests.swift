@@ -796,6 +796,36 @@ import Testing
     #expect(server.value(of: "a") == Notes("1"))
   }
 
+  @Test func `The length of the queue is reported when a dead letter is discarded`() async throws {
+    try await put(Notes())
+    let repository = makeRepository { (_) throws(NotesFailure) in throw .conflict }
+    let events = repository.events.subscribe()
+    guard case .conflicted(let id) = try await repository.perform(.add("1"), on: "a") else {
+      Issue.record("The mutation isn't in conflict.")
+      return
+    }
+    await events.reaches { $0 == .queueLength(waiting: 0, dead: 1) }
+    try await repository.mutations.discard(id)
+    await events.reaches { $0 == .queueLength(waiting: 0, dead: 0) }
+  }
+
+  @Test func `Mutations that another repository sends aren't counted as dead letters`() async throws {
+    let repository = makeRepository()
+    _ = try await repository.mutations.list()
+    let other = makeRepository { (_) throws(NotesFailure) in throw .offline }
+    #expect(try await other.perform(.add("1"), on: "a") == .queued)
+    await repository.mutations.changes.reaches { !$0.isEmpty }
+    let events = repository.events.subscribe()
+    #expect(try await repository.perform(.add("2"), on: "b") == .confirmed)
+    var lengths: [RepositoryEvent] = []
+    for await event in events {
+      if case .queueLength = event { lengths.append(event) }
+      if event == .queueLength(waiting: 0, dead: 0) { break }
+    }
+    #expect(lengths.contains(.queueLength(waiting: 1, dead: 0)))
+    #expect(await repository.report().undecidedCount == 0)
+  }
+
   @Test func `A call ends after a timeout if the store can't say what became of its mutation`() async throws {
     try await put(Notes())
     let (sends, isReadable) = (Gate(), Setting(true))

@@ -61,7 +61,7 @@ import Testing
     while true {
       do {
         return try presentFiles(mentioning: text)
-      } catch CocoaError.fileReadNoSuchFile {}
+      } catch let error as CocoaError where error.code == .fileReadNoSuchFile {}
     }
   }
 
