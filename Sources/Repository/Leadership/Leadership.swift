@@ -75,8 +75,8 @@ public enum LeadershipStatus: String, Codable, Hashable, Sendable {
 /// keeps the lock.
 ///
 /// A database server releases the lock of a client whose connection it has lost. That client sends no further request,
-/// but a request in flight may arrive while the next leader sends. The server of the values recognizes it by its id and
-/// applies the mutation once.
+/// but a request in flight may arrive while the next leader sends. The server of the values recognizes the mutation by
+/// its id and applies it once.
 public struct StoreLeadership: Leadership {
   /// The time after which a repository that doesn't lead tries again.
   public let retryInterval: Duration

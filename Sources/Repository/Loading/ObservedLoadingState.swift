@@ -137,7 +137,7 @@ struct ObservedLoadingState<Key: RepositoryKey> {
 
   // MARK: - Requests
 
-  /// Returns the requests that are due, and removes their alarms.
+  /// Returns the requests that are due, and ends the observations whose stop timeout has passed.
   mutating func takeDue(at now: Duration) -> [Request] {
     var requests: [Request] = []
     while let first = alarms.first, first.deadline <= now || !counts(first.element) {
@@ -214,7 +214,7 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     observation.hasMissedRequest = !canLoad || !observation.isObserved
     if observation.hasMissedRequest { return [] }
     if observation.isFetching {
-      // The request in progress may be too old, so another one follows it.
+      // Made after the request in progress, unless that one fetches the value.
       if observation.newRequest != .reload(request.key) { observation.newRequest = request }
       return []
     }

@@ -184,8 +184,8 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
 
   /// Records that a changed record is durable.
   ///
-  /// Another process may have stored that the outcome of an attempt is unknown. Then the written record says so too, and
-  /// the entry takes it over.
+  /// Another process may have stored that the outcome of an attempt is unknown. Then the written record says so too,
+  /// and from now on the entry does.
   mutating func recordWrite(_ record: Record, of id: MutationID, tag: StoreTag, revision: UInt64) {
     edit(id) {
       ($0.tag, $0.revision) = (tag, revision)
