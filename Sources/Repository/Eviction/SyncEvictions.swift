@@ -16,7 +16,7 @@ final class SyncEvictions<Source: RepositorySource> {
   typealias Value = Source.Value
   typealias State = EvictionState<Key>
 
-  /// The greatest number of values that one commit removes.
+  /// The greatest number of values that one commit removes, so that a large eviction doesn't delay other commits.
   private static var batchLimit: Int { 256 }
 
   private let store: any KeyValueStore
@@ -85,7 +85,7 @@ final class SyncEvictions<Source: RepositorySource> {
   }
 
   private func record(_ stored: StoredValue<Value>, of key: Key) {
-    // A value that was saved before the clock was set back hasn't been used in the future.
+    // If the clock was set back since, the saved time is in the future, but the use wasn't.
     state.recordValue(
       of: key, tag: stored.tag, byteCount: stored.byteCount ?? Self.byteCount(of: stored.value),
       revision: stored.revision, at: min(stored.savedAt, now()))

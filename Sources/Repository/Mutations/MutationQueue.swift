@@ -30,8 +30,8 @@ internal import Multicast
 ///    *marked*: it says that an attempt may have begun, so that a process that finds the mark treats the outcome as
 ///    unknown; see ``MutationWriter/mark(_:in:)``. If the attempt fails but may be repeated, the lane backs off, and
 ///    the mutation stays visible.
-/// 4. **Confirm.** ``SyncWrites`` stores a value that has the change, unless the stored one has it already, and removes
-///    the record, in one commit. ``confirm(_:_:in:)`` then forgets the mutation. For observers, the overlay ends in the
+/// 4. **Confirm.** ``SyncWrites`` stores the value that has the change, if the stored one must change, and removes the
+///    record, in one commit. ``confirm(_:_:in:)`` then forgets the mutation. For observers, the overlay ends in the
 ///    same step in which the value gains the change.
 ///
 /// A mutation ends earlier if it is refused, conflicted or cancelled, or if its user signs out. Then it is rolled back:
@@ -346,7 +346,7 @@ final class MutationQueue<Source: RepositorySource> {
     }
   }
 
-  /// Records that an attempt failed and that this repository no longer leads: the next leader sends the mutation.
+  /// Records that an attempt failed and that this repository no longer leads: the next leader sends the mutation again.
   func handOffAttempt(_ entry: Entry) {
     // The failure isn't examined, so the server may have the mutation.
     state.recordFailure(of: entry.id, isOutcomeUnknown: true)

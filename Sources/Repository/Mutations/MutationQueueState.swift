@@ -35,13 +35,13 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
 
   /// The greatest number of mutations of a lane that are marked together before the first of them is sent.
   ///
-  /// With marks for several mutations, a long lane doesn't wait for a commit before each request.
+  /// Because several are marked together, a long lane doesn't wait for a commit before each request.
   private static var markedTogether: Int { 32 }
 
   private var ledger = Ledger()
   private var lanes = MutationLanes(
     maximumInFlight: MutationQueueState.maximumInFlight, slotTimeout: MutationQueueState.slotTimeout)
-  /// The role of this repository, on which depends whether it sends.
+  /// The role of this repository, which decides whether it sends.
   private(set) var leadership = LeadershipStatus.following
   /// The lanes whose first stored mutation has been adopted since this repository began to send.
   private var startedLanes: Set<LaneID> = []
@@ -216,8 +216,8 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
 
   /// Records that the mutation with a sequence number is known, unless it is behind a gap.
   ///
-  /// - Returns: Whether it is: whether stored mutations before it may not be known yet. Always `false` for an
-  ///   independent repository, which doesn't send the mutations that others add.
+  /// - Returns: Whether stored mutations before it may not be known yet. Always `false` for an independent repository,
+  ///   because it doesn't send the mutations that other repositories add.
   private func isBehindGap(_ sequence: UInt64) -> Bool {
     if leadership != .independent, sequence > knownSequence + 1 { return true }
     recordReading(upTo: sequence)

@@ -46,6 +46,7 @@ final class MutationReader<Source: RepositorySource> {
       let added = found.compactMap { isFirst ? restore($0, in: engine) : take($0.key, $0.stored, in: engine) }
       subscribe(to: reading.changes, in: engine)
       engine.queue.reportChanges(in: engine)
+      // Cells are opened only after the first read, and then show what it has found.
       for entry in added where !isFirst { await engine.external.show(entry, in: engine) }
       let foundIDs = Set(found.map(\.key.id))
       let missing = state.durableIDs.filter { !foundIDs.contains($0.rawValue) }
@@ -155,7 +156,7 @@ final class MutationReader<Source: RepositorySource> {
     engine.sender.pump(in: engine)
   }
 
-  /// Reads a record again that another process may have changed, as a write by this repository has shown.
+  /// Reads a record again, because a write by this repository has shown that another process may have changed it.
   func reload(_ id: MutationID, in engine: isolated Engine) async {
     do throws(StoreError) {
       let stored = try await records.load(id)

@@ -23,7 +23,7 @@ final class SignOuts<Source: RepositorySource> {
   typealias Engine = SyncEngine<Source>
   typealias Key = Source.Key
 
-  /// The time after which an attempt to acquire the lock is repeated.
+  /// The time after which an attempt to acquire the lock is repeated, even if the store has reported no release.
   private static var lockInterval: Duration { .milliseconds(250) }
 
   private let store: any KeyValueStore
