@@ -79,7 +79,7 @@ public enum RepositoryEvent: Hashable, Sendable {
 
   /// The store failed during work of the repository, such as storing a reply.
   ///
-  /// The repository repeats the work later or with the next call, unless it would fail each time or is no longer needed.
+  /// The repository repeats the work later or with the next call, unless that is useless or no longer needed.
   case storeFailed(StoreError)
 }
 

@@ -46,8 +46,8 @@ public enum LeadershipResult: Sendable {
 public protocol LeadershipLease: Sendable {
   /// Returns whether the repository still leads.
   ///
-  /// A repository calls it before each request that sends a mutation. If the lease is lost, the repository doesn't
-  /// send, releases the lease, and follows.
+  /// A repository calls it before each request that sends a mutation, and after each that failed. If the lease is lost,
+  /// the repository doesn't send, releases the lease, and follows.
   ///
   /// - Returns: Whether the repository leads. `false` if that can't be determined.
   func isHeld() async -> Bool

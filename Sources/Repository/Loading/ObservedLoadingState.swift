@@ -1,6 +1,7 @@
 /// Decides when the values of observed keys are fetched; see ``LoadingPolicy/whileObserved(stopTimeout:every:)``.
 ///
-/// A pure state machine. Times are measured from the creation of the repository.
+/// A pure state machine: methods record events, and return the requests to perform now. Times are measured from the
+/// creation of the repository.
 ///
 /// - Complexity: O(log *n*) amortized, where *n* is the number of observed keys; O(*n* log *n*) for
 ///   ``setActive(_:at:)``, ``setOnline(_:at:)`` and ``invalidate(_:)``, which concern all of them.

@@ -19,6 +19,7 @@ struct MutationLanes {
   }
 
   private enum Status: Equatable {
+    /// The first mutation is blocked.
     case idle
     /// Waits for a free slot.
     case ready

@@ -67,7 +67,7 @@ final class MutationSender<Source: RepositorySource> {
         return advanceLane(after: dequeued, in: engine)
       }
       cell = opened
-      // Only the leader marks. The lead is confirmed again after the mark is stored.
+      // A repository that has lost its lead must not mark. The lead is confirmed again after the mark is stored.
       if engine.writer.needsMark(dequeued.id), await !engine.election.confirmLead(in: engine) {
         return queue.abandonAttemptAfterLoss(dequeued, in: engine)
       }

@@ -4,7 +4,7 @@ public import Foundation
 public struct PendingMutation<Key: RepositoryKey, Mutation: Sendable>: Sendable {
   /// The standing of a mutation.
   public enum Standing: Hashable, Sendable {
-    /// It waits for its turn to be sent.
+    /// It waits to be sent: for its turn, for the network, or for the end of the delay after a failed attempt.
     case waiting
 
     /// It is being sent, or the server has it and the value with the change isn't stored yet.
