@@ -13,11 +13,13 @@ final class Alarm {
   /// Whether there is a deadline.
   var isSet: Bool { pending != nil }
 
-  /// Sets the deadline, which replaces an earlier one.
+  /// Sets the deadline, which replaces a different one with its action.
+  ///
+  /// If it is the present deadline, nothing changes.
   ///
   /// - Parameters:
   ///   - deadline: The deadline, or `nil` for none.
-  ///   - ring: The action at the deadline. It calls ``silence(_:)`` first.
+  ///   - ring: The action at the deadline. It must call ``silence(_:)`` first.
   func set(_ deadline: Duration?, ring: @escaping @Sendable (_ deadline: Duration) async -> Void) {
     if pending?.deadline == deadline { return }
     pending?.cancel()

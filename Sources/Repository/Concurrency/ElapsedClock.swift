@@ -22,6 +22,11 @@ struct ElapsedClock: Sendable {
   }
 
   /// Waits until a deadline, until an event, or until the calling task is cancelled.
+  ///
+  /// - Parameters:
+  ///   - deadline: The deadline.
+  ///   - event: Waits for the event. It must return when its task is cancelled, because this function waits for that.
+  ///   - isolation: The actor of the caller.
   func wait(
     until deadline: Duration, or event: @escaping @Sendable () async -> Void,
     isolation: isolated (any Actor)? = #isolation

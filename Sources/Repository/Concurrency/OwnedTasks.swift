@@ -1,10 +1,10 @@
 internal import Multicast
 
-/// The tasks of an object, which are cancelled when the object is released.
+/// The tasks of an object, which are cancelled by ``cancelAll()``, or at the latest when this object is released.
 final class OwnedTasks: Sendable {
   private struct State {
     var tasks: [UInt64: Task<Void, Never>] = [:]
-    /// The tasks that finished before they were registered.
+    /// The tasks that finished when they weren't registered: not yet, or not any more after ``cancelAll()``.
     var finished: Set<UInt64> = []
     var lastNumber: UInt64 = 0
     var isCancelled = false

@@ -2,7 +2,7 @@ internal import Multicast
 
 /// Calls that wait for an outcome that other work produces.
 ///
-/// Each call gets exactly one outcome.
+/// A call gets one outcome, the first. A call that is closed before it waits gets none.
 ///
 /// - Complexity: O(1) for each function.
 final class PendingCalls<ID: Hashable & Sendable, Outcome: Sendable>: Sendable {
@@ -40,7 +40,7 @@ final class PendingCalls<ID: Hashable & Sendable, Outcome: Sendable>: Sendable {
   /// Whether there are no calls.
   var isEmpty: Bool { state.withLock { $0.calls.isEmpty } }
 
-  /// Whether a call has no outcome yet.
+  /// Whether there is a call that has no outcome yet.
   func isOpen(_ id: ID) -> Bool {
     state.withLock { state in
       switch state.calls[id] {
@@ -95,7 +95,8 @@ final class PendingCalls<ID: Hashable & Sendable, Outcome: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - id: The id of the call.
-  ///   - outcomeIfCancelled: The outcome if the task is cancelled first, or `nil` if cancellation doesn't end the call.
+  ///   - outcomeIfCancelled: The outcome if the task is cancelled first and the call isn't claimed, or `nil` if
+  ///     cancellation doesn't end the call.
   func outcome(
     of id: ID, ifCancelled outcomeIfCancelled: Outcome? = nil, isolation: isolated (any Actor)? = #isolation
   ) async -> Outcome {

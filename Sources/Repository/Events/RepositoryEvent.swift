@@ -29,7 +29,7 @@ public enum RepositoryEvent: Hashable, Sendable {
   /// A mutation is being sent; the first attempt is number 1.
   case mutationSending(MutationID, attempt: Int)
 
-  /// The server has applied a mutation.
+  /// The server has applied a mutation, and the resulting value is stored.
   case mutationDelivered(MutationID)
 
   /// A mutation was rolled back and is no longer sent.
@@ -79,7 +79,7 @@ public enum RepositoryEvent: Hashable, Sendable {
 
   /// The store failed during work of the repository, such as storing a reply.
   ///
-  /// The repository repeats the work later, unless it would fail each time or is no longer needed.
+  /// The repository repeats the work later or with the next call, unless that is useless or no longer needed.
   case storeFailed(StoreError)
 }
 

@@ -7,7 +7,7 @@ internal import Foundation
 ///
 /// **Invariant**: ``count`` and ``byteCount`` are those of the stored values. `order` contains every value once, at
 /// the place of its last use, except the values that ``takeVictims(at:limit:isKept:)`` took or had to keep. Those
-/// return to `order` with their next use.
+/// return to `order` with their next use, or with ``restoreVictims(_:)``.
 ///
 /// - Complexity: O(1) amortized for each function, unless stated otherwise. The memory depends on the number of stored
 ///   values, not on the number of values over time.
@@ -119,8 +119,8 @@ struct EvictionState<Key: Hashable & Sendable> {
 
   // MARK: - Evicting
 
-  /// Takes values to remove, the least recently used first, until the remaining values are within the limits and not
-  /// idle.
+  /// Takes at most `limit` values to remove, the least recently used first, until the remaining values are within the
+  /// limits and not idle.
   ///
   /// The taken values, and those that must be kept, are not considered again until their next use. The taken ones are
   /// also considered again after ``restoreVictims(_:)``.

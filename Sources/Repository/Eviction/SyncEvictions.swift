@@ -5,8 +5,9 @@ internal import Multicast
 /// Removes the values that an ``EvictionPolicy`` or a call evicts; ``EvictionState`` decides which.
 ///
 /// A removal requires that the stored value is the known one, so that a value that another process has just stored is
-/// not removed. The keys can't be opened during the removal. So a new observer receives the value if it is still
-/// stored, or the value that replaces it, and never one that is then removed.
+/// not removed. The engine reads the value of a key for an observer or a call only when a removal has ended; see
+/// ``waitUntilRemoved(_:isolation:)``. So a new observer receives the value if it is still stored, or the value that
+/// replaces it, and never one that is then removed.
 ///
 /// Belongs to one ``SyncEngine`` and is used in its isolation only.
 final class SyncEvictions<Source: RepositorySource> {
@@ -15,7 +16,7 @@ final class SyncEvictions<Source: RepositorySource> {
   typealias Value = Source.Value
   typealias State = EvictionState<Key>
 
-  /// The greatest number of values that one commit removes.
+  /// The greatest number of values that one commit removes, so that a large eviction doesn't delay other commits.
   private static var batchLimit: Int { 256 }
 
   private let store: any KeyValueStore
@@ -84,6 +85,7 @@ final class SyncEvictions<Source: RepositorySource> {
   }
 
   private func record(_ stored: StoredValue<Value>, of key: Key) {
+    // If the clock was set back since, the saved time is in the future, but the use wasn't.
     state.recordValue(
       of: key, tag: stored.tag, byteCount: stored.byteCount ?? Self.byteCount(of: stored.value),
       revision: stored.revision, at: min(stored.savedAt, now()))
@@ -132,7 +134,9 @@ final class SyncEvictions<Source: RepositorySource> {
 
   // MARK: - Evicting
 
-  /// Removes values until the policy is met, and sets the alarm for the next idle value.
+  /// Removes values until the policy is met or only kept values are left, and sets the alarm for the next idle value.
+  ///
+  /// If that fails, sets the alarm for another attempt.
   private func makeRoom(in engine: isolated Engine) async {
     var wait = Duration?.none
     do throws(StoreError) {
@@ -193,9 +197,9 @@ final class SyncEvictions<Source: RepositorySource> {
     engine.isInUse(key) || engine.isPinned(key)
   }
 
-  /// Removes values in one commit.
+  /// Removes values in one commit, except those whose keys are in use now.
   ///
-  /// If it fails because of one value, removes the others in another commit.
+  /// If the commit fails because of one value, removes the others in another commit.
   private func remove(_ victims: [State.Victim], in engine: isolated Engine) async throws(StoreError) {
     var remaining: [State.Victim] = []
     for victim in victims {
@@ -229,12 +233,12 @@ final class SyncEvictions<Source: RepositorySource> {
       guard let index = victims.firstIndex(where: { error.concerns(StoreKeyName(name, id: $0.key.storeID)) }) else {
         throw error
       }
-      // Another process has changed the value, which counts as a use of it.
+      // Another process has removed the value, or has changed it, which counts as a use.
       try await reload(victims.remove(at: index).key)
     }
   }
 
-  /// Records the stored value of a key after a removal has failed because of it.
+  /// Records the stored value of a key, or that there is none, after a removal has failed because of it.
   private func reload(_ key: Key, isolation: isolated (any Actor)? = #isolation) async throws(StoreError) {
     do throws(StoreError) {
       if let stored = try await store.load(StoreKey<Value>(name, id: key.storeID)) { return record(stored, of: key) }

@@ -21,7 +21,7 @@ final class Election<Source: RepositorySource> {
   private var isCampaigning = false
   /// The number of failed attempts in a row.
   private var failures = 0
-  /// The number of leases in a row that were lost before they could be confirmed.
+  /// The number of leases lost since a check last found a lease held.
   private var lossCount = 0
 
   /// - Parameters:
@@ -66,7 +66,7 @@ final class Election<Source: RepositorySource> {
     }
   }
 
-  /// Checks the lease before a request.
+  /// Checks the lease, before a request and after a failed one.
   ///
   /// If the lease is lost, the repository follows from now on.
   ///
@@ -88,7 +88,7 @@ final class Election<Source: RepositorySource> {
     return false
   }
 
-  /// Attempts to lead until the repository leads or has nothing to send.
+  /// Attempts to lead until the repository sends, or has nothing to send.
   func campaign(in engine: isolated Engine) {
     guard !isCampaigning else { return }
     isCampaigning = true

@@ -46,8 +46,8 @@ public enum LeadershipResult: Sendable {
 public protocol LeadershipLease: Sendable {
   /// Returns whether the repository still leads.
   ///
-  /// A repository calls it before each request that sends a mutation. If the lease is lost, the repository doesn't
-  /// send, releases the lease, and follows.
+  /// A repository calls it before each request that sends a mutation, and after each that failed. If the lease is lost,
+  /// the repository doesn't send, releases the lease, and follows.
   ///
   /// - Returns: Whether the repository leads. `false` if that can't be determined.
   func isHeld() async -> Bool
@@ -75,8 +75,8 @@ public enum LeadershipStatus: String, Codable, Hashable, Sendable {
 /// keeps the lock.
 ///
 /// A database server releases the lock of a client whose connection it has lost. That client sends no further request,
-/// but a request in flight may arrive while the next leader sends. The server of the values recognizes it by its id and
-/// applies the mutation once.
+/// but a request in flight may arrive while the next leader sends. The server of the values recognizes the mutation by
+/// its id and applies it once.
 public struct StoreLeadership: Leadership {
   /// The time after which a repository that doesn't lead tries again.
   public let retryInterval: Duration

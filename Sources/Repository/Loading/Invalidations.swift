@@ -2,10 +2,10 @@ internal import Foundation
 
 /// The record of which stored values were marked as stale, including those of keys that aren't in use.
 ///
-/// - Complexity: O(1) amortized for each call. The number of remembered keys is bounded; beyond the bound, all values
-///   are stale.
+/// - Complexity: O(1) amortized for each call. The number of remembered keys and users is bounded. When it exceeds the
+///   bound, all values that were saved until then are marked.
 struct Invalidations<Key: RepositoryKey> {
-  /// The maximum number of keys that are remembered individually.
+  /// The maximum number of keys and users that are remembered individually.
   static var limit: Int { 4_096 }
 
   private var all: Date?

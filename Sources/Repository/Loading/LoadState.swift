@@ -1,6 +1,7 @@
 /// The state of a value that is loaded from elsewhere.
 ///
-/// An existing value is never lost because a later load begins, fails or is cancelled.
+/// An existing value is never lost because a later load begins, fails or is cancelled. In the table, a dash means that
+/// the state doesn't change.
 ///
 /// | | ``beginLoading()`` | ``succeed(_:)`` | ``fail(_:)`` | ``cancel()`` | ``receive(_:)`` |
 /// | --- | --- | --- | --- | --- | --- |
@@ -11,13 +12,13 @@
 /// | `failed(nil)` | `loading(nil)` | `loaded(new)` | `failed(nil)` | – | `failed(new)` |
 /// | `failed(old)` | `loading(old)` | `loaded(new)` | `failed(old)` | – | `failed(new)` |
 public enum LoadState<Value, Failure: Error> {
-  /// No load has begun yet.
+  /// There is neither a value nor an error, and no load is in progress.
   case idle
 
   /// The value is being loaded; `previous` is the existing value, to show in the meantime.
   case loading(previous: LoadedValue<Value>?)
 
-  /// The value is loaded, and no load is in progress.
+  /// There is a value, and no load is in progress.
   case loaded(LoadedValue<Value>)
 
   /// The last load failed; `previous` is the existing value, which can still be shown.
@@ -40,7 +41,7 @@ public enum LoadState<Value, Failure: Error> {
     if case .loading = self { true } else { false }
   }
 
-  /// The error of the last load; `nil` if it succeeded, or if another load has begun.
+  /// The error of the last load; `nil` if it didn't fail, or if another load has begun since.
   public var failure: Failure? {
     if case .failed(let failure, _) = self { failure } else { nil }
   }

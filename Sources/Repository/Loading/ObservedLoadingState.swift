@@ -1,6 +1,7 @@
 /// Decides when the values of observed keys are fetched; see ``LoadingPolicy/whileObserved(stopTimeout:every:)``.
 ///
-/// A pure state machine. Times are measured from the creation of the repository.
+/// A pure state machine: methods record events, and return the requests to perform now. Times are measured from the
+/// creation of the repository.
 ///
 /// - Complexity: O(log *n*) amortized, where *n* is the number of observed keys; O(*n* log *n*) for
 ///   ``setActive(_:at:)``, ``setOnline(_:at:)`` and ``invalidate(_:)``, which concern all of them.
@@ -137,7 +138,7 @@ struct ObservedLoadingState<Key: RepositoryKey> {
 
   // MARK: - Requests
 
-  /// Returns the requests that are due, and removes their alarms.
+  /// Returns the requests that are due, and ends the observations whose stop timeout has passed.
   mutating func takeDue(at now: Duration) -> [Request] {
     var requests: [Request] = []
     while let first = alarms.first, first.deadline <= now || !counts(first.element) {
@@ -214,7 +215,7 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     observation.hasMissedRequest = !canLoad || !observation.isObserved
     if observation.hasMissedRequest { return [] }
     if observation.isFetching {
-      // The request in progress may be too old, so another one follows it.
+      // Made after the request in progress, unless that one fetches the value.
       if observation.newRequest != .reload(request.key) { observation.newRequest = request }
       return []
     }

@@ -1,6 +1,6 @@
 /// The calls of `perform` that wait for the outcomes of their mutations.
 ///
-/// A call ends when its mutation is confirmed or fails, or when the mutation has to wait for something other than its
+/// A call ends when the result of its mutation is known, or when the mutation has to wait for something other than its
 /// turn. If another repository sends the mutation, the call also ends after a timeout; see ``CallTimeouts``.
 ///
 /// Belongs to one ``SyncEngine`` and is used in its isolation only.
@@ -24,13 +24,13 @@ final class MutationCalls<Source: RepositorySource> {
   /// Forgets the call of a mutation, because the call will not wait.
   func close(_ id: MutationID) { calls.close(id) }
 
-  /// Whether the call of a mutation has no outcome yet.
+  /// Whether there is a call of a mutation that has no outcome yet.
   func isOpen(_ id: MutationID) -> Bool { calls.isOpen(id) }
 
   /// Reserves a call for an outcome that is being prepared; see ``PendingCalls/claim(_:)``.
   func claim(_ id: MutationID) -> Bool { calls.claim(id) }
 
-  /// Waits until a mutation is confirmed, fails, or has to wait.
+  /// Waits for the outcome of the call of a mutation.
   ///
   /// Cancelling the calling task ends the wait with ``RepositoryError/cancelled``, unless the call is claimed.
   func outcome(

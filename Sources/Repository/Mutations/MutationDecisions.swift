@@ -130,7 +130,7 @@ final class MutationDecisions<Source: RepositorySource> {
     engine.queue.reportChanges(in: engine)
   }
 
-  /// Returns a mutation that the app may cancel, resolve, requeue or discard.
+  /// Returns a durable mutation about which no other decision is in progress.
   private func find(_ id: MutationID, in engine: isolated Engine) async throws(PendingMutationError) -> Entry {
     do throws(StoreError) {
       try await engine.start()
@@ -138,7 +138,7 @@ final class MutationDecisions<Source: RepositorySource> {
       throw .store(error)
     }
     guard let entry = state[id], !entry.isBeingDecided else { throw .unknown(id) }
-    // A mutation that isn't durable yet will be shortly.
+    // A mutation that isn't durable yet will be shortly, and may then be sent at once.
     guard entry.tag != nil else { throw .alreadySent(id) }
     return entry
   }

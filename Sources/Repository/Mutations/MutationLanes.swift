@@ -9,7 +9,7 @@
 ///
 /// - Complexity: O(1) amortized for each function unless stated otherwise, plus O(log *n*) for *n* lanes that back off
 ///   or are in flight. ``insert(_:lane:userID:before:)``, ``remove(_:lane:)`` and ``waiting(in:)`` are O(*m*) for the
-///   *m* mutations of the lane. ``retryNow()`` is O(*n* log *n*) for the *n* lanes whose last attempt failed, and
+///   *m* mutations of the lane. ``retryNow()`` is O(*n* log *n*) for the *n* lanes with failed attempts, and
 ///   ``signedIn(userID:)`` is O(*n* log *n*) for all lanes.
 struct MutationLanes {
   enum Step: Equatable {
@@ -19,6 +19,7 @@ struct MutationLanes {
   }
 
   private enum Status: Equatable {
+    /// The first mutation is blocked.
     case idle
     /// Waits for a free slot.
     case ready
@@ -38,7 +39,7 @@ struct MutationLanes {
     var status = Status.idle
     /// The waiting mutations in order, without the one in flight.
     var waiting = FIFO<MutationID>()
-    /// The number of failed attempts since the last success or ``MutationLanes/retryNow()``.
+    /// The number of failed attempts since the last ``MutationLanes/complete(lane:)`` or ``MutationLanes/retryNow()``.
     var failures = 0
   }
 
@@ -69,7 +70,7 @@ struct MutationLanes {
   ///
   /// May contain lanes that are no longer ready.
   private var ready = FIFO<LaneID>()
-  /// The lanes whose last attempt failed.
+  /// The lanes whose number of failures isn't 0.
   private var failing: Set<LaneID> = []
   /// The deadlines of backoffs.
   ///
@@ -131,7 +132,7 @@ struct MutationLanes {
     makeReady(name)
   }
 
-  /// Whether a mutation that is added now would be sent at once.
+  /// Whether a mutation that is added now would be alone in its lane, with a free slot and nothing to wait for.
   func isFree(_ name: LaneID) -> Bool {
     lanes[name] == nil && usedSlotCount < maximumInFlight && !isPaused && !signedOutUsers.contains(name.userID)
   }
@@ -218,6 +219,7 @@ struct MutationLanes {
         makeReady(name)
         continue
       }
+      // Taken out of the dictionary while it changes, to avoid a copy of its mutations.
       lanes[name] = nil
       var sending = lane
       let id = first

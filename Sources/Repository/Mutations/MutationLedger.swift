@@ -1,7 +1,7 @@
 internal import DataStore
 internal import Foundation
 
-/// The mutations of a repository until they are confirmed, cancelled or discarded: the record and the standing of each.
+/// The mutations in the queue of a repository, with the record and the standing of each.
 ///
 /// A pure state machine. ``MutationLanes`` decides the order of sending, and ``SyncState`` applies mutations to values.
 ///
@@ -34,7 +34,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     fileprivate(set) var isAnswered = false
     /// Whether the server has refused it, so that earlier attempts with an unknown outcome no longer matter.
     fileprivate(set) var isRefusedByServer = false
-    /// Whether it is being cancelled, resolved or requeued.
+    /// Whether it is being cancelled, resolved, requeued or discarded.
     fileprivate(set) var isBeingDecided = false
     /// Whether another repository made it and sends it, because the repositories are independent; see
     /// ``LeadershipStatus``.
@@ -82,7 +82,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   private(set) var undecidedCount = 0
   /// The number of mutations that aren't durable yet.
   private(set) var undurableCount = 0
-  /// The number of changes of ``list(signedOutUsers:)`` so far.
+  /// A number that grows with each change of ``list(signedOutUsers:)``.
   private(set) var version: UInt64 = 0
 
   var count: Int { entries.count }
@@ -189,7 +189,8 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
 
   /// Records that a changed record is durable.
   ///
-  /// The written record also says so if another process had stored that the outcome of an attempt is unknown.
+  /// Another process may have stored that the outcome of an attempt is unknown. Then the written record says so too,
+  /// and from now on the entry does.
   mutating func recordWrite(_ record: Record, of id: MutationID, tag: StoreTag, revision: UInt64) {
     edit(id) {
       ($0.tag, $0.revision) = (tag, revision)
@@ -203,7 +204,8 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
       let isOutcomeUnknown = $0.record.isOutcomeUnknown
       ($0.record, $0.tag, $0.revision, $0.isMarked) = (record, tag, revision, false)
       $0.isTakenOver = $0.isInFlight
-      // The reply to an attempt of this process may repeat the server's answer to the other process.
+      // An outcome that was unknown stays unknown. If the other process may be sending the mutation, the reply to an
+      // attempt of this process may repeat the server's answer to the other one.
       if isOutcomeUnknown || record.unfinishedAttempts > 0 { $0.record.isOutcomeUnknown = true }
     }
     pruneOrder()
@@ -234,8 +236,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
 
   // MARK: - Attempts
 
-  /// Marks a mutation: counts an attempt that is about to begin, so that the next process learns of it if this one
-  /// ends.
+  /// Marks a mutation: counts an attempt that may begin soon, so that the next process learns of it if this one ends.
   mutating func mark(_ id: MutationID) {
     edit(id) {
       $0.isMarked = true
@@ -244,6 +245,8 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   }
 
   /// Removes the mark of a mutation that has not been sent, unless another process has written the record since.
+  ///
+  /// Earlier interrupted attempts no longer count either.
   mutating func unmark(_ id: MutationID) {
     edit(id) { if $0.isMarked { ($0.isMarked, $0.record.unfinishedAttempts) = (false, 0) } }
   }

@@ -26,12 +26,13 @@ internal import Multicast
 ///    in its lane, in one step. The lane is blocked there, because a mutation isn't sent before it is durable.
 /// 2. **Persist.** ``makeDurable(_:replacing:in:)`` writes its record, which has the next sequence number of the store.
 ///    If that fails, the mutation is rolled back and the call throws.
-/// 3. **Send.** ``next(at:)`` passes it to the sender when it is first in its lane. Before the request,
-///    ``MutationWriter/mark(_:in:)`` stores that an attempt may have begun, so that a process that finds the mark
-///    treats the outcome as unknown. If the attempt fails, the lane backs off, and the mutation stays visible.
-/// 4. **Confirm.** ``SyncWrites`` stores a value that has the change and removes the record, in one commit.
-///    ``confirm(_:_:in:)`` then forgets the mutation. For observers, the overlay ends in the same step in which the
-///    value gains the change.
+/// 3. **Send.** ``next(at:)`` passes it to the sender when it is first in its lane. Before the request, its record is
+///    *marked*: it says that an attempt may have begun, so that a process that finds the mark treats the outcome as
+///    unknown; see ``MutationWriter/mark(_:in:)``. If the attempt fails but may be repeated, the lane backs off, and
+///    the mutation stays visible.
+/// 4. **Confirm.** ``SyncWrites`` stores the value that has the change, if the stored one must change, and removes the
+///    record, in one commit. ``confirm(_:_:in:)`` then forgets the mutation. For observers, the overlay ends in the
+///    same step in which the value gains the change.
 ///
 /// A mutation ends earlier if it is refused, conflicted or cancelled, or if its user signs out. Then it is rolled back:
 /// it is no longer applied, and the other mutations still are. The article *How a change travels* gives the reasons for
@@ -104,7 +105,7 @@ final class MutationQueue<Source: RepositorySource> {
 
   /// Stops sending, because another repository may lead.
   ///
-  /// Attempts in flight run to completion.
+  /// Requests in flight run to completion. An attempt whose request hasn't begun is abandoned.
   func follow(in engine: isolated Engine) {
     state.follow()
     for entry in state.live where !entry.isInFlight && !entry.isAnswered { handOff(entry, in: engine) }
@@ -129,6 +130,7 @@ final class MutationQueue<Source: RepositorySource> {
       engine.removeFromOverlay([id], of: entry.key)
       events.emit(.mutationRefused(id, .cutOff(attempts: entry.record.unfinishedAttempts)))
     }
+    // There is no error of the server; see ``MutationResult/queued``.
     calls.end(id, .success(.queued))
     engine.start { engine in await engine.writer.save(id, in: engine) }
   }
@@ -218,7 +220,7 @@ final class MutationQueue<Source: RepositorySource> {
     state.hasRoom(for: record.byteCount, limits: limits, now: record.madeAt)
   }
 
-  /// Appends a new mutation to its lane, which it blocks until ``makeDurable(_:replacing:in:)``.
+  /// Adds a new mutation, which isn't sent before ``makeDurable(_:replacing:in:)``.
   ///
   /// The caller then calls ``reportChanges(in:)``.
   ///
@@ -232,16 +234,17 @@ final class MutationQueue<Source: RepositorySource> {
     if hasCaller { calls.open(id) }
   }
 
-  /// Makes an appended mutation durable and lets it be sent.
+  /// Makes an appended mutation durable, and lets it be sent unless it has come into conflict meanwhile.
   ///
   /// - Parameters:
   ///   - id: The id of the mutation.
-  ///   - replaced: The mutation that it replaces, or `nil`. It is the refused mutation itself if that is sent again
-  ///     under its id.
+  ///   - replaced: The refused or conflicted mutation that it replaces, or `nil`. It has the same id if a mutation is
+  ///     sent again under its id.
   ///   - engine: The engine.
   /// - Returns: Whether it was added. It isn't if its user has signed out meanwhile, or if another process has sent,
   ///   resolved or discarded the mutation that it replaces.
-  /// - Throws: A `StoreError` if it could not be written. The mutation is then forgotten, or refused as before.
+  /// - Throws: A `StoreError` if it could not be written. The mutation is then forgotten, or refused or in conflict as
+  ///   before.
   func makeDurable(
     _ id: MutationID, replacing replaced: Entry?, in engine: isolated Engine
   ) async throws(StoreError) -> Bool {
@@ -281,6 +284,7 @@ final class MutationQueue<Source: RepositorySource> {
     }
     reportChanges(in: engine)
     engine.sender.pump(in: engine)
+    // Sending was paused during the write, so the attempt that the record is marked for doesn't begin.
     if state.isPaused { engine.writer.removeMark(of: id, in: engine) }
     if state.isStalled(entry.lane) {
       calls.end(id, .success(.queued))
@@ -342,8 +346,9 @@ final class MutationQueue<Source: RepositorySource> {
     }
   }
 
-  /// Records that an attempt failed after this repository had lost its lead: the leader decides about the mutation.
+  /// Records that an attempt failed and that this repository no longer leads: the next leader sends the mutation again.
   func handOffAttempt(_ entry: Entry) {
+    // The failure isn't examined, so the server may have the mutation.
     state.recordFailure(of: entry.id, isOutcomeUnknown: true)
   }
 
@@ -382,7 +387,7 @@ final class MutationQueue<Source: RepositorySource> {
     calls.endQueued(state.waiting(in: entry.lane))
   }
 
-  /// Makes the lanes of a mutation's user wait for new credentials.
+  /// Makes the lanes of a mutation's user wait for new credentials, unless they have changed since the attempt began.
   func waitForSignIn(_ entry: Entry, in engine: isolated Engine) {
     let waiting = state.waitForSignIn(entry)
     calls.endQueued(waiting)
@@ -429,10 +434,10 @@ final class MutationQueue<Source: RepositorySource> {
     engine.sender.pump(in: engine)
   }
 
-  /// Records that a mutation will not be sent again: the server refused it, the policy allows no further attempt, or
-  /// its value can't be stored.
+  /// Records that a mutation is no longer sent: the server refused it, the policy allows no further attempt, or its
+  /// value can't be stored.
   ///
-  /// The mutation stays listed as refused unless its caller gets the error.
+  /// The mutation stays listed as refused, unless its caller gets the error and its record can be removed.
   ///
   /// - Parameters:
   ///   - id: The id of the mutation.

@@ -34,12 +34,14 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   static var slotTimeout: Duration { .seconds(5) }
 
   /// The greatest number of mutations of a lane that are marked together before the first of them is sent.
+  ///
+  /// Because several are marked together, a long lane doesn't wait for a commit before each request.
   private static var markedTogether: Int { 32 }
 
   private var ledger = Ledger()
   private var lanes = MutationLanes(
     maximumInFlight: MutationQueueState.maximumInFlight, slotTimeout: MutationQueueState.slotTimeout)
-  /// Whether this repository sends.
+  /// The role of this repository, which decides whether it sends.
   private(set) var leadership = LeadershipStatus.following
   /// The lanes whose first stored mutation has been adopted since this repository began to send.
   private var startedLanes: Set<LaneID> = []
@@ -77,7 +79,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   /// The ids of all durable mutations, in order.
   var durableIDs: [MutationID] { ledger.durableIDs }
 
-  /// The number of changes of ``list`` so far.
+  /// A number that grows with each change of ``list``.
   var version: UInt64 { ledger.version }
 
   /// All mutations, in order.
@@ -92,7 +94,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   /// The size of all encoded mutations in bytes.
   var byteCount: Int { ledger.byteCount }
 
-  /// The reports of the lanes that have mutations, sorted by name.
+  /// The reports of the lanes that have mutations of ``liveCount``, sorted by name.
   func report(at now: Duration) -> [RepositoryReport.LaneReport] {
     let statuses = lanes.report(at: now)
     return ledger.lanes.sorted { $0.key < $1.key }.map { name, lane in
@@ -117,6 +119,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   func hasRoom(for byteCount: Int, limits: QueueLimits, now: Date) -> Bool {
     guard ledger.count < limits.maximumCount, ledger.byteCount + byteCount <= limits.maximumBytes else { return false }
     guard let maximumAge = limits.maximumAge, let oldest = ledger.oldest else { return true }
+    // The age isn't known if the clock was set back. That doesn't close the queue.
     return Freshness.age(savedAt: oldest, now: now).map { $0 < maximumAge } ?? true
   }
 
@@ -174,6 +177,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     ledger.add(entry)
     if sends { return adopt(entry) }
     let record = entry.record
+    // The leader has tried to send it and hasn't marked it again, so it has to wait; see ``receive(_:of:)``.
     if record.isLive, record.attempts > 0, record.unfinishedAttempts == 0 { lanesStalledElsewhere.insert(entry.lane) }
     return false
   }
@@ -194,6 +198,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     entry.isExternal = leadership == .independent
     ledger.add(entry)
     if leadership == .leading { return adoptInSequence(entry) }
+    // Only records the sequence number: another repository sends the mutation, so a gap makes no difference.
     _ = isBehindGap(entry.record.sequence)
     return .nothing
   }
@@ -209,16 +214,17 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     return .refused
   }
 
-  /// Records that the mutation with a sequence number is known.
+  /// Records that the mutation with a sequence number is known, unless it is behind a gap.
   ///
-  /// - Returns: Whether stored mutations before it may not be known yet. Independent repositories have no such order.
+  /// - Returns: Whether stored mutations before it may not be known yet. Always `false` for an independent repository,
+  ///   because it doesn't send the mutations that other repositories add.
   private func isBehindGap(_ sequence: UInt64) -> Bool {
     if leadership != .independent, sequence > knownSequence + 1 { return true }
     recordReading(upTo: sequence)
     return false
   }
 
-  /// Places a mutation in its lane, from which this repository sends it.
+  /// Places a live mutation in its lane, from which this repository sends it, or refuses the mutation.
   ///
   /// - Returns: Whether the mutation is now refused, because the ends of processes interrupted too many of its
   ///   attempts.
@@ -250,10 +256,10 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
 
   /// Adds a mutation that is about to be written.
   ///
-  /// It takes its place in its lane and blocks the lane.
+  /// If this repository sends, the mutation takes the last place in its lane and blocks the lane there.
   ///
-  /// If it can be sent as soon as it is durable, its first record already has the mark of an attempt. A mutation that
-  /// is sent again under its id replaces the refused one.
+  /// If it can probably be sent as soon as it is durable, its first record already has the mark of an attempt, which
+  /// saves a second write. A mutation that is sent again under its id replaces the refused or conflicted one.
   func add(_ id: MutationID, key: Key, lane: LaneID, record: Record) {
     remove(id)
     var record = record
@@ -284,7 +290,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     if let entry = ledger[id], !entry.isBeingDecided { lanes.unblock(id, lane: entry.lane) }
   }
 
-  /// Restores a refused mutation whose new record could not be written.
+  /// Restores a refused or conflicted mutation whose new record could not be written.
   func restoreRefused(_ entry: Entry) {
     remove(entry.id)
     ledger.add(entry)
@@ -301,13 +307,13 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
       case .send(let id, let lane):
         ledger.beginAttempt(id)
         if let entry = ledger[id] { return .send(entry) }
-        // Another process has completed it.
+        // It is no longer in the queue.
         lanes.complete(lane: lane)
       }
     }
   }
 
-  /// Marks a mutation whose attempt is about to begin, and those that follow it in its lane.
+  /// Marks a mutation whose attempt is about to begin, and the next ones in its lane, unless it is marked already.
   ///
   /// - Returns: The mutations whose records must be written before the first one is sent.
   func mark(_ id: MutationID) -> [MutationID] {
@@ -319,7 +325,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     return ids
   }
 
-  /// Removes the mark of a mutation that waits although it was about to be sent.
+  /// Removes the mark of a waiting mutation, because its attempt doesn't begin yet.
   ///
   /// - Returns: Whether its record must be written.
   func removeMark(of id: MutationID) -> Bool {
@@ -387,7 +393,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   func waitForSignIn(_ entry: Entry) -> [MutationID] {
     ledger.abandonAttempt(entry.id)
     lanes.release(entry.id, lane: entry.lane, needsSignIn: true)
-    // If the mutation isn't live, another process has completed it meanwhile, or it is in conflict.
+    // A mutation that was removed, refused or found in conflict meanwhile isn't sent again.
     if !(ledger[entry.id]?.isLive ?? false) { lanes.remove(entry.id, lane: entry.lane) }
     guard lanes.signedOutUsers.contains(entry.key.userID) else {
       // The attempt used old credentials, so the mutation is sent again, unless the network is offline.
@@ -451,7 +457,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     return entry
   }
 
-  /// Records that a mutation will not be sent again.
+  /// Records that a mutation is no longer sent.
   ///
   /// A mutation in flight blocks its lane until ``complete(_:)``.
   func recordVerdict(_ verdict: Record.Verdict, on id: MutationID) {

@@ -46,6 +46,7 @@ final class MutationReader<Source: RepositorySource> {
       let added = found.compactMap { isFirst ? restore($0, in: engine) : take($0.key, $0.stored, in: engine) }
       subscribe(to: reading.changes, in: engine)
       engine.queue.reportChanges(in: engine)
+      // Cells are opened only after the first read, and then show what it has found.
       for entry in added where !isFirst { await engine.external.show(entry, in: engine) }
       let foundIDs = Set(found.map(\.key.id))
       let missing = state.durableIDs.filter { !foundIDs.contains($0.rawValue) }
@@ -95,6 +96,7 @@ final class MutationReader<Source: RepositorySource> {
         if signInCount == self.signInCount { state.recordReading(upTo: sequence) }
       } catch {
         events.emit(.storeFailed(error))
+        // The mutation now waits for the store, and not only for its turn.
         calls.end(id, .success(.queued))
         attempt += 1
         await engine.backoff.wait(afterAttempt: attempt)
@@ -128,7 +130,7 @@ final class MutationReader<Source: RepositorySource> {
   /// Handles changes of records that the store reports together.
   ///
   /// The store can't always tell the order of commits. So the saved records are handled in the order of their
-  /// mutations, then the removals, and only then is any mutation sent.
+  /// mutations, and the removals after them.
   ///
   /// - Parameters:
   ///   - changes: The changes.
@@ -154,7 +156,7 @@ final class MutationReader<Source: RepositorySource> {
     engine.sender.pump(in: engine)
   }
 
-  /// Handles a change that another process made to a record during a write by this repository.
+  /// Reads a record again, because a write by this repository has shown that another process may have changed it.
   func reload(_ id: MutationID, in engine: isolated Engine) async {
     do throws(StoreError) {
       let stored = try await records.load(id)

@@ -3,7 +3,7 @@ internal import Foundation
 
 /// The stored form of a mutation.
 struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
-  /// The reason why a mutation will not be sent again.
+  /// The reason why a mutation is no longer sent.
   enum Verdict: Codable, Hashable, Sendable {
     case conflicted(MutationConflict)
     case refused(reason: String)
@@ -27,7 +27,8 @@ struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
   /// The size of the encoded mutation in bytes, for the limits of the queue.
   let byteCount: Int
 
-  /// The number of attempts that have begun.
+  /// The number of attempts that have begun, except those that ended without counting; see
+  /// ``MutationLedger/abandonAttempt(_:)``.
   var attempts = 0
 
   /// The number of attempts in a row that were marked and have no result: those that the end of a process interrupted,
@@ -39,7 +40,7 @@ struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
   /// Whether the server may have made the change at an attempt whose outcome is unknown.
   var isOutcomeUnknown = false
 
-  /// The reason why it will not be sent again, or `nil` while it is live.
+  /// The reason why it is no longer sent, or `nil` while it is live.
   var verdict: Verdict?
 
   /// Whether it is waiting, in flight, or answered and not yet stored.

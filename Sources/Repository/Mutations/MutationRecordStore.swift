@@ -205,7 +205,7 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     if case .add(_, _, let requirement) = turn.write { requirement } else { nil }
   }
 
-  /// Performs a write again on a record that another process has changed, unless that process has removed it.
+  /// Repeats a write that failed because its record has changed, if the write still applies to the stored record.
   private func retry(_ turn: Turn, _ shared: inout Shared) async {
     do throws(StoreError) {
       var next = turn

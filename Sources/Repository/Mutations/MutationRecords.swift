@@ -38,7 +38,7 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   struct Reading {
     let stored: [StoreObservation<Record>.Entry]
     let changes: MulticastSubscription<[StoreChange<Record>], Never>
-    /// The highest sequence number that the read covers.
+    /// The last sequence number before the read, which covers all mutations up to it; 0 if it isn't known.
     let lastSequence: UInt64
   }
 

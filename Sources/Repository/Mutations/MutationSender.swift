@@ -67,7 +67,7 @@ final class MutationSender<Source: RepositorySource> {
         return advanceLane(after: dequeued, in: engine)
       }
       cell = opened
-      // Only the leader marks. The lead is confirmed again after the mark is stored.
+      // A repository that has lost its lead must not mark. The lead is confirmed again after the mark is stored.
       if engine.writer.needsMark(dequeued.id), await !engine.election.confirmLead(in: engine) {
         return queue.abandonAttemptAfterLoss(dequeued, in: engine)
       }
@@ -85,7 +85,7 @@ final class MutationSender<Source: RepositorySource> {
       return backOff(dequeued, after: nil, reason: "another process has changed the mutation's record", in: engine)
     }
     guard let entry = queue[dequeued.id], entry.isLive, let sending = capabilities.sending else {
-      // Another process has completed it, or it is in conflict.
+      // It was removed, refused or found in conflict meanwhile.
       advanceLane(after: dequeued, in: engine)
       return engine.release(cell)
     }
@@ -187,7 +187,7 @@ final class MutationSender<Source: RepositorySource> {
     engine.publish(cell)
   }
 
-  /// Makes a lane wait after a failed attempt, unless its mutation will not be sent again.
+  /// Makes a lane wait after a failed attempt, unless its mutation is no longer sent.
   ///
   /// - Parameters:
   ///   - entry: The mutation whose attempt failed.
@@ -202,7 +202,7 @@ final class MutationSender<Source: RepositorySource> {
       events.emit(.retryScheduled(entry.id, attempt: entry.record.attempts, delay: delay, reason: reason))
       engine.queue.backOff(entry, until: clock.elapsed() + delay, isServerDelay: serverDelay != nil)
     } else {
-      // Another process has completed it meanwhile, or it is in conflict.
+      // It was removed, refused or found in conflict meanwhile.
       engine.queue.complete(entry)
     }
     pump(in: engine)

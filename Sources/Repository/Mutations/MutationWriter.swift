@@ -57,7 +57,8 @@ final class MutationWriter<Source: RepositorySource> {
 
   /// Writes the present record of a mutation.
   ///
-  /// If that fails, retries in the background until the store accepts the record or the repository is released.
+  /// If that fails, retries in the background until the store accepts the record, the mutation is removed, or the
+  /// repository is released.
   func save(_ id: MutationID, in engine: isolated Engine) async {
     guard let error = await write(id, in: engine) else { return }
     events.emit(.storeFailed(error))
@@ -66,7 +67,7 @@ final class MutationWriter<Source: RepositorySource> {
 
   /// Writes the present record of a mutation in the background, after a pause.
   ///
-  /// Retries until the store accepts the record or the repository is released.
+  /// Retries until the store accepts the record, the mutation is removed, or the repository is released.
   func saveLater(_ id: MutationID, in engine: isolated Engine) {
     engine.start { engine in
       var attempt = 1
@@ -83,7 +84,7 @@ final class MutationWriter<Source: RepositorySource> {
   /// Stores that an attempt is about to begin, so that the next process learns of it if this process ends during the
   /// attempt.
   ///
-  /// The mutations that follow in the lane are marked too. If another process has changed a record, it stays as it is,
+  /// The next mutations of the lane are marked too. If another process has changed a record, it stays as it is,
   /// and ``needsMark(_:)`` still holds.
   ///
   /// - Throws: A `StoreError` if a mark can't be written. All these marks then count as not written.
@@ -92,6 +93,8 @@ final class MutationWriter<Source: RepositorySource> {
     marking.formUnion(ids)
     defer {
       marking.subtract(ids)
+      // Sending was paused during the writes, when ``removeMarks(of:in:)`` kept these marks. The first mutation isn't
+      // waiting: its attempt goes on.
       if state.isPaused { for id in ids.dropFirst() { removeMark(of: id, in: engine) } }
     }
     var failure: StoreError?

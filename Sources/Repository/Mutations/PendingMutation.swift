@@ -4,12 +4,12 @@ public import Foundation
 public struct PendingMutation<Key: RepositoryKey, Mutation: Sendable>: Sendable {
   /// The standing of a mutation.
   public enum Standing: Hashable, Sendable {
-    /// It waits for its turn to be sent.
+    /// It waits to be sent: for its turn, for the network, or for the end of the delay after a failed attempt.
     case waiting
 
     /// It is being sent, or the server has it and the value with the change isn't stored yet.
     ///
-    /// A mutation that another process is about to send counts too.
+    /// A mutation that another process may be sending counts too.
     case inFlight
 
     /// The server requires the user to sign in again; see ``SyncedRepository/credentialsChanged(userID:)``.
@@ -35,6 +35,8 @@ public struct PendingMutation<Key: RepositoryKey, Mutation: Sendable>: Sendable 
   public let standing: Standing
 
   /// The number of attempts that have begun, in all processes.
+  ///
+  /// An attempt after which the user has to sign in doesn't count.
   public let attempts: Int
 
   /// The time at which it was made.

@@ -4,17 +4,18 @@ public import DataStore
 ///
 /// An operation that throws it has changed nothing.
 public enum PendingMutationError: Error, Hashable, Sendable {
-  /// The mutation isn't in the queue any more, or another operation on it is in progress.
+  /// The mutation isn't in the queue any more, another process has decided about it, or another operation on it is in
+  /// progress.
   ///
   /// It may have reached the server meanwhile.
   case unknown(MutationID)
 
-  /// The mutation is in flight, was refused or isn't durable yet, so it can't be cancelled.
+  /// The mutation is in flight, was refused or completed, or isn't durable yet, so it can't be cancelled.
   ///
   /// The other operations throw it only for a mutation that isn't durable yet.
   case alreadySent(MutationID)
 
-  /// The mutation was not refused, so it can't be requeued or discarded.
+  /// The mutation was not refused, so it can't be requeued. It can be discarded only if it is in conflict.
   case notRefused(MutationID)
 
   /// The mutation is not in conflict, so it can't be resolved.

@@ -42,8 +42,8 @@ public struct PendingMutations<Source: MutableSource>: Sendable {
   ///
   /// If the call that made it still waits, that call throws ``RepositoryError/cancelled``.
   ///
-  /// - Throws: ``PendingMutationError/alreadySent(_:)`` if the mutation is in flight, refused or not durable yet,
-  ///   ``PendingMutationError/unknown(_:)``, or ``PendingMutationError/store(_:)``.
+  /// - Throws: ``PendingMutationError/alreadySent(_:)`` if the mutation is in flight, refused or not durable yet, or if
+  ///   it is completed during the call; ``PendingMutationError/unknown(_:)``; or ``PendingMutationError/store(_:)``.
   public func cancel(_ id: MutationID) async throws(PendingMutationError) {
     try await engine.cancel(id)
   }

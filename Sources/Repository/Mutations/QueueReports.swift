@@ -1,6 +1,6 @@
 internal import Multicast
 
-/// Reports the contents of a repository's queue: the number of mutations at once, and their list one step later.
+/// Reports the contents of a repository's queue: the number of live mutations at once, and the list one step later.
 ///
 /// Belongs to one ``SyncEngine`` and is used in its isolation only.
 final class QueueReports<Source: RepositorySource> {

@@ -5,7 +5,7 @@ public enum SignOutError: Error, Hashable, Sendable {
   /// Some of the user's mutations are unsent; see ``UnsentPolicy``. Their number is given. The user is still signed in.
   case unsent(Int)
 
-  /// The store could not be read or erased.
+  /// The store could not be read, written or erased.
   ///
   /// The user may be signed out although some data remains. It is erased as soon as the store works, if necessary by
   /// the next launch.

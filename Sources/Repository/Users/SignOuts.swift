@@ -5,8 +5,8 @@ internal import Multicast
 /// Signs users out: decides whether a user can be signed out, and erases the user's data.
 ///
 /// 1. This repository rejects new calls for the user.
-/// 2. The unsent mutations are counted. The commit that starts the sign-out requires that no process has added a
-///    mutation meanwhile.
+/// 2. Unless they are discarded, the unsent mutations are counted, and the commit that starts the sign-out requires
+///    that no process has added a mutation meanwhile.
 /// 3. Every repository on the store that learns of that commit forgets the user. Commits with data of the user now
 ///    fail, because each of them requires the user's earlier record.
 /// 4. The stored data is erased, and another commit records that.
@@ -23,7 +23,7 @@ final class SignOuts<Source: RepositorySource> {
   typealias Engine = SyncEngine<Source>
   typealias Key = Source.Key
 
-  /// The time after which an attempt to acquire the lock is repeated.
+  /// The time after which an attempt to acquire the lock is repeated, even if the store has reported no release.
   private static var lockInterval: Duration { .milliseconds(250) }
 
   private let store: any KeyValueStore
@@ -92,7 +92,7 @@ final class SignOuts<Source: RepositorySource> {
 
   // MARK: - Deciding
 
-  /// Waits until no mutation of a user is live, or until a time limit.
+  /// Ends the backoffs of all users, and waits until no mutation of a user is live, or until a time limit.
   ///
   /// Cancellation ends the wait.
   private func waitUntilSent(_ user: UserDigest, atMost time: Duration, in engine: isolated Engine) async {
@@ -104,9 +104,10 @@ final class SignOuts<Source: RepositorySource> {
     }
   }
 
-  /// Records that a user's sign-out begins, unless unsent mutations are left.
+  /// Records that a user's sign-out begins, unless unsent mutations are left that it doesn't discard.
   ///
-  /// - Returns: The number of unsent mutations. If it is 0, the sign-out has begun or is complete.
+  /// - Returns: The number of unsent mutations that prevent the sign-out. If it is 0, the sign-out has begun or is
+  ///   complete.
   private func beginErasing(
     _ user: UserDigest, discards: Bool, in engine: isolated Engine
   ) async throws(StoreError) -> Int {
@@ -184,7 +185,9 @@ final class SignOuts<Source: RepositorySource> {
 
   // MARK: - Erasing
 
-  /// Erases the stored data of a user, and retries in the background if that fails.
+  /// Erases the stored data of a user.
+  ///
+  /// If that fails, throws the error and retries in the background.
   private func eraseNow(
     _ user: UserDigest, holding lock: HeldLock, in engine: isolated Engine
   ) async throws(StoreError) {
@@ -210,7 +213,7 @@ final class SignOuts<Source: RepositorySource> {
     let recordBefore = engine.users.record(of: user)
     guard recordBefore.phase == .signingOut else { return }
     try await store.erase { item in
-      // Without a key, the owner of the bytes can't be determined.
+      // Without a key, the owner of the bytes can't be determined, so they may be the user's.
       guard let key = item.key else { return true }
       switch key.collection {
       case values: return key.id.map { user.owns(storeID: $0, as: Key.self) } ?? false

@@ -10,11 +10,11 @@ public enum UnsentPolicy: Hashable, Sendable {
   /// Fails the sign-out if there are unsent mutations, without waiting for them.
   case refuse
 
-  /// Sends the mutations at once, and fails the sign-out if some are still unsent when the time limit has passed.
+  /// Waits for the mutations to be sent, and fails the sign-out if some are unsent when the wait ends.
   ///
-  /// All backoff ends, except a delay that the server requested.
+  /// All backoff ends, except a delay that the server requested. The wait ends after the given time at most.
   ///
-  /// The wait ends earlier when no mutation waits, is in flight or needs a sign-in. Mutations in conflict aren't waited
+  /// It ends earlier when no mutation waits, is in flight or needs a sign-in. Mutations in conflict aren't waited
   /// for. A read-only repository doesn't wait, because it sends nothing. Cancelling the calling task ends the wait with
   /// ``SignOutError/cancelled``.
   case send(within: Duration)

@@ -36,7 +36,7 @@ struct UserAccess {
   /// Whether the repository may hold data of a user.
   func isOpen(_ user: UserDigest) -> Bool { record(of: user).phase == .signedIn }
 
-  /// Whether a user may begin new calls.
+  /// Whether new calls may begin for a user.
   func mayBegin(_ user: UserDigest) -> Bool { isOpen(user) && signOutCounts[user] == nil }
 
   /// Records that this repository is about to sign a user out.

@@ -11,7 +11,7 @@ struct UserRecord: Codable, Equatable, Sendable {
 
   var phase = Phase.signedIn
 
-  /// The number of times the user's credentials have changed, by which the leader learns of a change.
+  /// The number of times the user's credentials have changed, by which other repositories learn of a change.
   var signInCount: UInt64 = 0
 
   /// The number of times the user has signed out, so that data that was requested before isn't stored after.
