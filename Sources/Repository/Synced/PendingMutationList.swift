@@ -12,6 +12,7 @@ struct PendingMutationList<Mutation> {
     /// `unknownSince` is the end of the last attempt, if its outcome is unknown and the base didn't show the mutation
     /// at that time. A value that is requested later and shows the mutation then proves that the server has it.
     case waiting(unknownSince: Timestamp?)
+    /// An attempt is in flight, or another repository sends the mutation.
     case inFlight
     /// The server has the mutation, and every value that is requested later includes it.
     case confirmed(at: Timestamp)
