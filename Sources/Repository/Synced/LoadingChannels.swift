@@ -35,12 +35,12 @@ final class LoadingChannels<Source: RepositorySource>: Sendable {
   /// Returns whether a key is observed with any schedule.
   func isObserved(_ key: Source.Key) -> Bool { schedules.withLock { $0[key] != nil } }
 
-  /// Returns the number of sequences of a key that are being iterated.
+  /// Returns the number of iterators and subscriptions of a key.
   func observerCount(of key: Source.Key) -> Int {
     observed(key).reduce(0) { $0 + values.observerCount(of: $1) + states.observerCount(of: $1) }
   }
 
-  /// The keys that are observed.
+  /// The keys that are observed with any schedule.
   var keys: [Source.Key] { schedules.withLock { Array($0.keys) } }
 
   private func observed(_ key: Source.Key) -> [Observed] {

@@ -31,7 +31,7 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
     values.isObserved(key) || states.isObserved(key) || pendings.isObserved(key) || loading.isObserved(key)
   }
 
-  /// Returns the number of sequences of a key that are being iterated.
+  /// Returns the number of iterators and subscriptions of a key.
   func observerCount(of key: Key) -> Int {
     values.observerCount(of: key) + states.observerCount(of: key) + pendings.observerCount(of: key)
       + loading.observerCount(of: key)
