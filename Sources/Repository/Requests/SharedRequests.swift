@@ -102,12 +102,12 @@ public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Fai
   }
 
   private func perform(
-    _ perform: @Sendable (_ isWanted: @Sendable () -> Bool) async throws(Failure) -> Value, of request: Request,
+    _ work: @Sendable (_ isWanted: @Sendable () -> Bool) async throws(Failure) -> Value, of request: Request,
     key: Key, number: UInt64
   ) async {
     let outcome: Result<Value, Failure>
     do throws(Failure) {
-      outcome = .success(try await perform { self.state.withLock { $0.isWanted(key, number: number) } })
+      outcome = .success(try await work { self.state.withLock { $0.isWanted(key, number: number) } })
     } catch {
       outcome = .failure(error)
     }

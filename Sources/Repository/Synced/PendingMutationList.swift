@@ -91,7 +91,7 @@ struct PendingMutationList<Mutation> {
     uncertainIDs.remove(id)
     if case .confirmed = item.phase { confirmedCount -= 1 }
     while head < order.count, items[order[head]] == nil { head += 1 }
-    // Compacts the order, which moves remaining ids at most once for each removed item.
+    // Compacts the order unless it is short. That moves remaining ids at most once for each removed item.
     if order.count > 2 * items.count + 32 {
       order = order[head...].filter { items[$0] != nil }
       head = 0

@@ -1,6 +1,7 @@
 internal import Foundation
 
-/// The capabilities of a source, determined once at run time: fetching, and optionally paging and sending mutations.
+/// The capabilities of a source, determined once at run time: fetching, and optionally paging, completing fetched
+/// values, and sending mutations.
 ///
 /// A repository is generic over all sources, so whether a source is paged or mutable can only be determined at run
 /// time.

@@ -86,7 +86,7 @@ final class SyncCell<Source: RepositorySource> {
   /// Whether a task is writing the replies that have arrived, one write after the other.
   var isWriting = false
 
-  /// The changes that were reported while a write was in progress, including the change made by the write.
+  /// The changes that were reported while a write was in progress, which may include the change made by the write.
   var heldChanges: [StoreChange<Source.Value>] = []
 
   /// The mutations whose records another process removed while a write was in progress.

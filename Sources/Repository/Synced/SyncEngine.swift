@@ -31,7 +31,7 @@ actor SyncEngine<Source: RepositorySource> {
   nonisolated let channels: SyncChannels<Source>
   nonisolated let events = RepositoryEvents()
   nonisolated let tasks: OwnedTasks
-  /// The number of mutations that are waiting or in flight.
+  /// The number of mutations that are waiting or in flight, except those that another independent repository sends.
   nonisolated let liveCounts = CurrentValueRelay(0)
   /// The version of the queue, which every change of it increments.
   nonisolated let queueVersion = CurrentValueRelay<UInt64>(0)

@@ -102,17 +102,17 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   ///   - key: The key of the value.
   ///   - loading: The rule for when to fetch. ``LoadingPolicy/never`` is equivalent to ``values(of:)``.
   public func values(of key: Key, loading: LoadingPolicy) -> ObservedValues<Value> {
-    loading.schedule.map { observed({ $0.values }, .init(key: key, schedule: $0)) } ?? values(of: key)
+    loading.schedule.map { observedValues({ $0.values }, .init(key: key, schedule: $0)) } ?? values(of: key)
   }
 
   /// The states of a key, fetched according to a policy while they are observed; see ``values(of:loading:)``.
   public func states(
     of key: Key, loading: LoadingPolicy
   ) -> ObservedValues<RepositoryState<Value, RepositoryError<Failure>>> {
-    loading.schedule.map { observed({ $0.states }, .init(key: key, schedule: $0)) } ?? states(of: key)
+    loading.schedule.map { observedValues({ $0.states }, .init(key: key, schedule: $0)) } ?? states(of: key)
   }
 
-  private func observed<Element>(
+  private func observedValues<Element>(
     _ channels: @escaping @Sendable (LoadingChannels<Source>) -> KeyChannels<LoadingChannels<Source>.Observed, Element>,
     _ observed: LoadingChannels<Source>.Observed
   ) -> ObservedValues<Element> {
@@ -306,7 +306,7 @@ extension SyncedRepository where Source: PagedSource {
   ///
   /// If there is no next page, nothing is fetched. If nothing is stored, the newest page is fetched. After a failure,
   /// the next call requests the same page. If the server refuses the page permanently, call ``reload(_:)``, or
-  /// `loadNewest(_:)` while there is a previous page: the first newest page that is fetched after that replaces all
+  /// ``loadNewest(_:)`` while there is a previous page: the first newest page that is fetched after that replaces all
   /// others, and later pages continue from there.
   ///
   /// - Throws: The errors of ``refresh(_:)``. A failed fetch doesn't change the stored value.
@@ -363,7 +363,8 @@ extension SyncedRepository where Source: MutableSource {
 
   /// Waits until no mutation is waiting or in flight.
   ///
-  /// Mutations that were refused or are in conflict don't count.
+  /// Mutations that were refused or are in conflict don't count, and neither do those that another repository sends
+  /// because the two are independent; see ``LeadershipStatus``.
   ///
   /// - Throws: `CancellationError` if the calling task is cancelled, or the repository is released, first.
   public func waitForPendingMutations() async throws(CancellationError) {
