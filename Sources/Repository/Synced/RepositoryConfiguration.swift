@@ -10,7 +10,8 @@ public struct RepositoryConfiguration: Sendable {
   /// The maximum number of pages that a value of a ``BidirectionalPagedSource`` keeps; `nil` for no limit.
   ///
   /// Fetching a page at one end of such a value drops the elements at the other end that exceed the limit. A value has
-  /// at most ``pageSize`` elements for each page, not counting the elements that mutations of this device inserted.
+  /// at most ``pageSize`` elements for each page, not counting the elements that mutations of this device inserted. A
+  /// whole value of the server isn't shortened before a page is fetched.
   public var maximumPages: Int?
 
   /// The rule by which ``SyncedRepository/refresh(_:)`` treats a stored value as fresh.

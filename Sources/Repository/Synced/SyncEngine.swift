@@ -103,8 +103,7 @@ actor SyncEngine<Source: RepositorySource> {
     newestValue = NewestValue(source.name, store: store, events: events, channels: channels.everyValue)
   }
 
-  /// Cancels the tasks that ``start(_:)`` started and finishes the observers' sequences, because the repository is
-  /// released.
+  /// Cancels all ``tasks`` and finishes the observers' sequences, because the repository is released.
   nonisolated func stop() {
     tasks.cancelAll()
     channels.finish()

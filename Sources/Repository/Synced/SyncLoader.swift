@@ -134,7 +134,7 @@ final class SyncLoader<Source: RepositorySource> {
     let cell = try await engine.use(key)
     defer { engine.endUse(cell) }
     guard var request = request(for: part, cell) else { return false }
-    // An abandoned request must not clear the failure of a later one.
+    // An abandoned request must not begin to load, because that would clear the failure of a later one.
     guard isWanted() else { throw .cancelled }
     let load = cell.beginLoading(part)
     engine.publish(cell)
