@@ -17,8 +17,8 @@ public struct RepositoryConfiguration: Sendable {
   /// The rule by which ``SyncedRepository/refresh(_:)`` treats a stored value as fresh.
   public var freshness: Freshness
 
-  /// The schedule for resending a mutation after a failed attempt, for retrying a store that failed, and for repeating a
-  /// fetch that mutations wait for.
+  /// The schedule for resending a mutation after a failed attempt, for retrying a store that failed, and for repeating
+  /// a fetch that mutations wait for.
   public var retryPolicy: RetryPolicy
 
   /// The limits on the queue of mutations.
