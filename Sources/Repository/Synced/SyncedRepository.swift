@@ -146,7 +146,7 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
 
   /// Fetches a value as ``refresh(_:)`` does, even if the stored one is fresh.
   ///
-  /// - Throws: The errors of ``refresh(_:)``. A failed fetch doesn't change the stored value.
+  /// - Throws: The errors of ``refresh(_:)``.
   public func reload(_ key: Key) async throws(RepositoryError<Failure>) {
     try await engine.load(key)
   }
