@@ -3,8 +3,9 @@ public import Repository
 
 /// An in-memory server that honors idempotency keys, for testing a source or a repository.
 ///
-/// The server applies each mutation once, answers a repeated id with its first reply, and counts versions. Calls never
-/// wait. For delays and losses, use a ``SimulatedNetwork`` or a `Gate` between the server and the repository.
+/// The server applies each mutation at most once, answers a repeated id with its first reply, and counts versions.
+/// Calls never wait. For delays and losses, use a ``SimulatedNetwork`` or a `Gate` between the server and the
+/// repository.
 public final class InMemoryServer<Key: RepositoryKey, Value: Equatable & Sendable, Mutation: RepositoryMutation<Value>>:
   Sendable
 {
@@ -44,7 +45,7 @@ public final class InMemoryServer<Key: RepositoryKey, Value: Equatable & Sendabl
     state.withLock { $0.values[key] } ?? empty
   }
 
-  /// Returns the number of changes of a key's value.
+  /// Returns the number of edits and applied mutations of a key's value.
   public func version(of key: Key) -> Int {
     state.withLock { $0.versions[key] } ?? 0
   }
@@ -63,7 +64,7 @@ public final class InMemoryServer<Key: RepositoryKey, Value: Equatable & Sendabl
     }
   }
 
-  /// Applies a mutation, unless a mutation with the same id was applied before.
+  /// Applies a mutation, unless a mutation with the same id was received before.
   ///
   /// - Returns: The value after the mutation was first applied, even if it has changed since.
   /// - Throws: The error of the mutation's `apply(to:)`, also for a repeated id.

@@ -3,8 +3,10 @@ internal import Multicast
 
 /// A store that simulates that its process is killed after a number of commits.
 ///
-/// The next write, and each call after it, throws and changes nothing.
+/// The next write, and each call after it, throws and changes nothing. Each save, removal, batch and erasure counts as
+/// a commit, even if the store below refuses it. Subscriptions continue.
 final class InterruptedStore: KeyValueStore {
+  /// The error of each call after the process was killed; 5 is `EIO`.
   private static let error = StoreError.writeFailed(SystemError(code: 5, operation: "simulating", path: "memory"))
 
   private let base: any KeyValueStore
@@ -18,10 +20,12 @@ final class InterruptedStore: KeyValueStore {
   /// Whether a write was attempted after the last permitted commit.
   var wasInterrupted: Bool { state.withLock { $0.wasInterrupted } }
 
+  /// Throws if the process was killed.
   private func check() throws(StoreError) {
     if state.withLock({ $0.wasInterrupted }) { throw Self.error }
   }
 
+  /// Counts a write; throws if it comes after the last permitted commit.
   private func count() throws(StoreError) {
     let isInterrupted = state.withLock { state in
       if state.remaining == 0 { state.wasInterrupted = true }

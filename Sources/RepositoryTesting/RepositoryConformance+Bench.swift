@@ -31,7 +31,8 @@ extension RepositoryConformance {
 
     /// Returns the configuration of a repository.
     ///
-    /// - Parameter isPaused: Whether retries wait until the test requests them.
+    /// - Parameter isPaused: Whether retries wait until the check calls `retryNow()`, because the repository's clock
+    ///   stands still.
     func configuration(isPaused: Bool) -> RepositoryConfiguration {
       let random = SplitMix64(seed: seed)
       return isPaused
@@ -69,7 +70,7 @@ extension RepositoryConformance {
       try await load(repository)
     }
 
-    /// Makes mutations in a repository while the network is unreachable.
+    /// Makes mutations in a repository, and expects that each is queued, because the network is unreachable.
     ///
     /// A repository that only this call holds is released afterwards.
     func perform(_ mutations: ArraySlice<Source.Mutation>, offline repository: SyncedRepository<Source>) async throws {
@@ -138,6 +139,7 @@ extension RepositoryConformance {
     let newest = CurrentValueRelay<Source.Value?>(nil)
     let values = repository.values(of: harness.key).subscribe()
     do {
+      // Less than the time limit of the check, so that the mismatch is reported.
       try await finish(within: harness.timeLimit / 4) {
         for await value in values {
           newest.send(value)
@@ -149,7 +151,7 @@ extension RepositoryConformance {
     }
   }
 
-  /// Expects that the first state says whether mutations are pending.
+  /// Expects a value of `isPending` in the first state of a key.
   static func expectPending(
     _ isPending: Bool, _ repository: SyncedRepository<Source>, _ harness: RepositoryHarness<Source>, _ place: String
   ) async throws {

@@ -45,6 +45,11 @@ extension RepositoryConformance.Bench where Source: BidirectionalPagedSource {
   }
 
   /// Scrolls one step, unless the network fails.
+  ///
+  /// - Parameters:
+  ///   - repository: The repository.
+  ///   - step: The kind of the step: 0 loads the newest page, 1 reloads, 2 to 4 load the previous page, and any other
+  ///     number loads more.
   fileprivate func scroll(_ repository: SyncedRepository<Source>, by step: Int) async throws {
     do throws(RepositoryError<Source.Failure>) {
       switch step {

@@ -8,8 +8,9 @@ public import Repository
 ///
 /// A repository keeps its laws only if its source and its store meet their requirements. The source must send the id of
 /// a mutation as its idempotency key, classify failures correctly, and acknowledge only changes that the server made.
-/// The store must keep what it committed, completely. Each check runs a repository over a network that loses,
-/// duplicates and delays packets, and throws a ``Failure`` that names the broken law.
+/// The store must keep what it committed, completely. Each check runs repositories over a ``SimulatedNetwork``, which
+/// loses, duplicates and delays packets or is unreachable where the law is about that. It throws a ``Failure`` that
+/// names the broken law.
 ///
 /// The checks don't depend on a test library. With Swift Testing, each check becomes a separate test case:
 ///
@@ -41,7 +42,8 @@ public enum RepositoryConformance<Source: MutableSource> {
 
     /// Runs the check.
     ///
-    /// - Throws: A ``RepositoryConformance/Failure`` if the law is broken.
+    /// - Throws: A ``RepositoryConformance/Failure`` if the law is broken, or if the check threw an error or didn't
+    ///   finish in time.
     public func run(on harness: RepositoryHarness<Source>) async throws {
       do {
         let body = body
@@ -69,7 +71,9 @@ public enum RepositoryConformance<Source: MutableSource> {
     public var description: String { "Broken law \(law): \(rule). \(explanation)" }
   }
 
-  /// Every check.
+  /// The checks for every source.
+  ///
+  /// For a `BidirectionalPagedSource`, there are more in ``pagingChecks``.
   public static var checks: [Check] {
     [
       Check("L4 No flicker", "An effect that an observer has seen stays visible", body: checkFlicker),

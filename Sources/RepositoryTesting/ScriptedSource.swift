@@ -55,6 +55,6 @@ public struct ScriptedSource<
   /// Returns whether the value of a key must not be evicted.
   public func isPinned(_ key: Key) -> Bool { pins(key) }
 
-  /// Returns the lane of a mutation.
+  /// Returns the ordering key of a mutation, which names its lane.
   public func orderingKey(of mutation: Mutation, on key: Key) -> String { lane(mutation, key) }
 }

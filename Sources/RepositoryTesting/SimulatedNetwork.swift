@@ -17,8 +17,10 @@ internal import MulticastTesting
 /// ```
 ///
 /// A request and its reply are two ``Packet``s. Packets move only when a test moves them:
-/// - ``deliver(_:)``, ``lose(_:)``, ``duplicate(_:)`` and ``timeOut(_:)`` move a single packet.
-/// - ``step()`` moves a random packet, according to the seed and the ``Conditions``, or to a previous ``plan(_:)``.
+/// - ``deliver(_:)``, ``lose(_:)`` and ``duplicate(_:)`` move a single packet, and ``timeOut(_:)`` ends the call of an
+///   exchange.
+/// - ``step()`` makes one of these moves with a random packet, according to the seed and the ``Conditions``, or to a
+///   previous ``plan(_:)``.
 /// - ``run()`` performs such steps until its task is cancelled.
 ///
 /// On a single `ManualTaskExecutor`, equal seeds produce equal runs.
@@ -103,7 +105,7 @@ public final class SimulatedNetwork: Sendable {
   private struct Exchange {
     var packetCount = 0
     var planned: PlannedOutcome?
-    /// Ends the call without a reply.
+    /// Ends the call without a reply, unless it has ended.
     let fail: @Sendable () -> Void
   }
 
@@ -232,7 +234,8 @@ public final class SimulatedNetwork: Sendable {
 
   /// Loses a packet.
   ///
-  /// The caller fails with ``Failure/noReply`` if no other packet of the exchange is in transit.
+  /// If no other packet of the exchange is in transit, the caller fails with ``Failure/noReply``, unless its call has
+  /// ended.
   ///
   /// - Returns: Whether the packet was in transit.
   @discardableResult
@@ -253,7 +256,7 @@ public final class SimulatedNetwork: Sendable {
     }
   }
 
-  /// Makes the caller of an exchange give up with ``Failure/noReply``.
+  /// Makes the caller of an exchange give up with ``Failure/noReply``, unless its call has ended.
   ///
   /// Packets of the exchange stay in transit.
   public func timeOut(_ exchange: Int) {
@@ -307,7 +310,7 @@ public final class SimulatedNetwork: Sendable {
 
   /// Performs a ``step()`` whenever a packet is in transit, until the calling task is cancelled.
   ///
-  /// The seed determines how long each packet waits, as a number of task yields.
+  /// The seed determines the number of task yields before each step.
   public func run() async {
     let arrivals = arrivals.stream.subscribe()
     await stepUntilIdle()
@@ -316,6 +319,7 @@ public final class SimulatedNetwork: Sendable {
 
   private func stepUntilIdle() async {
     while !Task.isCancelled, !packets.isEmpty {
+      // Yields let other tasks run, such as a caller that sends the next packet.
       let delay = state.withLock { Int.random(in: 0..<8, using: &$0.random) }
       for _ in 0..<delay { await Task.yield() }
       step()
@@ -323,7 +327,7 @@ public final class SimulatedNetwork: Sendable {
   }
 }
 
-/// A caller that waits for a reply, of which only the first result counts.
+/// The call of an exchange, which ends with the first result.
 private final class Call<Reply: Sendable>: Sendable {
   private enum State {
     case begun

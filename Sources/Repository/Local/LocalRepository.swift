@@ -82,7 +82,8 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
   ///
   /// - Parameters:
   ///   - key: The key of the value.
-  ///   - change: The change. It is called again, on the newer value, if another process stored one meanwhile.
+  ///   - change: The change. It is called again, on the newer value, if another repository or process stored one
+  ///     meanwhile.
   /// - Returns: The result of `change`.
   /// - Throws: A `StoreError`. The value is then unchanged.
   public func update<Result: Sendable>(
@@ -164,7 +165,8 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
       }
       observations[key] = ObservedKey(number: number, end: end)
     } catch {
-      // The next update tries again. If that fails too, its caller gets the error.
+      // The next update, removal or first observer of the key tries again. While the store can't be read, an update
+      // throws the error of its own read.
     }
   }
 

@@ -3,8 +3,8 @@ internal import Multicast
 /// The channels of a repository's observers, by key.
 ///
 /// A channel lives as long as its subscriptions and iterators do. Observers subscribe on any thread and get their
-/// channel at once, with the current element if it is known. Otherwise the repository's engine is notified of the new
-/// channel, and sends its first element soon afterwards.
+/// channel at once, with the current element if it is known. The repository is notified of a new channel, and sends the
+/// first element soon afterwards if it wasn't known.
 final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
   private struct Channel {
     let number: UInt64
@@ -59,7 +59,7 @@ final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
     stream(of: key) != nil
   }
 
-  /// Returns the number of sequences of a key that are being iterated.
+  /// Returns the number of iterators and subscriptions of a key.
   func observerCount(of key: Key) -> Int {
     // The lock must be free before the channel's own lock is taken.
     state.withLock { $0.channels[key]?.channel }?.subscriberCount ?? 0
@@ -111,7 +111,7 @@ final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
     _ = consume element
   }
 
-  /// Sends an element to the observers of a key, unless they have received one already.
+  /// Sends an element to the observers of a key, unless their channel replays one already.
   func sendFirst(_ element: @autoclosure () -> Element, to key: Key) {
     let hasReplay = state.withLock { $0.channels[key]?.hasReplay ?? true }
     if !hasReplay { send(element(), to: key) }

@@ -1,10 +1,10 @@
 public import Multicast
 
-/// The values of one key over time: an asynchronous sequence that any number of tasks can iterate.
+/// The values or states of a key over time: an asynchronous sequence that any number of tasks can iterate.
 ///
-/// The sequence itself holds no resources. Iterating it, or calling ``subscribe()``, opens the key in the repository.
-/// When a key has no more iterators and subscriptions, and no mutation of it is pending, the repository may release the
-/// state of the key.
+/// The sequence itself holds no resources. Iterating it, or calling ``subscribe()``, opens the key in the repository,
+/// which then reads its stored value. When a key has no more iterators and subscriptions, no call uses it, and no
+/// mutation of it is pending, the repository may release the state of the key.
 ///
 /// ```swift
 /// for await profile in profiles.values(of: userID) {
@@ -16,12 +16,12 @@ public import Multicast
 ///   Changes that the repository processes together may be delivered as one element.
 /// - **Overflow**: By default, nothing is dropped, however slow the observer is. An observer that needs only the newest
 ///   element uses `buffering(.latest)`.
-/// - **Cancellation** ends the sequence.
+/// - **Cancellation** of a task ends its iteration.
 /// - **Completion**: The sequence finishes when the repository is released. It doesn't keep the repository alive.
 public struct ObservedValues<Element: Sendable>: AsyncSequence, Sendable {
   /// An iterator over the elements.
   ///
-  /// Cancelling the task that waits for an element ends the sequence.
+  /// Cancelling the task that waits for an element ends the iteration.
   public struct AsyncIterator: AsyncIteratorProtocol {
     @usableFromInline
     var base: MulticastSubscription<Element, Never>.AsyncIterator

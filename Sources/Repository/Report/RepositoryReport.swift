@@ -6,27 +6,30 @@ public import Foundation
 /// print(await comments.report())
 /// ```
 ///
-/// The report contains keys, sizes and times, but no values. Errors are represented as the text of the source's errors.
+/// The report contains keys, ids of users, ordering keys, sizes and times, but no values. Errors of the source and of
+/// the store are represented as text.
 public struct RepositoryReport: Codable, Hashable, Sendable {
-  /// A report of a key that is in use or has mutations.
+  /// A report of a key that is in use, was recently, or has mutations that are waiting or in flight.
+  ///
+  /// If the key is only needed by its mutations, the report says nothing about its value.
   public struct KeyReport: Codable, Hashable, Sendable {
     /// The key's ``RepositoryKey/storeID``.
     public var key: String
     /// The id of the user to whom the value belongs; `nil` if there is none.
     public var userID: String?
-    /// The time at which the value was fetched; `nil` if there is no value.
+    /// The time at which the value was fetched; `nil` if nothing is stored.
     public var fetchedAt: Date?
     /// Whether the value is fresh, so that ``SyncedRepository/refresh(_:)`` wouldn't fetch it.
     public var isFresh: Bool
     /// The size of the encoded value with pending mutations applied, in bytes; `nil` if there is no value.
     public var byteCount: Int?
-    /// The number of sequences of the key that are being iterated.
+    /// The number of iterators and subscriptions of the key.
     public var observerCount: Int
     /// The number of mutations that are waiting or in flight.
     public var pendingCount: Int
     /// Whether a fetch is in progress.
     public var isLoading: Bool
-    /// The error of the last fetch; `nil` if it succeeded.
+    /// The text of the key's ``RepositoryState/failure``; `nil` if there is none.
     public var failure: String?
   }
 
@@ -82,11 +85,11 @@ public struct RepositoryReport: Codable, Hashable, Sendable {
   public var queueByteCount: Int
   /// Whether the repository sends mutations; `nil` if it is read-only.
   public var leadership: LeadershipStatus?
-  /// The stored values; `nil` if their number and size aren't limited, or aren't known yet.
+  /// The stored values; `nil` if the ``EvictionPolicy`` sets no limit, or they haven't been read yet.
   public var stored: StoredReport?
-  /// The reason why the queue can't be read; `nil` if it can.
+  /// The reason why the records of users and mutations can't be read; `nil` if they can.
   ///
-  /// If the queue can't be read, the report contains no mutations.
+  /// If they can't be read, the report may lack mutations.
   public var storeFailure: String?
 }
 
@@ -108,6 +111,8 @@ extension RepositoryReport.KeyReport {
 
 extension RepositoryReport: CustomStringConvertible {
   /// One line for the repository, and one line for each key and lane.
+  ///
+  /// The stored values and the failure of the store have a line each, if the report contains them.
   public var description: String {
     let summary =
       "\(name): \(keys.count) keys in use, \(lanes.map(\.count).reduce(0, +)) mutations in \(lanes.count) lanes"

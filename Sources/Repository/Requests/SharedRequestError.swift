@@ -3,7 +3,7 @@ public enum SharedRequestError<Failure: Error>: Error {
   /// The request failed for all its callers.
   case failed(Failure)
 
-  /// The calling task was cancelled. Other callers of the same request still wait.
+  /// The calling task was cancelled. Other callers of the same request, if there are any, still wait.
   case cancelled
 }
 

@@ -2,8 +2,8 @@ internal import Multicast
 
 /// Shares one request among all callers that ask for the same key at the same time.
 ///
-/// A caller that asks for a key while a request for it is in flight joins that request. All callers of a request get
-/// its value or its failure.
+/// A caller that asks for a key while a request for it is in flight joins that request. All callers of a request that
+/// aren't cancelled get its value or its failure.
 ///
 /// - **Cancellation**: A caller whose task is cancelled returns at once, with ``SharedRequestError/cancelled``, and the
 ///   request continues for the remaining callers. When the last caller has left, the request's task is cancelled. A
@@ -102,12 +102,12 @@ public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Fai
   }
 
   private func perform(
-    _ perform: @Sendable (_ isWanted: @Sendable () -> Bool) async throws(Failure) -> Value, of request: Request,
+    _ work: @Sendable (_ isWanted: @Sendable () -> Bool) async throws(Failure) -> Value, of request: Request,
     key: Key, number: UInt64
   ) async {
     let outcome: Result<Value, Failure>
     do throws(Failure) {
-      outcome = .success(try await perform { self.state.withLock { $0.isWanted(key, number: number) } })
+      outcome = .success(try await work { self.state.withLock { $0.isWanted(key, number: number) } })
     } catch {
       outcome = .failure(error)
     }

@@ -42,7 +42,7 @@ struct SharedRequestsState<Key: Hashable & Sendable, Request: Sendable> {
   func isWanted(_ key: Key, number: UInt64) -> Bool { entries[key]?.number == number }
 
   enum Leave {
-    /// Other callers still wait, or the request has completed.
+    /// Other callers still wait, or the request has completed or was removed.
     case nothing
     /// The last caller has left: the request is forgotten and must be cancelled.
     case cancel
@@ -71,7 +71,7 @@ struct SharedRequestsState<Key: Hashable & Sendable, Request: Sendable> {
   ///
   /// A later caller starts another request.
   ///
-  /// - Returns: Whether a caller waited. `false` if the request had been cancelled.
+  /// - Returns: Whether a caller waited. `false` if the request had been cancelled or removed.
   mutating func finish(_ key: Key, number: UInt64) -> Bool {
     guard entries[key]?.number == number else { return false }
     entries[key] = nil

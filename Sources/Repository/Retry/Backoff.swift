@@ -1,8 +1,8 @@
 internal import Multicast
 
-/// The delays before further attempts, which ``endWaits()`` cuts short.
+/// Determines the delays before further attempts, and waits for them until ``endWaits()``.
 ///
-/// Used in the isolation of one object, because its random numbers come from a generator of the app.
+/// Used in the isolation of one object, because each random number changes the generator.
 final class Backoff {
   private let policy: RetryPolicy
   private let clock: ElapsedClock
@@ -30,7 +30,7 @@ final class Backoff {
     await clock.wait(until: deadline, or: ends.stream.subscribe())
   }
 
-  /// Ends all waits.
+  /// Ends all calls of ``wait(afterAttempt:isolation:)``, but no delay that ``delay(forAttempt:)`` returned.
   func endWaits() {
     ends.send(())
   }

@@ -44,7 +44,8 @@ public struct RetryPolicy: Hashable, Sendable {
 
   /// The longest delay after a failed attempt: `base` · `multiplier`^(attempt − 1), at most ``cap``.
   ///
-  /// It is exact to the nanosecond up to a hundred days, and defined for every number.
+  /// If the multiplier is a whole number, it is exact to the nanosecond up to a hundred days. It is defined for every
+  /// attempt.
   ///
   /// - Parameter attempt: The number of the failed attempt; the first is 1. Smaller numbers count as 1.
   public func ceiling(forAttempt attempt: Int) -> Duration {
@@ -52,7 +53,7 @@ public struct RetryPolicy: Hashable, Sendable {
     let first = Self.nanoseconds(base)
     if first == 0 || first >= longest { return .nanoseconds(min(first, longest)) }
     var grown = Double(first)
-    // The loop is short: the delay either reaches the cap or doesn't grow at all.
+    // The loop ends as soon as the delay reaches the cap, or at once if it doesn't grow.
     for _ in 1..<max(attempt, 1) {
       let next = grown * multiplier
       if next >= Double(longest) { return .nanoseconds(longest) }

@@ -20,7 +20,7 @@ public protocol MutableSource: RepositorySource {
   ///     must not apply it again.
   func send(_ mutation: Mutation, to key: Key, id: MutationID) async throws(Failure) -> MutationReply<Value>
 
-  /// Returns the name of the mutation's lane.
+  /// Returns the name of the mutation's lane, among the lanes of the key's user.
   ///
   /// Mutations of the same lane are sent one after the other in the order in which they were made. Different lanes are
   /// sent concurrently. The default implementation returns the `storeID` of the key. The lane of a mutation must never
@@ -36,7 +36,7 @@ extension MutableSource {
   public func orderingKey(of mutation: Mutation, on key: Key) -> String { key.storeID }
 }
 
-/// A change of a value, which is applied optimistically, stored until the server has it, and sent.
+/// A change of a value, which is applied optimistically and sent, and is durable until the stored value includes it.
 public protocol RepositoryMutation<Value>: Codable, Sendable {
   /// The type of the value that the mutation changes.
   associatedtype Value
@@ -73,6 +73,8 @@ public enum MutationReply<Value: Sendable>: Sendable {
   case value(Value)
 
   /// The change as the server made it, to be applied to the stored value instead of the mutation's `apply(to:)`.
+  ///
+  /// If nothing is stored, the value is fetched.
   case patch(@Sendable (inout Value) -> Void)
 
   /// The server made the same change as the mutation's `apply(to:)`.

@@ -67,8 +67,10 @@ extension PageJoin {
     return join(page, stored.elements[...], of: stored)
   }
 
-  /// Returns the stored elements with the first ones fetched again, or `nil` if the element after the page isn't
-  /// stored.
+  /// Returns the stored elements with the first ones fetched again, or `nil` if they can't be joined.
+  ///
+  /// They can't if nothing is stored, the stored elements begin with the newest one, or the element after the page
+  /// isn't stored.
   ///
   /// - Parameters:
   ///   - page: The page that precedes an element.

@@ -1,6 +1,7 @@
 /// The source of a ``SyncedRepository``'s values: an adapter between the repository and a client of a server.
 ///
-/// A source fetches one value at a time. It is stateless: storing, ordering and deciding is the repository's work.
+/// Each call of a source fetches one value. A source is stateless: storing, ordering and deciding is the repository's
+/// work.
 ///
 /// ```swift
 /// struct ProfileSource: RepositorySource {
@@ -62,8 +63,8 @@ extension RepositorySource {
 
 /// The meaning of a failed request for the repository.
 ///
-/// The cases describe a mutation. For a fetch, it only matters whether the server has answered, and whether it refused
-/// the request permanently.
+/// The cases describe a mutation, which is sent again only as often as the ``RetryPolicy`` allows. For a fetch, it only
+/// matters whether the server has answered, and whether it refused the request permanently.
 public enum FailureDisposition: Hashable, Sendable {
   /// The server certainly didn't apply the mutation. It is sent again under the same id, but not before `after` has
   /// elapsed if the server requested a delay.

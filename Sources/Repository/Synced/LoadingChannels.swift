@@ -35,15 +35,16 @@ final class LoadingChannels<Source: RepositorySource>: Sendable {
   /// Returns whether a key is observed with any schedule.
   func isObserved(_ key: Source.Key) -> Bool { schedules.withLock { $0[key] != nil } }
 
-  /// Returns the number of sequences of a key that are being iterated.
+  /// Returns the number of iterators and subscriptions of a key.
   func observerCount(of key: Source.Key) -> Int {
-    observed(key).reduce(0) { $0 + values.observerCount(of: $1) + states.observerCount(of: $1) }
+    allObserved(of: key).reduce(0) { $0 + values.observerCount(of: $1) + states.observerCount(of: $1) }
   }
 
-  /// The keys that are observed.
+  /// The keys that are observed with any schedule.
   var keys: [Source.Key] { schedules.withLock { Array($0.keys) } }
 
-  private func observed(_ key: Source.Key) -> [Observed] {
+  /// Returns a key with each schedule with which it is observed.
+  private func allObserved(of key: Source.Key) -> [Observed] {
     schedules.withLock { schedules in schedules[key]?.map { Observed(key: key, schedule: $0) } ?? [] }
   }
 
@@ -54,16 +55,16 @@ final class LoadingChannels<Source: RepositorySource>: Sendable {
   }
 
   func send(_ value: Source.Value, of key: Source.Key) {
-    for observed in observed(key) { values.send(value, to: observed) }
+    for observed in allObserved(of: key) { values.send(value, to: observed) }
   }
 
   func send(_ state: Cell.State, of key: Source.Key) {
-    for observed in observed(key) { states.send(state, to: observed) }
+    for observed in allObserved(of: key) { states.send(state, to: observed) }
   }
 
   /// Stops replaying the current value of a key to new observers.
   func resetReplay(of key: Source.Key) {
-    for observed in observed(key) { values.resetReplay(of: observed) }
+    for observed in allObserved(of: key) { values.resetReplay(of: observed) }
   }
 
   /// Releases the channels that have no observers.

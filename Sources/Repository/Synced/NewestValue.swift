@@ -42,7 +42,7 @@ final class NewestValue<Source: RepositorySource> {
     (self.name, self.store, self.events, self.channels) = (name, store, events, channels)
   }
 
-  /// Sends the new value of a key.
+  /// Sends the new value of a key, unless it was sent before or a newer one is known.
   func send(_ visible: Value, _ cell: Cell) {
     let order = SaveOrder(revision: cell.state.base?.revision ?? 0, savedAt: cell.fetchedAt ?? .distantPast)
     if cell.sentVersion == cell.openVersion {
@@ -56,22 +56,22 @@ final class NewestValue<Source: RepositorySource> {
     cell.newestValueNumber = channels.setCurrent(visible, of: name)
   }
 
-  /// Returns whether the value of a key was the last one sent to the current observers.
+  /// Returns whether the value of a key was sent last, and the values of all keys are observed.
   func isShown(_ key: Source.Key) -> Bool { self.key == key && channels.isObserved(name) }
 
-  /// Stops replaying the value of a key, because it was removed.
+  /// Stops replaying the value of a key if it was sent last, because it was removed.
   func forget(_ removed: Source.Key) {
     forget { $0 == removed }
   }
 
-  /// Stops replaying a value if its key meets a condition.
+  /// Stops replaying the value that was sent last if its key meets a condition.
   func forget(where isForgotten: (Source.Key) -> Bool) {
     guard let key, isForgotten(key) else { return }
     channels.resetReplay(of: name)
     order = nil
   }
 
-  /// Opens every stored key, and each key that is stored later.
+  /// Opens every stored key, unless the newest value is known, and each key that is stored later.
   func observe(in engine: isolated Engine) async {
     guard !isObserving else { return }
     isObserving = true
@@ -123,7 +123,7 @@ final class NewestValue<Source: RepositorySource> {
     }
   }
 
-  /// Releases the resources of observers that no longer exist.
+  /// Releases the resources of the observers if none is left.
   func endObserving() {
     guard channels.forgetReleased(name) else { return }
     endWatching?()

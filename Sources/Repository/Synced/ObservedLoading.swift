@@ -32,7 +32,7 @@ final class ObservedLoading<Source: RepositorySource> {
     perform([], in: engine)
   }
 
-  /// Records that a fetch of a key has ended, regardless of which call made it.
+  /// Records that a fetch of a key has succeeded, regardless of which call made it.
   func recordLoad(of key: Source.Key, in engine: isolated Engine) {
     state.recordLoad(of: key, at: clock.elapsed())
     perform([], in: engine)
@@ -46,7 +46,7 @@ final class ObservedLoading<Source: RepositorySource> {
     perform(state.setOnline(isOnline, at: clock.elapsed()), in: engine)
   }
 
-  /// Fetches the values of the selected keys that are observed.
+  /// Fetches the values of the selected keys that are observed, as soon as the app is active and the network available.
   func invalidate(_ selection: KeySelection<Source.Key>, in engine: isolated Engine) {
     perform(state.invalidate(selection), in: engine)
   }

@@ -12,6 +12,7 @@ struct PendingMutationList<Mutation> {
     /// `unknownSince` is the end of the last attempt, if its outcome is unknown and the base didn't show the mutation
     /// at that time. A value that is requested later and shows the mutation then proves that the server has it.
     case waiting(unknownSince: Timestamp?)
+    /// An attempt is in flight, or another repository sends the mutation.
     case inFlight
     /// The server has the mutation, and every value that is requested later includes it.
     case confirmed(at: Timestamp)
@@ -90,7 +91,7 @@ struct PendingMutationList<Mutation> {
     uncertainIDs.remove(id)
     if case .confirmed = item.phase { confirmedCount -= 1 }
     while head < order.count, items[order[head]] == nil { head += 1 }
-    // Compacts the order, which moves remaining ids at most once for each removed item.
+    // Compacts the order unless it is short. That moves remaining ids at most once for each removed item.
     if order.count > 2 * items.count + 32 {
       order = order[head...].filter { items[$0] != nil }
       head = 0

@@ -4,17 +4,21 @@ internal import DataStore
 ///
 /// A part of ``SyncState``, which passes its state in and takes the result back. Each reply is judged against the base
 /// that results from the replies before it:
-/// - A fetched value is accepted if it is certainly newer; see ``VersionBarriers``. A whole value then includes each
-///   mutation that was confirmed before its request began. It may also include mutations of unknown outcome, which
-///   count as confirmed if the value shows them.
+/// - A fetched value is accepted if it is certainly newer, see ``VersionBarriers``, and fits the base. A whole value
+///   then includes each mutation that was confirmed before its request began. It may also include mutations of unknown
+///   outcome, which count as confirmed if the value shows them.
 /// - If the server refuses to return the whole value, the mutations that were confirmed before the request began are
 ///   applied to the base.
-/// - The reply to a mutation is accepted if the base certainly doesn't include the mutation yet. Otherwise the mutation
-///   is confirmed, and stays applied on top of the base until a whole value includes it.
+/// - The reply to a mutation is accepted if its value is certainly newer, or if the base certainly doesn't include its
+///   change yet and no earlier confirmed mutation is missing from the base. Otherwise the mutation is confirmed, and
+///   stays applied on top of the base until a whole value includes it.
+///
+/// A mutation in the phase `confirmed` is one that the server has and the base may lack. To *confirm* a mutation here
+/// means to end it with this write; see ``SyncState/Write/confirmed``.
 ///
 /// - Complexity: O(*k* log *k*) for each reply, where *k* is the number of mutations that are confirmed or have an
-///   unknown outcome, plus the application of the mutation. A whole value also applies each mutation of unknown outcome
-///   once.
+///   unknown outcome, plus the application of the mutation or the merging of the fetched value. A whole value also
+///   applies each mutation of unknown outcome once.
 struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value>> {
   typealias State = SyncState<Value, Mutation>
   typealias Timestamp = VersionBarriers.Timestamp
@@ -99,7 +103,10 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
     }
   }
 
-  /// Applies the reply to a mutation to the base, unless the base may already include the mutation.
+  /// Applies the reply to a mutation to the base, if the result is certainly correct.
+  ///
+  /// - Returns: Whether the reply was accepted. Otherwise the base may be newer than the reply, may already include the
+  ///   mutation, or lacks an earlier one that is confirmed; or the change isn't possible on it.
   private mutating func accept(
     _ reply: MutationReply<Value>, of item: Item, requestedAt: Timestamp, arrivedAt: Timestamp
   ) -> Bool {
@@ -183,9 +190,9 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
     }
   }
 
-  /// Confirms all mutations that the server is known to have, because no value will ever show them.
+  /// Confirms the mutations that the server had when it was asked for the whole value, which it refuses to return.
   ///
-  /// They are applied to the base.
+  /// No value will ever show them. Those that are possible on the base are applied to it.
   private mutating func confirmWithoutValue(requestedBefore requestedAt: Timestamp) {
     for item in pending.uncertain where !confirmed.contains(item.id) {
       guard case .confirmed(let moment) = item.phase, moment < requestedAt else { continue }
@@ -231,7 +238,8 @@ extension SyncState {
   enum Extent {
     /// A value that replaces the base. It includes every change that was confirmed before its request began.
     case whole
-    /// The newest page, joined to the base. It may lack a change of another page.
+    /// The newest page, or the first stored page fetched again, joined to the base. It may lack a change of another
+    /// page.
     case newest
     /// A page that follows or precedes the stored ones.
     case next
@@ -265,13 +273,13 @@ extension SyncState {
     fileprivate(set) var fetched: Value?
     /// The tag of the base that the replies were judged against; `nil` if nothing was stored.
     let baseTag: StoreTag?
-    /// The mutations that the new base includes.
+    /// The mutations that end with the commit, because the new base includes them or no value will ever show them.
     fileprivate(set) var confirmed: [MutationID] = []
     /// The fetches whose value is part of the new base, or whose refusal was handled.
     fileprivate(set) var accepted: [Int] = []
-    /// The fetches whose value may be older than the base.
+    /// The fetches whose reply may be older than the base, or doesn't fit it.
     fileprivate(set) var rejected: [Int] = []
-    /// Whether the new base includes the newest value of the server.
+    /// Whether the new base is a value that the server sent, or includes a newest or first page that it sent.
     fileprivate(set) var isRefreshed = false
     /// Whether the visible value stays the same: the new base with the remaining mutations equals the old base with
     /// all.

@@ -9,14 +9,16 @@ public struct RepositoryConfiguration: Sendable {
 
   /// The maximum number of pages that a value of a ``BidirectionalPagedSource`` keeps; `nil` for no limit.
   ///
-  /// Fetching a page at one end of such a value drops elements at the other end. A value has at most ``pageSize``
-  /// elements for each page, not counting the elements that mutations of this device inserted.
+  /// Fetching a page at one end of such a value drops the elements at the other end that exceed the limit. A value has
+  /// at most ``pageSize`` elements for each page, not counting the elements that mutations of this device inserted. A
+  /// whole value of the server isn't shortened before a page is fetched.
   public var maximumPages: Int?
 
   /// The rule by which ``SyncedRepository/refresh(_:)`` treats a stored value as fresh.
   public var freshness: Freshness
 
-  /// The schedule for resending a mutation after a failed attempt, and for retrying a store that failed.
+  /// The schedule for resending a mutation after a failed attempt, for retrying a store that failed, and for repeating
+  /// a fetch that mutations wait for.
   public var retryPolicy: RetryPolicy
 
   /// The limits on the queue of mutations.
@@ -60,8 +62,8 @@ public struct RepositoryConfiguration: Sendable {
   ///   - maximumPages: The maximum number of pages that a value keeps if its source fetches in both directions; at
   ///     least 1.
   ///   - freshness: The rule by which ``SyncedRepository/refresh(_:)`` treats a stored value as fresh.
-  ///   - retryPolicy: The schedule for resending a mutation after a failed attempt, and for retrying a store that
-  ///     failed.
+  ///   - retryPolicy: The schedule for resending a mutation after a failed attempt, for retrying a store that failed,
+  ///     and for repeating a fetch that mutations wait for.
   ///   - queueLimits: The limits on the queue of mutations.
   ///   - clock: The clock that measures delays, intervals and time limits.
   ///   - now: A closure that returns the current time, used to determine the age of values and mutations.

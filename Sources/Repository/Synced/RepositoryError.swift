@@ -2,9 +2,9 @@ public import DataStore
 
 /// An error thrown by a ``SyncedRepository``.
 ///
-/// Previously stored data is unaffected.
+/// A call that fails discards no stored value.
 public enum RepositoryError<Failure: Error & Sendable>: Error, Sendable {
-  /// The server couldn't be reached, or it refused the request.
+  /// The request failed: the server couldn't be reached, refused it, or sent a reply that can't be used.
   case server(Failure)
 
   /// The store couldn't read or save the data.
@@ -16,10 +16,11 @@ public enum RepositoryError<Failure: Error & Sendable>: Error, Sendable {
   /// The queue of mutations has reached one of its ``QueueLimits``. The mutation wasn't stored.
   case queueFull
 
-  /// The user has signed out, or is signing out. After the sign-out, no data of the user is kept.
+  /// The user has signed out, or is signing out. After the sign-out, no values and no mutations of the user are kept.
   case signedOut
 
-  /// The calling task was cancelled, or the mutation was cancelled with ``PendingMutations/cancel(_:)``.
+  /// The calling task was cancelled, or the mutation was cancelled with ``PendingMutations/cancel(_:)``, in this or
+  /// another process.
   ///
   /// The server may have handled the request already. A mutation isn't cancelled with the task that made it.
   case cancelled

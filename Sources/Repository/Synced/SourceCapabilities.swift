@@ -1,6 +1,7 @@
 internal import Foundation
 
-/// The capabilities of a source, determined once at run time: fetching, and optionally paging and sending mutations.
+/// The capabilities of a source, determined once at run time: fetching, and optionally paging, completing fetched
+/// values, and sending mutations.
 ///
 /// A repository is generic over all sources, so whether a source is paged or mutable can only be determined at run
 /// time.
@@ -28,7 +29,8 @@ struct SourceCapabilities<Source: RepositorySource>: Sendable {
     /// Returns the cursor of the element before which the first page of a value ends, and the number of elements in
     /// that page; `nil` if that can't be determined.
     let endOfFirstPage: @Sendable (Value, _ fetched: Value?, _ limit: Int) -> (cursor: String, count: Int)?
-    /// Drops elements at the end if `isAtEnd` is `true`, otherwise at the beginning, so that at most `count` remain.
+    /// Drops elements at the end if `isAtEnd` is `true`, otherwise at the beginning, so that at most `count` remain, if
+    /// that is possible; see ``PageJoin``.
     let shorten: @Sendable (inout Value, _ fetched: Value?, _ page: Value, _ count: Int, _ isAtEnd: Bool) -> Void
   }
 

@@ -1,7 +1,7 @@
 internal import DataStore
 internal import Foundation
 
-/// The state of one key while it is observed, written, or has pending mutations, and of its loads.
+/// The state of a key that is in use, or was recently: its value, its pending mutations, and its loads.
 ///
 /// Belongs to one ``SyncEngine`` and is only used in its isolation.
 final class SyncCell<Source: RepositorySource> {
@@ -49,7 +49,7 @@ final class SyncCell<Source: RepositorySource> {
     fileprivate let number: Int
   }
 
-  /// The parts of a ``RepositoryState`` that are cheap to compare.
+  /// Stands for a ``RepositoryState`` in comparisons, because numbers are cheaper to compare than values and errors.
   private struct Flags: Equatable {
     var version: UInt64
     var pendingVersion: UInt64
@@ -83,16 +83,16 @@ final class SyncCell<Source: RepositorySource> {
   /// Whether the key is in the list of idle keys.
   var isInIdleList = false
 
-  /// Whether arrived replies are being written.
+  /// Whether a task is writing the replies that have arrived, one write after the other.
   var isWriting = false
 
-  /// The external changes that were reported while a write was in progress.
+  /// The changes that were reported while a write was in progress, which may include the change made by the write.
   var heldChanges: [StoreChange<Source.Value>] = []
 
   /// The mutations whose records another process removed while a write was in progress.
   var heldRemovals: [MutationID] = []
 
-  /// The number of consecutive failed writes.
+  /// The number of consecutive failed writes that are repeated only after a backoff.
   var failedWrites = 0
 
   /// The state of fetching a whole value for confirmed mutations; `nil` if none is being fetched.
@@ -104,7 +104,8 @@ final class SyncCell<Source: RepositorySource> {
   /// Whether the server refused to return the first stored page again.
   var isFirstPageRefused = false
 
-  /// The time at which the value was fetched.
+  /// The time at which the value was fetched, or last saved if that was in another process or before the key was
+  /// opened.
   private(set) var fetchedAt: Date?
 
   /// The number of calls of ``invalidate()``.
@@ -206,7 +207,7 @@ final class SyncCell<Source: RepositorySource> {
     if let stored = change.stored { fetchedAt = stored.savedAt }
   }
 
-  /// Records that a fetched value has become the base.
+  /// Records that a value of the server, fetched or in the reply to a mutation, has become a part of the base.
   func recordFetch(at time: Date) {
     fetchedAt = time
     (refusedCursor, isFirstPageRefused) = (nil, false)
@@ -246,7 +247,7 @@ final class SyncCell<Source: RepositorySource> {
 
   /// Ends a load.
   ///
-  /// The state reports a failure once no other load is in flight.
+  /// Once no load is in flight, the state reports the error of the load that ended last, if it failed.
   func endLoading(_ load: Load, _ error: Failure?) {
     guard loads[load.part] == load.number else { return }
     loads[load.part] = nil
@@ -259,7 +260,7 @@ final class SyncCell<Source: RepositorySource> {
     setFailure(error)
   }
 
-  /// Records the error of the last fetch; `nil` if it succeeded.
+  /// Sets the error of the last fetch; `nil` if it succeeded, or if another one begins.
   func setFailure(_ failure: Failure?) {
     if self.failure == nil, failure == nil { return }
     self.failure = failure
@@ -268,7 +269,7 @@ final class SyncCell<Source: RepositorySource> {
 
   // MARK: - Visible state
 
-  /// Returns the state to send to observers, or `nil` if it hasn't changed.
+  /// Returns the state to send to observers, or `nil` if it hasn't changed since the last call.
   ///
   /// - Parameter paging: The source's support for pages, which determines whether there are a next and a previous page.
   func takeState(_ paging: SourceCapabilities<Source>.Paging?) -> State? {

@@ -11,7 +11,7 @@ final class SyncCells<Source: RepositorySource> {
   typealias Key = Source.Key
   typealias Cell = SyncCell<Source>
 
-  /// The maximum number of released keys whose last fetch is remembered.
+  /// The maximum number of released keys whose last fetch is remembered, which bounds the memory.
   ///
   /// One more key makes the cells forget all of them.
   private static var residueLimit: Int { 4_096 }

@@ -2,7 +2,8 @@ internal import Multicast
 
 /// The channels of a repository's observers.
 ///
-/// Observers open and close channels on any thread. Elements are sent in the engine's isolation.
+/// Observers open and close channels on any thread. Elements are sent in the engine's isolation, except the first
+/// element of a new channel if it is known.
 final class SyncChannels<Source: RepositorySource>: Sendable {
   typealias Key = Source.Key
   typealias Cell = SyncCell<Source>
@@ -30,7 +31,7 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
     values.isObserved(key) || states.isObserved(key) || pendings.isObserved(key) || loading.isObserved(key)
   }
 
-  /// Returns the number of sequences of a key that are being iterated.
+  /// Returns the number of iterators and subscriptions of a key.
   func observerCount(of key: Key) -> Int {
     values.observerCount(of: key) + states.observerCount(of: key) + pendings.observerCount(of: key)
       + loading.observerCount(of: key)
@@ -49,6 +50,8 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
   }
 
   /// Sends the error to the observers of a key that can't be opened.
+  ///
+  /// New observers of the pending mutations get an empty list.
   func sendFailure(_ failure: Cell.Failure, to key: Key) {
     states.send(Cell.State(failure: failure), to: key)
     pendings.sendFirst([], to: key)

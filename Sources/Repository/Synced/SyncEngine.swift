@@ -14,7 +14,7 @@ internal import Multicast
 ///   wait for them, and ``MutationDecisions`` performs the operations of ``PendingMutations``.
 /// - ``SyncExternalChanges`` applies the changes of other repositories and processes.
 /// - ``SyncUsers`` tracks which users have signed in and out, and ``SignOuts`` erases a user's data.
-/// - ``SyncEvictions`` removes stored values that exceed the limits of the store.
+/// - ``SyncEvictions`` removes stored values that exceed the limits of the ``EvictionPolicy``.
 /// - ``ObservedLoading`` fetches values because they are observed, and ``SyncEnvironment`` observes the network and the
 ///   app.
 ///
@@ -31,7 +31,7 @@ actor SyncEngine<Source: RepositorySource> {
   nonisolated let channels: SyncChannels<Source>
   nonisolated let events = RepositoryEvents()
   nonisolated let tasks: OwnedTasks
-  /// The number of mutations that are waiting or in flight.
+  /// The number of mutations that are waiting or in flight, except those that another independent repository sends.
   nonisolated let liveCounts = CurrentValueRelay(0)
   /// The version of the queue, which every change of it increments.
   nonisolated let queueVersion = CurrentValueRelay<UInt64>(0)
@@ -103,7 +103,7 @@ actor SyncEngine<Source: RepositorySource> {
     newestValue = NewestValue(source.name, store: store, events: events, channels: channels.everyValue)
   }
 
-  /// Cancels all tasks and finishes all sequences, because the repository is released.
+  /// Cancels all ``tasks`` and finishes the observers' sequences, because the repository is released.
   nonisolated func stop() {
     tasks.cancelAll()
     channels.finish()
@@ -118,7 +118,8 @@ actor SyncEngine<Source: RepositorySource> {
     }
   }
 
-  /// Starts a task in the engine's isolation that isn't cancelled, so that the replies of the server are stored.
+  /// Starts a task in the engine's isolation that isn't cancelled, so that what it writes is stored even if the
+  /// repository is released.
   nonisolated func startToCompletion(_ work: @escaping @Sendable (isolated SyncEngine<Source>) async -> Void) {
     Task(executorPreference: tasks.executor) { await work(self) }
   }
@@ -132,7 +133,10 @@ actor SyncEngine<Source: RepositorySource> {
 
   // MARK: - Starting
 
-  /// Reads the records of users, makes one attempt to lead, and reads the queue of mutations, unless that is done.
+  /// Reads the records of users, makes one attempt to lead, and reads the queue of mutations, as far as the source
+  /// needs them.
+  ///
+  /// Does nothing if an earlier call has succeeded.
   func start() async throws(StoreError) {
     if hasStarted { return }
     try await starting.run { () async throws(StoreError) in
@@ -169,7 +173,9 @@ actor SyncEngine<Source: RepositorySource> {
   /// Returns the cell of a key, if the key is in use.
   func cell(_ key: Key) -> Cell? { cells[key] }
 
-  /// Opens a key: reads its base from the store, and applies the pending mutations.
+  /// Opens a key, unless it is open: reads its base from the store, and applies the pending mutations.
+  ///
+  /// - Throws: ``RepositoryError/store(_:)``, or ``RepositoryError/signedOut`` if the key's user has signed out.
   func open(_ key: Key) async throws(Failure) -> Cell {
     let cell: Cell?
     do throws(StoreError) {
@@ -181,7 +187,7 @@ actor SyncEngine<Source: RepositorySource> {
     return cell
   }
 
-  /// Opens a key, unless its user has signed out.
+  /// Opens a key as ``open(_:)`` does, or returns `nil` if its user has signed out.
   func openUnlessSignedOut(_ key: Key) async throws(StoreError) -> Cell? {
     if let cell = cells[key], cell.isOpen { return cell }
     let storeKey = StoreKey<Value>(name, id: key.storeID)
@@ -247,7 +253,10 @@ actor SyncEngine<Source: RepositorySource> {
     release(cell)
   }
 
-  /// Releases a cell that nothing needs, unless it is one of the last that became idle.
+  /// Records that a use of a cell has ended.
+  ///
+  /// An idle cell stays open until enough others have become idle after it. Stored values that exceed a limit may be
+  /// evicted now.
   func release(_ cell: Cell) {
     cells.release(cell)
     evictions.recordUse(of: cell.key, in: self)
@@ -257,6 +266,7 @@ actor SyncEngine<Source: RepositorySource> {
 
   /// Sends the current value and state to a new observer.
   func observe(_ key: Key) async {
+    // The state of an unknown key is empty until the store has been read.
     if !cells.isKnown(key), users.isOpen(key.userID) { channels.states.sendFirst(RepositoryState(), to: key) }
     do throws(Failure) {
       let cell = try await open(key)
@@ -284,7 +294,7 @@ actor SyncEngine<Source: RepositorySource> {
     if let cell = cells[key] { release(cell) } else { evictions.recordUse(of: key, in: self) }
   }
 
-  /// Sends the current value and state to a new observer, and fetches the value because it is observed.
+  /// Sends the current value and state to a new observer with a loading policy, and fetches the value if that is due.
   func observe(_ observed: LoadingChannels<Source>.Observed) async {
     let (key, loading) = (observed.key, channels.loading)
     loading.begin(observed)
@@ -393,8 +403,8 @@ actor SyncEngine<Source: RepositorySource> {
   ///   - mutation: The mutation.
   ///   - key: The key of the value that it changes.
   ///   - id: The id of the mutation. A mutation that the server may have applied keeps its id when it is sent again.
-  ///   - replaced: The entry that the mutation replaces, which may be the refused entry of the same mutation; `nil` if
-  ///     there is none.
+  ///   - replaced: The entry that the mutation replaces, which may be the refused or conflicted entry of the same
+  ///     mutation; `nil` if there is none.
   ///   - hasCaller: Whether a call will wait for its result.
   func add(
     _ mutation: Mutation, on key: Key, as id: MutationID = MutationID(),
@@ -464,7 +474,7 @@ actor SyncEngine<Source: RepositorySource> {
     endUse(of: key)
   }
 
-  /// Makes this repository decide whether a mutation is in conflict that another repository was to send.
+  /// Makes this repository decide whether a mutation is in conflict, because it sends the mutation now.
   func beginDeciding(_ entry: MutationQueue<Source>.Entry) {
     guard let cell = cells[entry.key], cell.isOpen else { return }
     cell.beginDeciding(on: entry.id)
@@ -492,7 +502,8 @@ actor SyncEngine<Source: RepositorySource> {
     sender.pump(at: deadline, in: self)
   }
 
-  /// Retries everything immediately, even while the network monitor reports that the network is unavailable.
+  /// Retries immediately what waits for the network or for a backoff, even while the network monitor reports that the
+  /// network is unavailable; see ``endWaits()``.
   func retryNow() {
     environment.retryNow(in: self)
   }
@@ -504,7 +515,7 @@ actor SyncEngine<Source: RepositorySource> {
     sender.pump(in: self)
   }
 
-  /// Sends all waiting mutations immediately, including those that wait for a user to sign in.
+  /// Ends the waits of all mutations as ``retryNow()`` does, including those that wait for a user to sign in.
   func resumeAll() {
     for userID in queue.signedOutUsers { credentialsChanged(userID: userID) }
     retryNow()
@@ -561,8 +572,9 @@ actor SyncEngine<Source: RepositorySource> {
     events.forget()
   }
 
-  /// Reads a user's stored data again, which may have been reported before the sign-in, and sends the user's values to
-  /// the existing observers.
+  /// Reads a user's stored data again, which may have been reported before the sign-in.
+  ///
+  /// Sends the user's values to the existing observers, and fetches those that are observed with a loading policy.
   func reopen(_ user: UserDigest) {
     reader.readForSignIn(in: self)
     newestValue.openStored(of: user, in: self)
@@ -601,7 +613,7 @@ actor SyncEngine<Source: RepositorySource> {
     await evictions.makeRoom(at: deadline, in: self)
   }
 
-  /// Returns whether a key is observed, in use by a call, or has mutations that the server doesn't have yet.
+  /// Returns whether a key is observed, in use by a call, being fetched or written, or has pending mutations.
   func isInUse(_ key: Key) -> Bool {
     if let cell = cells[key], !cell.isIdle { return true }
     return channels.isObserved(key) || newestValue.isShown(key) || !queue.liveMutations(of: key).isEmpty

@@ -18,7 +18,7 @@ final class SyncEnvironment<Source: RepositorySource> {
   private var status = NetworkStatus.unknown
   /// Whether the network is considered available.
   private var isOnline = true
-  /// The number of changes of the network's availability.
+  /// A number that grows with each status `offline` and each reconnection.
   private(set) var changeCount = 0
 
   init(

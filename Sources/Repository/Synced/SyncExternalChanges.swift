@@ -83,7 +83,8 @@ final class SyncExternalChanges<Source: RepositorySource> {
     }
   }
 
-  /// Returns the mutations, among those given, whose records another process has removed, as far as they can be read.
+  /// Returns the mutations, among those given, whose records another process has removed; none if the records can't be
+  /// read.
   func finished(_ ids: [MutationID], in engine: isolated Engine) async -> [MutationID] {
     do throws(StoreError) {
       return try await engine.reader.externallyFinished(ids)
@@ -93,8 +94,8 @@ final class SyncExternalChanges<Source: RepositorySource> {
     }
   }
 
-  /// Returns the pending mutations of a key whose records another process has removed, and the value that includes
-  /// them.
+  /// Returns the pending mutations of a key whose records another process has removed, and the stored value, which
+  /// includes those of them that were confirmed.
   ///
   /// The value is read after the records, because a value that was read before them may lack mutations that were
   /// removed in between.

@@ -134,15 +134,16 @@ final class SyncLoader<Source: RepositorySource> {
     let cell = try await engine.use(key)
     defer { engine.endUse(cell) }
     guard var request = request(for: part, cell) else { return false }
-    // An abandoned request must not clear the failure of a later one.
+    // An abandoned request must not begin to load, because that would clear the failure of a later one.
     guard isWanted() else { throw .cancelled }
     let load = cell.beginLoading(part)
     engine.publish(cell)
     do throws(Failure) {
-      // A reply that may be older than the stored value is discarded, and the request is repeated.
+      // A reply that may be older than the stored value, or doesn't fit it, is discarded, and the request is repeated.
       while try await !fetch(request, cell, in: engine) {
         if cell.isClosed { throw Failure.signedOut }
         events.emit(.replyDiscarded(key: "\(LoadKey(key: key, part: part))"))
+        // Ends without an error if the stored value no longer has such a page.
         guard let next = self.request(for: part, cell) else { break }
         request = next
       }
@@ -158,6 +159,8 @@ final class SyncLoader<Source: RepositorySource> {
   }
 
   /// Returns the request for a part of the current value; `nil` if there is no such page.
+  ///
+  /// If nothing is stored, the newest page stands for every part but the whole value.
   private func request(for part: Cell.Part, _ cell: Cell) -> Request? {
     guard let paging = capabilities.paging else { return .whole }
     guard let base = cell.state.base?.value else { return part == .whole ? .whole : .newestPage }
@@ -176,7 +179,7 @@ final class SyncLoader<Source: RepositorySource> {
 
   /// Performs one request.
   ///
-  /// - Returns: Whether the reply was stored. Otherwise it may be older than the stored value.
+  /// - Returns: Whether the reply was stored. Otherwise it may be older than the stored value, or doesn't fit it.
   private func fetch(_ request: Request, _ cell: Cell, in engine: isolated Engine) async throws(Failure) -> Bool {
     let requestedAt = cell.state.beginFetching()
     let (invalidationCount, networkCount) = (cell.invalidationCount, engine.environment.changeCount)
@@ -192,6 +195,7 @@ final class SyncLoader<Source: RepositorySource> {
         case .nextPage(let cursor): cell.refusedCursor = cursor
         case .firstPage: cell.isFirstPageRefused = true
         case .whole where cell.state.needsWholeValue:
+          // No fetched value will ever include the confirmed mutations, so they are applied to the base.
           _ = try await judge(requestedAt: requestedAt, cell, in: engine) { .refused(number: $0) }
         case .newestPage, .previousPage, .whole: break
         }
@@ -272,6 +276,8 @@ final class SyncLoader<Source: RepositorySource> {
 
   /// Fetches the whole value for confirmed mutations whose reply couldn't be used, until a value includes them or the
   /// server refuses to return one.
+  ///
+  /// If that is in progress and the last fetch has failed, only records that the attempts of the mutations have ended.
   func fetchWhole(_ cell: Cell, in engine: isolated Engine) {
     switch cell.recovery {
     case .fetching: return
@@ -294,6 +300,7 @@ final class SyncLoader<Source: RepositorySource> {
       } catch {
         guard cell.state.needsWholeValue, !cell.isClosed else { break }
         (attempt, cell.recovery) = (attempt + 1, .failing)
+        // The callers don't wait until a fetch succeeds, which may take long.
         for id in cell.state.idsThatNeedWholeValue { engine.calls.end(id, .success(.queued)) }
         recordThatAttemptsEnded(cell, in: engine)
         await engine.backoff.wait(afterAttempt: attempt)
@@ -303,7 +310,7 @@ final class SyncLoader<Source: RepositorySource> {
     engine.release(cell)
   }
 
-  /// Records that the server has the mutations that wait for a whole value, so that their attempts don't count as
+  /// Records that the attempts of the mutations that wait for a whole value have ended, so that they don't count as
   /// interrupted if this process ends.
   ///
   /// The records are written only once a fetch has failed. A fetch that succeeds confirms the mutations, and removes

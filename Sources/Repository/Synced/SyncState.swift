@@ -4,23 +4,25 @@ internal import DataStore
 ///
 /// A pure state machine: methods record events, and properties are what observers should see.
 ///
-/// The base is the stored value. Observers see the base with all pending mutations applied in order. The base changes
-/// in only two cases: a write of this repository was committed, or another writer changed the store.
+/// The base is the stored value. Observers see the base with all pending mutations applied in order. Once the key is
+/// open, the base changes in only two cases: a write of this repository was committed, or another writer changed the
+/// store.
 ///
 /// ## The life of a mutation
 /// 1. ``add(_:_:)`` applies it, which makes it visible.
 /// 2. ``beginSending(_:)`` and ``fail(_:isOutcomeUnknown:)`` record the beginning and the failure of each attempt.
 /// 3. ``receive(_:requestedAt:)`` takes a reply, which the next write judges. If the reply is accepted, it changes the
 ///    base, and the mutation is removed in the same commit. Otherwise the mutation is confirmed: it stays applied on
-///    top of the base until a whole value whose request began later is accepted.
-/// 4. ``remove(_:)`` rolls it back if it was refused, cancelled or conflicted.
+///    top of the base until a whole value whose request began later is accepted, or the server refuses to return one.
+/// 4. ``remove(_:)`` rolls it back if it was refused, cancelled or conflicted. It also ends a mutation that the value
+///    of another writer includes.
 ///
-/// A mutation is therefore visible from the moment it is made until the base includes it. It is never applied twice,
-/// where that can be determined.
+/// Unless it is rolled back, or isn't possible on the base, a mutation is therefore visible from the moment it is made
+/// until the base includes it. It is never applied twice, where that can be determined.
 ///
 /// - Complexity: A change of the base applies all pending mutations of the value again, except when a reply confirms
 ///   the first ones with ``MutationReply/done`` or with the value that they produce, because observers then see no
-///   change.
+///   change. If an attempt fails with unknown outcome, the mutations before it are applied again.
 struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value>> {
   typealias Timestamp = VersionBarriers.Timestamp
 
@@ -62,7 +64,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   /// The conflicts that ``fold()`` hasn't returned yet.
   private var conflicts: [Conflict] = []
 
-  /// The number of changes of what observers should see.
+  /// A number that grows whenever observers are to get the visible value again, which may be an equal one.
   private(set) var visibleVersion: UInt64 = 0
 
   /// The value that mutations are applied to if nothing is stored.
@@ -158,7 +160,9 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
 
   /// Applies a new mutation on top of all others.
   ///
-  /// - Throws: The error that `apply(to:)` throws for the visible value. The state is then unchanged.
+  /// If there is neither a base nor ``empty``, it becomes visible once a value is stored.
+  ///
+  /// - Throws: The error that `apply(to:)` throws for the visible value. The mutation is then not added.
   mutating func add(_ id: MutationID, _ mutation: Mutation) throws(MutationConflict) {
     refold()
     if var value = folded ?? (base == nil ? empty : nil) {
@@ -185,7 +189,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     invalidate()
   }
 
-  /// Removes a mutation that was refused, cancelled or conflicted.
+  /// Removes a mutation that was rolled back, or that the value of another writer includes.
   mutating func remove(_ id: MutationID) {
     if pending.remove(id) != nil { invalidate() }
   }
@@ -200,7 +204,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   mutating func fail(_ id: MutationID, isOutcomeUnknown: Bool) {
     guard let item = pending[id], case .inFlight = item.phase else { return }
     // A fetched value that shows the mutation proves nothing if the base and the earlier mutations have the same
-    // effect.
+    // effect. An incomplete value doesn't show whether they have.
     let before = isOutcomeUnknown ? valueBefore(id) : nil
     let isProvable = before.map { !isComplete($0) || !item.mutation.hasNoEffect(on: $0) } ?? false
     pending.setPhase(.waiting(unknownSince: isProvable ? versions.now() : nil), of: id)
@@ -208,7 +212,8 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     if hidden.contains(id) { invalidate() }
   }
 
-  /// Returns the base with the pending mutations that precede a mutation.
+  /// Returns the base with the pending mutations that precede a mutation; `nil` if nothing is stored, or one of them
+  /// isn't possible.
   private func valueBefore(_ id: MutationID) -> Value? {
     guard var value = base?.value else { return nil }
     for item in pending.all where !hidden.contains(item.id) {
@@ -348,6 +353,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     }
   }
 
+  /// Removes a waiting mutation that is in conflict, or hides one about which the server decides.
   private mutating func take(_ conflict: Conflict) {
     if case .waiting = pending[conflict.id]?.phase {
       pending.remove(conflict.id)

@@ -64,6 +64,7 @@ final class SyncWrites<Source: RepositorySource> {
       // The time according to the store, which is also the time that the next process will read.
       if write.isRefreshed { savedAt = await storedTime(of: cell) ?? savedAt }
     }
+    // Without a commit there is no new base, so its revision and tag aren't used.
     cell.state.commit(revision: commit?.revision ?? 0, tag: commit?.tag ?? StoreTag())
     if write.isRefreshed { cell.recordFetch(at: savedAt) }
     engine.queue.confirm(write.confirmed, commit, in: engine)
@@ -88,7 +89,9 @@ final class SyncWrites<Source: RepositorySource> {
     }
   }
 
-  /// Applies the changes that were reported during a write, including its own.
+  /// Applies the changes that were reported during a write, in tasks of their own.
+  ///
+  /// The write's own change isn't newer than the base, and is ignored.
   ///
   /// External changes are applied together with the mutations that they confirm, which requires reading the mutations'
   /// records.
@@ -143,6 +146,7 @@ final class SyncWrites<Source: RepositorySource> {
       }
       return cell.state.discardReplies(to: write.confirmed)
     }
+    // The callers don't wait until the store works again. The mutations stay visible and are written later.
     for id in write.confirmed { engine.calls.end(id, .success(.queued)) }
     // A fetch whose reply arrived during the write doesn't wait for the mutations: it ends with the next write, whether
     // that succeeds or fails.
@@ -158,7 +162,7 @@ final class SyncWrites<Source: RepositorySource> {
     return false
   }
 
-  /// Reads the value that another process has stored, so that the replies are judged against it.
+  /// Reads the value that is stored now, so that the replies are judged against it.
   private func rejudge(_ cell: Cell, in engine: isolated Engine) async throws(StoreError) {
     let finished = await engine.external.finishedMutations(of: cell, in: engine).ids
     let stored = try await engine.external.load(cell.storeKey)
@@ -167,6 +171,7 @@ final class SyncWrites<Source: RepositorySource> {
     if let stored {
       cell.receive(.saved(cell.storeKey, stored))
     } else if let base = cell.state.base {
+      // The revision of the removal isn't known. It is greater than that of the base.
       cell.receive(.removed(cell.storeKey, revision: base.revision + 1))
     }
     engine.external.finish(finished, of: cell.key, in: engine)

@@ -13,15 +13,15 @@ public import Multicast
 /// try await comments.perform(.add(comment), on: postID)
 /// ```
 ///
-/// Data flows in one direction: from the server's reply to the store, from the store to the pending mutations that are
-/// applied on top of it, and from there to the observers. Nothing else reaches an observer.
+/// Values flow in one direction: from the server's reply to the store, from the store to the pending mutations that are
+/// applied on top of it, and from there to the observers. No other value reaches an observer.
 ///
 /// - **Ordering**: For each key, no observer sees an older value after a newer one, whichever process stored it. A
 ///   fetched value that may be older than the stored one is discarded and fetched again.
 /// - **Mutations** are visible as soon as ``perform(_:on:)`` applies them. They stay visible until the stored value
-///   includes them, the server refuses them, they are cancelled, or they conflict with a newer value. They are durable
-///   before they are sent, and from then on survive an exit, a crash or `SIGKILL` at any moment. The mutations of a
-///   lane, see ``MutableSource/orderingKey(of:on:)``, are sent in order, each under the same id for all attempts.
+///   includes them, they are refused or cancelled, they conflict with a newer value, or their user signs out. They are
+///   durable before they are sent, and from then on survive an exit, a crash or `SIGKILL` at any moment. The mutations
+///   of a lane, see ``MutableSource/orderingKey(of:on:)``, are sent in order, each under the same id for all attempts.
 /// - **Requests**: Concurrent calls that need the same request share it.
 /// - **Cancellation** ends a call. A request is cancelled when its last caller is cancelled; a mutation isn't cancelled
 ///   with its caller.
@@ -102,17 +102,17 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   ///   - key: The key of the value.
   ///   - loading: The rule for when to fetch. ``LoadingPolicy/never`` is equivalent to ``values(of:)``.
   public func values(of key: Key, loading: LoadingPolicy) -> ObservedValues<Value> {
-    loading.schedule.map { observed({ $0.values }, .init(key: key, schedule: $0)) } ?? values(of: key)
+    loading.schedule.map { observedValues({ $0.values }, .init(key: key, schedule: $0)) } ?? values(of: key)
   }
 
   /// The states of a key, fetched according to a policy while they are observed; see ``values(of:loading:)``.
   public func states(
     of key: Key, loading: LoadingPolicy
   ) -> ObservedValues<RepositoryState<Value, RepositoryError<Failure>>> {
-    loading.schedule.map { observed({ $0.states }, .init(key: key, schedule: $0)) } ?? states(of: key)
+    loading.schedule.map { observedValues({ $0.states }, .init(key: key, schedule: $0)) } ?? states(of: key)
   }
 
-  private func observed<Element>(
+  private func observedValues<Element>(
     _ channels: @escaping @Sendable (LoadingChannels<Source>) -> KeyChannels<LoadingChannels<Source>.Observed, Element>,
     _ observed: LoadingChannels<Source>.Observed
   ) -> ObservedValues<Element> {
@@ -133,8 +133,10 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   /// For a ``PagedSource``, this fetches the newest page and joins it to the stored pages. When the call returns, the
   /// value is durable, and a new observer receives it. The call may join a request that is in flight.
   ///
-  /// A failed fetch doesn't change the stored value. If the call is cancelled, the request continues for its other
-  /// callers, and a reply that has already arrived is still stored.
+  /// A failed fetch doesn't change the stored value, with one exception: if the server refuses to return a whole value,
+  /// mutations that it has confirmed are applied to the stored value, because no fetched value will include them. If
+  /// the call is cancelled, the request continues for its other callers, and a reply that has already arrived is still
+  /// stored.
   ///
   /// - Throws: ``RepositoryError/server(_:)``, ``RepositoryError/store(_:)``, ``RepositoryError/signedOut`` or
   ///   ``RepositoryError/cancelled``.
@@ -144,16 +146,17 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
 
   /// Fetches a value as ``refresh(_:)`` does, even if the stored one is fresh.
   ///
-  /// - Throws: The errors of ``refresh(_:)``. A failed fetch doesn't change the stored value.
+  /// - Throws: The errors of ``refresh(_:)``.
   public func reload(_ key: Key) async throws(RepositoryError<Failure>) {
     try await engine.load(key)
   }
 
   /// Marks values as stale, so that the next ``refresh(_:)`` fetches them.
   ///
-  /// Values that are observed with ``LoadingPolicy/whileObserved(stopTimeout:every:)`` are fetched at once. The reply
-  /// to a request that began before this call is stale too. Keys that aren't in use also become stale, until this
-  /// repository is released; a later repository judges freshness by the age of the stored value alone.
+  /// Values that are observed with ``LoadingPolicy/whileObserved(stopTimeout:every:)`` are fetched as soon as the app
+  /// is active and the network is available. The reply to a request that began before this call is stale too. Keys that
+  /// aren't in use also become stale, until this repository is released; a later repository judges freshness by the age
+  /// of the stored value alone.
   ///
   /// - Complexity: O(*n* log *n*), where *n* is the number of keys in use plus at most 4,096 recently used ones; O(log
   ///   *n*) for a single key.
@@ -161,7 +164,11 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
     await engine.invalidate(keys)
   }
 
-  /// Sends the mutations that wait for another attempt immediately, for example because the network is back.
+  /// Immediately sends the mutations that wait for another attempt, for example because the app knows that the network
+  /// is back.
+  ///
+  /// If the repository considers the network unavailable, it also fetches the values that are observed with a loading
+  /// policy.
   ///
   /// This applies even while the network monitor reports that the network is unavailable. A delay that a server
   /// requested, such as with `Retry-After`, is still respected.
@@ -171,7 +178,8 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
 
   /// Returns a report of the repository's contents and activity.
   ///
-  /// The report doesn't include keys that aren't in use and have no mutations, even if their values are stored.
+  /// The report includes the keys that are in use, a few that were used recently, and those that have waiting mutations
+  /// or one in flight. It doesn't include other keys, even if their values are stored.
   ///
   /// - Complexity: O(*n* log *n*), where *n* is the number of keys in use plus the number of queued mutations. The
   ///   value of each key in use is encoded to determine its size.
@@ -181,10 +189,10 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
 
   /// Removes the selected values from the store, except those that are in use.
   ///
-  /// Removed values are fetched again when they are needed.
+  /// The next ``refresh(_:)`` fetches a removed value again.
   ///
-  /// A value stays if it is observed, in use by a call, pinned, or has mutations that the server doesn't have yet; see
-  /// ``EvictionPolicy``. A value that another process stores during the call stays too.
+  /// A value stays if it is observed, in use by a call, pinned, or has pending mutations; see ``EvictionPolicy``. A
+  /// value that another process stores during the call stays too.
   ///
   /// - Throws: A `StoreError`. Some of the values may then be removed already.
   /// - Complexity: O(*n*), where *n* is the number of the repository's stored values, all of which are read; O(1) for a
@@ -215,9 +223,9 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   /// }
   /// ```
   ///
-  /// From now on, each call for a key of the user throws ``RepositoryError/signedOut``, until this call fails with the
-  /// user still signed in, or ``credentialsChanged(userID:)`` is called. After the sign-out, observers see no values,
-  /// and replies that are in flight are discarded. The stored data is erased as described for
+  /// From now on, each new call that fetches or changes a value of the user throws ``RepositoryError/signedOut``, until
+  /// this call fails with the user still signed in, or ``credentialsChanged(userID:)`` is called. After the sign-out,
+  /// observers see no values, and replies that are in flight are discarded. The stored data is erased as described for
   /// `KeyValueStore.erase(where:)`: values, mutations in any state, and quarantined bytes. The data of other users
   /// stays, except that quarantined bytes are erased too if their user can't be determined. ``events`` no longer
   /// replays earlier events.
@@ -227,7 +235,7 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   /// objects, when the user signs out.
   ///
   /// Cancelling the calling task before the sign-out has begun ends the call with ``SignOutError/cancelled``. If the
-  /// process ends after that, another process or the next launch completes the sign-out.
+  /// process ends once the sign-out has begun, another process or the next launch completes the sign-out.
   ///
   /// Afterwards the store keeps only a digest of the user's id, two numbers, and the random ids of the mutations that
   /// were cancelled, discarded or replaced last.
@@ -239,8 +247,8 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   /// - Parameters:
   ///   - userID: The id of the user; see ``RepositoryKey/userID``.
   ///   - policy: The treatment of the user's unsent mutations.
-  /// - Throws: ``SignOutError``. After ``SignOutError/unsent(_:)`` and ``SignOutError/cancelled``, the user is still
-  ///   signed in.
+  /// - Throws: ``SignOutError``. After ``SignOutError/unsent(_:)`` and ``SignOutError/cancelled``, this call hasn't
+  ///   signed the user out.
   /// - Complexity: O(*n*), where *n* is the number of names in the store. A database is rewritten, twice unless
   ///   mutations are discarded.
   public func signOut(userID: String, unsent policy: UnsentPolicy) async throws(SignOutError) {
@@ -251,7 +259,7 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
 extension SyncedRepository {
   /// The values of all keys: the newest value first, then every later value of any key.
   ///
-  /// - Complexity: Opens every stored key.
+  /// - Complexity: Opens every stored key, unless the newest value is known.
   package var everyValue: ObservedValues<Value> {
     ObservedValues { [weak engine] in
       guard let engine else { return finishedStream() }
@@ -286,7 +294,7 @@ extension SyncedRepository {
     try await engine.load(key, .whole)
   }
 
-  /// Sends all waiting mutations immediately, including those that wait for a user to sign in.
+  /// Sends the waiting mutations as ``retryNow()`` does, including those that wait for a user to sign in.
   package func resumeAll() async {
     await engine.startInBackground()
     await engine.resumeAll()
@@ -297,8 +305,9 @@ extension SyncedRepository where Source: PagedSource {
   /// Fetches the page after the last stored element, and appends it without duplicates.
   ///
   /// If there is no next page, nothing is fetched. If nothing is stored, the newest page is fetched. After a failure,
-  /// the next call requests the same page. If the server refuses the page permanently, call ``reload(_:)``: the first
-  /// reload after that keeps only the newest page, and later pages continue from there.
+  /// the next call requests the same page. If the server refuses the page permanently, call ``reload(_:)``, or
+  /// ``loadNewest(_:)`` while there is a previous page: the first newest page that is fetched after that replaces all
+  /// others, and later pages continue from there.
   ///
   /// - Throws: The errors of ``refresh(_:)``. A failed fetch doesn't change the stored value.
   public func loadMore(_ key: Key) async throws(RepositoryError<Failure>) {
@@ -319,7 +328,8 @@ extension SyncedRepository where Source: BidirectionalPagedSource {
 
   /// Fetches the newest page, regardless of where the stored elements begin.
   ///
-  /// The page is joined to the stored elements if there can't be a gap between them. Otherwise it replaces them.
+  /// The page is joined to the stored elements if the result is certainly a contiguous part of the server's list.
+  /// Otherwise it replaces them.
   ///
   /// - Throws: The errors of ``refresh(_:)``. A failed fetch doesn't change the stored value.
   public func loadNewest(_ key: Key) async throws(RepositoryError<Failure>) {
@@ -328,7 +338,7 @@ extension SyncedRepository where Source: BidirectionalPagedSource {
 }
 
 extension SyncedRepository where Source: MutableSource {
-  /// Applies a mutation immediately, makes it durable, and sends it.
+  /// Applies a mutation immediately, makes it durable, and sends it, or lets the repository that leads send it.
   ///
   /// Cancelling the calling task ends the call, but doesn't cancel the mutation.
   ///
@@ -336,10 +346,10 @@ extension SyncedRepository where Source: MutableSource {
   ///   soon as the mutation has to wait, or ``MutationResult/conflicted(_:)``.
   /// - Throws: ``RepositoryError/conflict(_:)`` if the mutation isn't possible on the current value;
   ///   ``RepositoryError/queueFull``; ``RepositoryError/store(_:)`` if the mutation, or the value that results from it,
-  ///   can't be stored; ``RepositoryError/server(_:)`` if the server refused the mutation, or the ``RetryPolicy``
-  ///   allows no further attempt, after it was rolled back; ``RepositoryError/signedOut`` if the user has signed out;
-  ///   ``RepositoryError/cancelled`` if the calling task was cancelled, or the mutation was cancelled with
-  ///   ``PendingMutations/cancel(_:)``.
+  ///   can't be stored, or the stored value can't be read; ``RepositoryError/server(_:)`` if the server refused the
+  ///   mutation, or the ``RetryPolicy`` allows no further attempt, after it was rolled back;
+  ///   ``RepositoryError/signedOut`` if the user has signed out; ``RepositoryError/cancelled`` if the calling task was
+  ///   cancelled, or the mutation was cancelled with ``PendingMutations/cancel(_:)``, in this or another process.
   /// - Complexity: The cost of `apply(to:)`, plus O(1) for each observer of the key.
   @discardableResult
   public func perform(
@@ -353,7 +363,8 @@ extension SyncedRepository where Source: MutableSource {
 
   /// Waits until no mutation is waiting or in flight.
   ///
-  /// Mutations that were refused or are in conflict don't count.
+  /// Mutations that were refused or are in conflict don't count, and neither do those that another repository sends
+  /// because the two are independent; see ``LeadershipStatus``.
   ///
   /// - Throws: `CancellationError` if the calling task is cancelled, or the repository is released, first.
   public func waitForPendingMutations() async throws(CancellationError) {
@@ -387,17 +398,19 @@ extension SyncedRepository {
 
 /// The result of ``SyncedRepository/perform(_:on:)``.
 public enum MutationResult: Hashable, Sendable {
-  /// The server has applied the mutation, and the resulting value is stored.
+  /// The server has applied the mutation, and the stored value, if there is one, includes it.
   case confirmed
 
-  /// The mutation is durable, visible, and will be sent, after a relaunch if necessary. The server can't be reached,
-  /// its reply can't be used, or it requires the user to sign in again.
+  /// The mutation is durable and visible, and will be sent, after a relaunch if necessary. The server can't be reached,
+  /// asked for a later attempt, or requires the user to sign in again. Or it has the mutation, but its reply can't be
+  /// used or stored yet.
   ///
   /// Also returned if another repository sends the mutation and either doesn't report a result within ten seconds, or
-  /// reports that the server refused it. A refused mutation is listed as ``PendingMutation/Standing/refused(reason:)``.
+  /// reports that the mutation was refused. A refused mutation is rolled back, and listed as
+  /// ``PendingMutation/Standing/refused(reason:)``.
   case queued
 
-  /// The mutation isn't possible on the server's current value. It has no effect, and waits for
-  /// ``PendingMutations/resolve(_:_:)``.
+  /// The mutation isn't possible on the server's current value, or on a newer stored value. It has no effect, and waits
+  /// for ``PendingMutations/resolve(_:_:)``.
   case conflicted(MutationID)
 }

@@ -50,7 +50,9 @@ struct VersionBarriers: Sendable {
     return Timestamp(number: lastNumber)
   }
 
-  /// Accepts a whole value if it is certainly newer than the base, which it then replaces.
+  /// Accepts a value or a page of the server if it is certainly newer than the base, which then changes.
+  ///
+  /// The new base is the value, or the page joined to the old base.
   ///
   /// - Parameters:
   ///   - request: The timestamp of the beginning of the request.
