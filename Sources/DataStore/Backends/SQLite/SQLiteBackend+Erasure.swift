@@ -5,6 +5,7 @@
     /// Deletes rows and rewrites the database, because a deleted row leaves its bytes in free pages.
     ///
     /// The log of changes contains the names, so it is truncated, and other stores read all of their values again.
+    /// Quarantined databases beside this one are deleted too.
     package mutating func erase(_ isErased: (StoredItem) -> Bool) throws(StoreError) {
       _ = try change(StoreError.removeFailed, creating: false) { (backend, connection) throws(StoreError) in
         do throws(SystemError) {
@@ -22,7 +23,7 @@
       }
     }
 
-    /// Deletes rows.
+    /// Deletes the rows that `isErased` selects, and all entries of the log except a new one.
     private func erase(_ isErased: (StoredItem) -> Bool, on connection: SQLiteConnection) throws(SystemError) {
       var erased: [String] = []
       for (names, read) in [
@@ -44,7 +45,8 @@
       }
       for name in erased { try remove(name, on: connection) }
       for id in quarantined { try connection.run(SQLiteLayout.removeQuarantined, .integer(id)) }
-      // A last change, of no key, which remains when all others are deleted.
+      // A last change, of no key, remains when all others are deleted. The numbers of later changes follow its number,
+      // and the gap before it makes other stores read their values again.
       try log("", on: connection)
       try connection.run(SQLiteLayout.cutLog, .integer(connection.lastInsertedID - 1))
     }
@@ -56,10 +58,11 @@
       try first(sql, parameter) { $0.blob(0) } ?? Data()
     }
 
-    /// Rewrites the database without its free pages, and empties its log.
+    /// Rewrites the database without its free pages, and empties its write-ahead log.
     fileprivate func vacuum() throws(SystemError) {
       try run("VACUUM")
-      // It waits for other connections as any statement does, and returns 1 if they blocked it the whole time.
+      // The checkpoint waits for other connections as any statement does, and returns 1 if they blocked it the whole
+      // time.
       let wasBusy = try first("PRAGMA wal_checkpoint(TRUNCATE)") { $0.integer(0) != 0 } ?? false
       if wasBusy { throw .busyLog(path) }
     }
