@@ -55,7 +55,7 @@ extension FileSystem {
     }
   }
 
-  /// Makes the name of a new folder durable in its parent, or removes the folder and throws.
+  /// Makes the name of a new folder durable in its parent, or tries to remove the folder and throws.
   private func makeNewFolderDurable(_ path: String) throws(SystemError) {
     do throws(SystemError) {
       try synchronize(openFolder(Self.parent(of: path)))

@@ -4,8 +4,8 @@
   extension SQLiteBackend {
     /// Deletes rows and rewrites the database, because a deleted row leaves its bytes in free pages.
     ///
-    /// The log of changes contains the names, so it is truncated, and other stores read all of their values again.
-    /// Quarantined databases beside this one are deleted too.
+    /// The log of changes contains the names, so it is truncated. A store that hasn't read a truncated change, such as
+    /// that of a row deleted here, reads all of its values again. Quarantined databases beside this one are deleted too.
     package mutating func erase(_ isErased: (StoredItem) -> Bool) throws(StoreError) {
       _ = try change(StoreError.removeFailed, creating: false) { (backend, connection) throws(StoreError) in
         do throws(SystemError) {
@@ -45,8 +45,8 @@
       }
       for name in erased { try remove(name, on: connection) }
       for id in quarantined { try connection.run(SQLiteLayout.removeQuarantined, .integer(id)) }
-      // A last change, of no key, remains when all others are deleted. The numbers of later changes follow its number,
-      // and the gap before it makes other stores read their values again.
+      // A last change, of no key, remains when all others are deleted. The numbers of later changes follow its number.
+      // The gap before it shows other stores whether they have missed changes.
       try log("", on: connection)
       try connection.run(SQLiteLayout.cutLog, .integer(connection.lastInsertedID - 1))
     }
