@@ -5,7 +5,8 @@
     /// Deletes rows and rewrites the database, because a deleted row leaves its bytes in free pages.
     ///
     /// The log of changes contains the names, so it is truncated. A store that hasn't read a truncated change, such as
-    /// that of a row deleted here, reads all of its values again. Quarantined databases beside this one are deleted too.
+    /// that of a row deleted here, reads all of its values again. Quarantined databases beside this one are erased too,
+    /// file by file.
     package mutating func erase(_ isErased: (StoredItem) -> Bool) throws(StoreError) {
       _ = try change(StoreError.removeFailed, creating: false) { (backend, connection) throws(StoreError) in
         do throws(SystemError) {
