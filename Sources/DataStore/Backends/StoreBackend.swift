@@ -16,7 +16,8 @@ public import Foundation
 ///
 /// If a single corruption can make the whole medium unreadable, as in a database, any call may throw
 /// ``StoreError/corruptStore(movedTo:reason:)``. The backend throws this error once, after it has quarantined all
-/// contents, so that the medium is empty.
+/// contents, so that the medium is empty. If the whole medium has a future layout, any call may throw
+/// ``StoreError/newerStore(path:found:supported:)``, and changes nothing.
 public protocol StoreBackend: SendableMetatype {
   /// Returns the bytes stored under a name, or `nil` if there are none.
   ///
@@ -66,8 +67,8 @@ public protocol StoreBackend: SendableMetatype {
   ///   - bytes: The bytes that ``read(_:)`` returned.
   ///   - name: The name under which the bytes are stored.
   ///   - time: The current time, for the new name.
-  /// - Returns: The new location of the bytes, as a description or a path; `nil` if other bytes are stored under the
-  ///   name by now.
+  /// - Returns: The new location of the bytes, as a description or a path; `nil` if other bytes, or none, are stored
+  ///   under the name by now.
   /// - Throws: ``StoreError/writeFailed(_:)`` or ``StoreError/readFailed(_:)``; then the bytes were not moved.
   mutating func quarantine(_ bytes: Data, of name: String, at time: Date) throws(StoreError) -> String?
 
@@ -130,6 +131,8 @@ public protocol StoreBackend: SendableMetatype {
   mutating func takeExternalChanges() throws(StoreError) -> ExternalChanges
 
   /// Locks a name until the lock is released or the process ends. The default implementation supports no locks.
+  ///
+  /// A lock that a server keeps also ends when the connection to the server is lost.
   ///
   /// A lock excludes only other locks of the same name, in this process and in every other one.
   ///
@@ -252,7 +255,7 @@ extension StoreBackend {
 }
 
 extension StoreError {
-  /// Whether another process held the lock of the whole store for longer than a call waits.
+  /// Whether another process or store held the lock of the whole medium for longer than a call waits.
   var isLockout: Bool {
     switch self {
     case .readFailed(let error), .writeFailed(let error), .removeFailed(let error): error.isLockedOut
@@ -260,7 +263,7 @@ extension StoreError {
     }
   }
 
-  /// Whether the error concerns a single entry, and not the whole medium.
+  /// Whether the error may concern a single entry, and not the whole medium.
   var concernsOneEntry: Bool {
     if case .readFailed(let error) = self { error.concernsOneEntry } else { false }
   }

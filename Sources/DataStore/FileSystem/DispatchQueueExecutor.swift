@@ -7,8 +7,8 @@ package import Dispatch
 package final class DispatchQueueExecutor: SerialExecutor {
   /// The queue that runs the jobs.
   ///
-  /// A block or a dispatch source on this queue is isolated to the actor and may call `assumeIsolated`. The actor never
-  /// calls `sync` on it, which would deadlock.
+  /// A block or a dispatch source on this queue is isolated to the actor and may call `assumeIsolated`. Isolated code
+  /// never calls `sync` on it, which would deadlock.
   package let queue: DispatchQueue
 
   package init(label: String) {
@@ -21,7 +21,7 @@ package final class DispatchQueueExecutor: SerialExecutor {
     queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
   }
 
-  /// Runs `work` on the queue, after the waiting jobs.
+  /// Enqueues `work`, which then runs on the queue after the waiting jobs.
   func enqueue(_ work: @escaping @Sendable () -> Void) {
     queue.async(execute: work)
   }

@@ -55,6 +55,7 @@ extension FileSystem {
     }
   }
 
+  /// Makes the name of a new folder durable in its parent, or tries to remove the folder and throws.
   private func makeNewFolderDurable(_ path: String) throws(SystemError) {
     do throws(SystemError) {
       try synchronize(openFolder(Self.parent(of: path)))
@@ -64,7 +65,7 @@ extension FileSystem {
     }
   }
 
-  /// Removes a new folder that could not be made durable, unless it has contents already.
+  /// Removes a new folder that could not be made durable, or whose parent could not, unless it has contents already.
   private func removeNewFolder(_ path: String) {
     do throws(SystemError) {
       try removeFolder(path)
@@ -74,7 +75,7 @@ extension FileSystem {
     }
   }
 
-  /// Creates a folder, unless it exists.
+  /// Creates a folder, unless its name is taken, even by a file.
   ///
   /// - Returns: Whether the folder was missing.
   private func makeFolderIfMissing(_ path: String) throws(SystemError) -> Bool {

@@ -9,9 +9,11 @@ internal import Multicast
 #endif
 
 extension FileSystem {
-  /// Waits for the exclusive lock of a folder, which is released when the descriptor is closed.
+  /// Waits for the exclusive lock of a folder, which ends with ``unlock(_:)`` or when the descriptor is closed.
   ///
   /// The lock is advisory: it excludes only callers that acquire it, in this process and in every other one.
+  ///
+  /// - Throws: `EWOULDBLOCK` if the lock is still held after the timeout, or the error of the call.
   func lock(_ folder: borrowing Descriptor, atMost timeout: Duration) throws(SystemError) {
     let number = folder.number
     let end = ContinuousClock.now + timeout
@@ -84,7 +86,7 @@ private final class LockedFile: Sendable {
 }
 
 extension SystemError {
-  /// Whether another process held the lock of the whole store for longer than a call waits.
+  /// Whether another process or store held the lock of the whole medium for longer than a call waits.
   var isLockedOut: Bool {
     #if SQLite
       if isBusy { return true }

@@ -176,7 +176,7 @@ package struct FileSystem: Sendable {
     return bytes
   }
 
-  /// Appends bytes to a file.
+  /// Appends bytes to a file that was just created.
   ///
   /// - Throws: `EFBIG` if there are more bytes than ``maximumFileSize``, because they could not be read again.
   func append(_ bytes: Data, to file: borrowing Descriptor) throws(SystemError) {
@@ -230,7 +230,7 @@ package struct FileSystem: Sendable {
     return String(cString: resolved)
   }
 
-  /// Returns the names of the items in a folder, except those that aren't valid UTF-8.
+  /// Returns the names of the items in a folder, including `.` and `..`, except those that aren't valid UTF-8.
   func list(_ folder: borrowing Descriptor) throws(SystemError) -> [String] {
     let directory = folder.number
     let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
@@ -294,7 +294,7 @@ struct Descriptor: ~Copyable, Sendable {
     close(number)
   }
 
-  /// Returns the path of a file in this folder, for messages.
+  /// Returns the path of a file in this folder.
   func path(of name: String) -> String {
     "\(path)/\(name)"
   }

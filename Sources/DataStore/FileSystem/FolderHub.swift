@@ -21,8 +21,8 @@ internal import Foundation
 ///
 /// ## The queue
 /// A serial queue protects all state, and the system calls are made on it too. Calls into the hub wait for their turn
-/// on the queue. A lock would be wrong, because the system calls may block, and because tests inject faults by
-/// closures.
+/// on the queue. A mutex would be wrong: code that holds one should neither block, as the system calls may, nor call
+/// unknown code, such as the closures by which tests inject faults.
 ///
 /// The hub calls a watch's `onChange` after the state has changed and the queue is free again: on the thread of the
 /// call that found the change, or on the monitor's queue. So `onChange` may call the hub. Ending a watch doesn't wait

@@ -26,7 +26,7 @@ struct FolderHubState {
   private var watches: [WatchID: FolderWatchState] = [:]
   /// The watches of each descriptor in use; no set is empty.
   private var watchIDs: [WatchDescriptor: Set<WatchID>] = [:]
-  /// The watches whose state has changed since their reports were taken, and those whose folders must be found.
+  /// The watches whose state may have changed since their reports were taken, and those whose folders must be found.
   private var touched: Set<WatchID> = []
   private var watchCount = 0
 
@@ -34,6 +34,9 @@ struct FolderHubState {
   var isIdle: Bool { watchIDs.isEmpty }
 
   /// The watches whose folders must be found again, in the order in which they started.
+  ///
+  /// - Complexity: O(*n* log *n*), where *n* is the number of watches whose state may have changed since the last call
+  ///   of ``takeReports()``.
   var watchesToFind: [WatchID] {
     touched.filter { watches[$0]?.mustFindFolder == true }.sorted()
   }
@@ -67,7 +70,8 @@ struct FolderHubState {
 
   /// Records an event for the watches that it concerns.
   ///
-  /// - Complexity: O(*n*), where *n* is the number of watches that share the descriptor.
+  /// - Complexity: O(*n*), where *n* is the number of watches that share the descriptor, or of all watches if the event
+  ///   has none.
   mutating func record(_ event: Event) {
     let ids = if let descriptor = event.descriptor { watchIDs[descriptor] ?? [] } else { Set(watches.keys) }
     for id in ids { watches[id]?.record(event.folderEvent) }
@@ -102,7 +106,7 @@ struct FolderHubState {
 
   /// Returns the watches with changes that were not reported yet, in the order in which they started.
   ///
-  /// - Complexity: O(*n* log *n*), where *n* is the number of watches whose state has changed since the last call.
+  /// - Complexity: O(*n* log *n*), where *n* is the number of watches whose state may have changed since the last call.
   mutating func takeReports() -> [WatchID] {
     defer { touched = touched.filter { watches[$0]?.mustFindFolder == true } }
     return touched.sorted().filter { watches[$0]?.takeReport() == true }

@@ -58,6 +58,7 @@
     ) throws(SystemError) -> [FolderHubState.Event] {
       let number = number
       if number == -1 { return [] }
+      // The buffer has room for many events; one needs up to 272 bytes, with a name of up to 255.
       return try withUnsafeTemporaryAllocation(byteCount: 16 * 1024, alignment: 8) { bytes throws(SystemError) in
         do throws(SystemError) {
           let count = try fileSystem.perform("inotify_read", folder) { read(number, bytes.baseAddress!, bytes.count) }
@@ -69,7 +70,9 @@
       }
     }
 
-    /// Moves the instance to a descriptor number that sockets don't get, if the process may open that many files.
+    /// Moves the instance to a descriptor number that sockets rarely get, if the process may open that many files.
+    ///
+    /// The number is 512 at least: few processes have so many files open.
     ///
     /// If a descriptor is closed while a dispatch source watches it, libdispatch never reports events of a later
     /// descriptor with the same number. `URLSession` closes sockets this way, and an instance that got the number of

@@ -18,7 +18,8 @@ protocol FolderMonitor {
   /// Watches an existing folder for an interest, in addition to the interests it is already watched for.
   ///
   /// - Returns: The descriptor of the folder, which stays the same while the folder is watched.
-  /// - Throws: `ENOENT` if there is no folder at the path; then the hub tries the one above it.
+  /// - Throws: `ENOENT` if nothing is at the path; then the hub tries the folder above it. Any other error makes the
+  ///   hub's attempt fail.
   mutating func watch(
     _ path: String, for interest: FolderInterest, fileSystem: FileSystem
   ) throws(SystemError) -> WatchDescriptor

@@ -17,7 +17,7 @@ final class FolderWatch: Sendable {
   ///     writing. On Darwin neither is reported, because only the names in a folder are watched.
   ///   - fileSystem: Makes the system calls.
   ///   - hub: The hub that receives the system's events.
-  ///   - onChange: Called on any thread when there are new changes to take.
+  ///   - onChange: Called on any thread when there are new changes to take, or the watch has failed.
   /// - Throws: The error of a system call that failed; then nothing is watched.
   init(
     folder: String, ownPrefix: String, reportsWrites: Bool = false, fileSystem: FileSystem, hub: FolderHub = .shared,

@@ -30,7 +30,8 @@ enum FolderEvent: Hashable, Sendable {
 
 /// A pure state machine of one watched folder.
 ///
-/// Methods record events. Properties are the actions and reports that the caller owes.
+/// Methods record events. Properties, and the methods that begin with `take`, return the actions and reports that the
+/// caller owes.
 struct FolderWatchState {
   /// The folder that is watched: the requested one or, while it doesn't exist, its nearest existing ancestor.
   struct Target: Hashable, Sendable {
@@ -59,6 +60,7 @@ struct FolderWatchState {
   private var isReported = false
   /// The files that changed, in the order of their first changes.
   private var names: [String] = []
+  /// The elements of ``names``.
   private var knownNames: Set<String> = []
   /// A file that lost its name, until an event shows whether it got another name in the same folder.
   private var movedAway: (name: String, rename: UInt32)?
@@ -77,7 +79,7 @@ struct FolderWatchState {
     }
   }
 
-  /// Whether there are changes to take.
+  /// Whether there are changes to take, or the error of a watch that has failed.
   var hasChanges: Bool {
     if case .failed = phase { return true }
     return isUnknown || !names.isEmpty || movedAway.map { !isOwn($0.name) } == true
@@ -141,6 +143,8 @@ struct FolderWatchState {
   }
 
   /// Returns the names of the files that changed since the last call, each once, or `nil` if any file may have changed.
+  ///
+  /// If the watch has failed, it returns the error, at each call.
   ///
   /// Call it after all queued events are recorded, because a file that has lost its name without getting another one
   /// counts as moved out of the folder.

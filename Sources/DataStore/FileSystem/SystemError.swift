@@ -32,7 +32,7 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The origin of the code.
   public let source: Source
 
-  /// Whether the error concerns a single file, and not the whole medium.
+  /// Whether the error may concern a single file, and not the whole medium.
   var concernsOneEntry: Bool {
     source == .operatingSystem
       && [EINVAL, EISDIR, ELOOP, EFBIG, EIO, EACCES, EPERM, ENXIO, ENODEV, EOPNOTSUPP].contains(code)

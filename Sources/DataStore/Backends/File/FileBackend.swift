@@ -196,7 +196,7 @@ package struct FileBackend: StoreBackend {
     }
   }
 
-  /// Requests another check if the folder exists now, after a check that found none.
+  /// Requests another check unless the folder is still missing, after a check that found none.
   ///
   /// The folder may have appeared after that check looked for it and before the check took the reports. Then no other
   /// report follows.
@@ -212,7 +212,9 @@ package struct FileBackend: StoreBackend {
 
   // MARK: - Folder
 
-  /// Opens the folder, or returns `nil` if it has never existed.
+  /// Opens the folder, or returns `nil` if it is missing and this backend has never opened it.
+  ///
+  /// It also returns `nil` if the folder was missing when the current snapshot or decision began.
   private mutating func openFolder() throws(SystemError) -> StoreFolder? {
     if let locked { return locked }
     if isMissing { return nil }
@@ -230,7 +232,7 @@ package struct FileBackend: StoreBackend {
     }
   }
 
-  /// Opens the folder, and creates it if it has never existed.
+  /// Opens the folder, and creates it if it is missing and this backend has never opened it.
   private mutating func openOrCreateFolder() throws(SystemError) -> StoreFolder {
     if let folder = try openFolder() {
       if !folderIsDurable { try fileSystem.makeExistingFolderDurable(path) }
@@ -268,6 +270,8 @@ package struct FileBackend: StoreBackend {
   }
 
   /// Finishes the commit of a process that has ended, or waits until a running process has finished its commit.
+  ///
+  /// While this backend holds the lock, there is nothing to do, because it has finished the journal after locking.
   private mutating func finishJournal(in folder: StoreFolder) throws(SystemError) {
     guard locked == nil, try folder.hasJournal else { return }
     try folder.lock(atMost: lockTimeout)

@@ -16,8 +16,8 @@ public import Foundation
 ///   that doesn't get the lock within five seconds throws, and so do the commits that were about to be written with it.
 /// - **Size**: A value may have up to one gibibyte. A larger file is left unchanged, and calls for its key throw.
 /// - **Other files** in the folder are left unchanged.
-/// - Complexity: A save synchronizes a file and the folder. A commit of *n* files synchronizes *n* + 1 files, and the
-///   folder twice.
+/// - Complexity: A save of a single file synchronizes the file and the folder. A commit that writes *n* files, or a
+///   save of a value in *n* files, synchronizes *n* + 1 files, and the folder twice.
 public struct FileStore: ForwardingStore {
   package let base: BackedStore<FileBackend>
 

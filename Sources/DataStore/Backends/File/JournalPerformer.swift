@@ -6,7 +6,7 @@
   internal import Musl
 #endif
 
-/// Makes the changes of a journal in its folder, or rolls them back.
+/// Makes the changes of a journal in its folder, or rolls them back while no value has changed.
 ///
 /// Until the journal is removed, either can be repeated after an interruption at any point.
 struct JournalPerformer {
@@ -18,6 +18,8 @@ struct JournalPerformer {
   }
 
   /// Returns whether the new bytes of each file exist, under the staged name or the final one.
+  ///
+  /// The bytes of a staged file were synchronized before the journal was written, so its name is sufficient.
   func isComplete(in folder: borrowing Descriptor) throws(SystemError) -> Bool {
     for replacement in journal.replacements where try !fileSystem.exists(replacement.stagedName, in: folder) {
       guard let bytes = try fileSystem.read(replacement.fileName, in: folder), bytes.count == replacement.size,
@@ -56,7 +58,7 @@ struct JournalPerformer {
       try fileSystem.unlink(CommitJournal.fileName, in: folder)
       return true
     } catch {
-      // The caller throws the error that led here, which is more specific.
+      // The journal is still in force, so the caller counts the commit as made. A later call finishes it.
       return false
     }
   }

@@ -45,6 +45,8 @@ final class StoreFolder {
   ///
   /// The lock ends with the process that holds it. On a volume that doesn't support locks, this returns without one.
   /// Then concurrent commits of two processes may ignore each other.
+  ///
+  /// - Throws: `EWOULDBLOCK` if another process still holds the lock after the timeout, or the error of the call.
   func lock(atMost timeout: Duration) throws(SystemError) {
     do throws(SystemError) {
       try fileSystem.lock(descriptor, atMost: timeout)
@@ -111,10 +113,13 @@ final class StoreFolder {
 
   /// Makes the changes of a commit, durably: all of them or, if it throws, none.
   ///
-  /// The system may refuse to replace or remove a file that can be read, such as an immutable one. If no value has
-  /// changed by then, this throws. Otherwise the commit counts as made and its journal stays in force: every later call
-  /// tries again to finish it, and throws as long as the system refuses. The same holds after any other error that
-  /// occurs while the journal is in force.
+  /// The system may refuse to replace or remove a file that can be read, such as an immutable one, or a folder may have
+  /// the name of one of the files. If no value has changed by then, this rolls back and throws. Otherwise, and after
+  /// any other error while the journal is in force, the commit counts as made, and every later call tries again to
+  /// finish it; see ``finishJournal(at:)``.
+  ///
+  /// A commit of a single file needs no journal, because it can be undone: the old file is restored after an error. If
+  /// that fails too, the new state may remain although this throws.
   ///
   /// - Parameter old: The bytes that a commit of a single write replaces; `nil` if there are none.
   func commit(
@@ -202,8 +207,8 @@ final class StoreFolder {
     do throws(SystemError) {
       try performer.finish(in: descriptor, &hasChanged)
     } catch {
-      // The commit counts as made while the journal is in force. Every later call finds the journal and finishes it, or
-      // throws the reason why it can't.
+      // The commit counts as made while the journal is in force. Every later call finds the journal and finishes it,
+      // throws the reason why it can't, or quarantines the journal.
       guard !hasChanged, error.meansObstacle || error.meansRefusal, performer.rollBack(in: descriptor) else { return }
       // After a loss of power, the journal of a failed commit must not reappear.
       try fileSystem.synchronize(descriptor)
@@ -213,7 +218,7 @@ final class StoreFolder {
 
   // MARK: - Erasing
 
-  /// Removes files of values, parts and quarantined bytes, durably.
+  /// Removes the files of values, parts and quarantined bytes that `isErased` selects, durably.
   func erase(_ isErased: (StoredItem) -> Bool, _ names: inout StagedFile.Names) throws(SystemError) {
     var fileNames: [String] = []
     for fileName in try list() {
@@ -248,11 +253,12 @@ final class StoreFolder {
 
   // MARK: - Recovery
 
-  /// Finishes the commit of a process that ended during it.
+  /// Finishes a commit that was interrupted; if its journal is incomplete, removes the journal and the staged files.
   ///
   /// If the system refuses to replace or remove a file, this throws, and the journal stays in force with the staged
   /// files that it names, so that a later call can finish it. If an item that isn't a regular file has the name of one
-  /// of the files, the journal is quarantined, so that the store stays usable.
+  /// of the files, the journal is quarantined, so that the store stays usable. So is a journal that can't be read or
+  /// decoded.
   ///
   /// - Returns: The event to report if the journal was quarantined.
   func finishJournal(at time: Date) throws(SystemError) -> StoreEvent? {
@@ -299,10 +305,11 @@ final class StoreFolder {
 
   /// Renames a file that has the given bytes to a name for quarantined bytes, durably.
   ///
-  /// - Returns: The new path; `nil` if the file has other bytes by now.
+  /// - Returns: The new path; `nil` if the file has other bytes by now, or doesn't exist.
   func quarantine(_ bytes: Data, in fileName: String, of name: String, at time: Date) throws(SystemError) -> String? {
     guard try read(fileName) == bytes else { return nil }
     let path = try move(fileName, toQuarantineOf: name, at: time)
+    // With the lock, no other process can have replaced the file between the read and the rename.
     guard hasNoLocks else { return path }
     let newName = String(path.dropFirst(descriptor.path.count + 1))
     if try read(newName) == bytes { return path }
@@ -349,7 +356,9 @@ final class StoreFolder {
     }
   }
 
-  /// Creates an empty file under the new name, because a rename alone would replace an existing file.
+  /// Returns a free name for quarantined bytes, and reserves it by an empty file.
+  ///
+  /// Otherwise the rename could replace a file that got the name after the search.
   private func reserveQuarantineName(for name: String, at time: Date) throws(SystemError) -> String {
     var attempt = 1
     while true {

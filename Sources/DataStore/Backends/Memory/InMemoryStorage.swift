@@ -37,6 +37,7 @@ public final class InMemoryStorage: Sendable {
   }
 
   private let contents = Lock(Contents())
+  /// Sends an element each time a lock of this storage was released.
   private let lockReleases = MulticastRelay<Void>(buffering: .latest)
 
   /// Creates an empty storage.
@@ -83,7 +84,7 @@ public final class InMemoryStorage: Sendable {
 
   /// Moves bytes to the first new name that is free.
   ///
-  /// - Returns: The new name; `nil` if other bytes are stored under the old name.
+  /// - Returns: The new name; `nil` if other bytes or none are stored under the old name.
   func move(
     _ bytes: Data, from name: String, by writer: ObjectIdentifier, to newName: (_ attempt: Int) -> String
   ) -> String? {
@@ -114,7 +115,7 @@ public final class InMemoryStorage: Sendable {
     _ = consume watch
   }
 
-  /// The names that other stores have changed since the last call.
+  /// Returns the names that other stores have changed since the last call, once for each change.
   func takeChangedNames(_ watcher: ObjectIdentifier) -> [String] {
     contents.withLock { contents in
       defer { contents.watchers[watcher]?.names = [] }

@@ -7,17 +7,19 @@
   /// Names and bytes are parameters of prepared statements, and never become part of their text.
   ///
   /// **Group commit.** All commits of a group are one transaction, so they share one synchronization of the server. If
-  /// a statement fails, the transaction is rolled back and each commit is made in a transaction of its own, so that
-  /// only the faulty one fails.
+  /// a commit fails, the transaction is rolled back and each commit is made in a transaction of its own, so that only
+  /// the faulty one fails. But if the cause is a lost connection, a lock or a conflict, all commits fail.
   ///
   /// **One exchange.** A commit usually takes a single exchange with the server. Decisions are based on what the
   /// backend has already read, and the server makes the change only if no other writer has made one that the backend
-  /// hasn't read. If another writer has, the decisions are made again in a transaction that locks the store. The next
-  /// commits use such a transaction too, until one of them meets no changes of other writers.
+  /// hasn't read. If another writer has, or if a commit is abandoned, the decisions are made again in a transaction
+  /// that locks the store. After a change of another writer, the next commits use such a transaction too, until one of
+  /// them meets no changes of other writers.
   ///
   /// **A lost connection** is opened again, and the interrupted call is repeated, until the timeout has passed. A
-  /// commit whose answer was lost isn't made twice, because the log of changes shows whether it was made. A call that
-  /// the server rolled back because of a deadlock or a conflict of transactions is repeated as well.
+  /// commit whose answer was lost isn't made twice: the log of changes shows whether it was made, and if it no longer
+  /// does, the call throws an error of unknown outcome. A call that the server rolled back because of a deadlock or a
+  /// conflict of transactions is repeated as well.
   package struct PostgreSQLBackend: StoreBackend {
     private let address: String
     private let timeout: Duration
@@ -35,13 +37,15 @@
 
     /// The state of a decision about commits.
     private struct Decision {
-      /// The names of the values that the commits save; the first read of one of them reads them all.
+      /// The names of the values that the commits save.
+      ///
+      /// If there are several, the first read of one of them reads them all, in one exchange.
       let names: Set<String>
       /// The bytes of these values, after they were read.
       var bytes: [String: Data]?
     }
 
-    /// A commit that was sent to the server and isn't answered yet.
+    /// A commit that was sent to the server, and whose transaction isn't known to have ended.
     private struct Unanswered<Result> {
       /// The number of the last change in the log that the backend had read.
       let known: Int64
@@ -59,7 +63,8 @@
     ///
     /// - Parameters:
     ///   - address: A connection string or URI in libpq's format.
-    ///   - timeout: The longest time that a call tries to reach the server, and that it waits for other clients.
+    ///   - timeout: The longest time that a call tries to reach the server, and its longest single wait for other
+    ///     clients.
     package init(address: String, timeout: Duration = .seconds(5)) {
       self.init(address: address, timeout: timeout, byteLimit: PostgreSQLChange.byteLimit)
     }
@@ -161,7 +166,7 @@
       current = connection
       defer { current = nil }
       do throws(StoreError) {
-        let (change, made) = try self.decide(group, decide)
+        let (change, made) = try decideAll(group, decide)
         if made.allSatisfy(\.self) {
           if try send(change, known: known, on: connection, failure, &unanswered, result: made) { return made }
           unanswered = nil
@@ -182,7 +187,7 @@
     ) throws(StoreError) -> [Bool] {
       try performTransaction(PostgreSQLLayout.beginChange, on: connection, failure) { (backend) throws(StoreError) in
         backend.isUncontended = try backend.readLog(on: connection, failure)
-        let (change, made) = try backend.decide(group, decide)
+        let (change, made) = try backend.decideAll(group, decide)
         if made.contains(true) {
           _ = try backend.send(change, known: nil, on: connection, failure, &unanswered, result: made)
         }
@@ -193,7 +198,7 @@
     /// Calls `decide` for each commit of a group.
     ///
     /// - Returns: The combined change, and whether each commit proceeds.
-    private mutating func decide(
+    private mutating func decideAll(
       _ group: [[StoreWrite]], _ decide: (Int, inout Self) throws(StoreError) -> CommitDecision
     ) throws(StoreError) -> (change: PostgreSQLChange, made: [Bool]) {
       decision = Decision(names: Set(group.joined().lazy.map(\.name).filter { !StorePartName.isPart($0) }))
@@ -217,6 +222,7 @@
     /// - Parameter known: The number of the last change in the log that was read; `nil` in a transaction that locks the
     ///   store.
     /// - Returns: `true` if the change was made; `false`, and nothing is changed, if the log has changes after `known`.
+    /// - Throws: Also an error for a change that is larger than the server accepts, without sending it.
     private mutating func send<Result>(
       _ change: PostgreSQLChange, known: Int64?, on connection: PostgreSQLConnection,
       _ failure: (SystemError) -> StoreError, _ unanswered: inout Unanswered<Result>?, result: Result
@@ -334,7 +340,7 @@
           throw .readFailed(error)
         }
       }
-      // The watch is notified of every change that another writer makes from here on.
+      // From here on, the watch notifies the store after every change of another writer.
       try perform(StoreError.readFailed) { (backend, connection) throws(SystemError) in
         try backend.beginLog(on: connection)
       }
@@ -363,7 +369,7 @@
 
     /// Reads the new changes in the log.
     ///
-    /// - Returns: Whether none of them is from another writer.
+    /// - Returns: Whether none of them is from another writer, as far as the log shows.
     private mutating func readLog(on connection: PostgreSQLConnection) throws(SystemError) -> Bool {
       guard let newest = log.newest else {
         try beginLog(on: connection)
@@ -375,9 +381,11 @@
         }
       }
       var found = try rows(from: newest)
-      // If the log ends before the newest known change, it is a different log, such as that of a restored server.
+      // If the log ends before the newest known change, it is a different log, such as that of a restored server. A log
+      // that is still empty is read twice, which changes nothing.
       if found.isEmpty { found = try rows(from: 0) }
       let isUncontended = !log.record(found)
+      // Without a watch, the store doesn't ask for the changes.
       if watch == nil { _ = log.takeReport() }
       return isUncontended
     }
@@ -421,7 +429,7 @@
       throw .newerStore(path: connection.place, found: Int(found), supported: Int(PostgreSQLLayout.version))
     }
 
-    /// Calls `body` with a connection, and calls it again with another one if the connection is lost.
+    /// Calls `body` with a connection, and calls it again after a lost connection or a conflict, until the timeout.
     ///
     /// During a transaction or decision, it calls `body` once, with the connection in use.
     private mutating func perform<Result>(
@@ -468,10 +476,10 @@
       }
     }
 
-    /// Makes a change exactly once, even if the server's answer is lost.
+    /// Makes a change, and never makes it twice, even if the server's answer is lost.
     ///
     /// - Parameter attempt: Makes the change on a connection, and records the commit that it sends. It is called again
-    ///   if the connection is lost before the change is made.
+    ///   after a conflict, and after a lost connection if the change was not made.
     /// - Throws: The error that `attempt` throws, or an error that says that the outcome is unknown.
     private mutating func change<Result>(
       _ failure: (SystemError) -> StoreError,
@@ -501,7 +509,8 @@
 
     /// Asks the server whether it made a commit whose answer was lost.
     ///
-    /// - Throws: An error of unknown outcome if the log no longer shows it, or the error of a lost connection.
+    /// - Throws: An error of unknown outcome if the log no longer shows it, or the error because of which the server
+    ///   didn't answer.
     private static func wasMade<Result>(
       _ sent: Unanswered<Result>, on connection: PostgreSQLConnection, _ failure: (SystemError) -> StoreError
     ) throws(StoreError) -> Bool {
@@ -539,6 +548,7 @@
             thrown = error
           }
         } catch {
+          // Without a connection, this is the error of `connect()`. All other errors are thrown.
           guard case .readFailed(let error) = error, connection == nil, error.isLostConnection else { throw error }
           thrown = failure(error)
         }

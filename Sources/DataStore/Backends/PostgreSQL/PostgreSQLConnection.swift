@@ -104,10 +104,11 @@
       PQsetNoticeProcessor(handle, { _, _ in }, nil)
     }
 
-    /// The longest time for opening a connection, and the longest silence of the network before a connection counts as
-    /// lost, in seconds.
+    /// The longest time for opening a connection, and about the longest silence of the network before a connection
+    /// counts as lost, in seconds.
     ///
-    /// The minimum is 2 seconds, because libpq supports no shorter time.
+    /// The minimum is 2 seconds, because libpq supports no shorter time. The maximum is 5 seconds, so that a call with
+    /// a longer timeout has time to connect again.
     static func longestSilence(within timeout: Duration) -> Int64 {
       min(max(2, timeout.components.seconds), 5)
     }
@@ -141,7 +142,9 @@
       _ = try lockedRows(of: sql, parameters) { _ in }
     }
 
-    /// Runs a statement and reads its first row, or returns `nil` if it has none.
+    /// Runs a statement and returns what `read` makes of its first row, or `nil` if it has none.
+    ///
+    /// It reads all rows, so the statement should have one at most.
     func first<Result>(
       _ sql: String, _ parameters: Parameter..., read: (Row) -> Result
     ) throws(SystemError) -> Result? {
@@ -255,7 +258,8 @@
       defer { callLock.unlock() }
       lockedNames.remove(name)
       do throws(SystemError) { _ = try rows(of: PostgreSQLLayout.unlock, [.text(name)]) { _ in } } catch {
-        // The server runs no statement in a failed transaction. So the connection is closed, which releases its locks.
+        // The server runs no statement in a failed transaction, for example. So the connection is closed, which
+        // releases its locks.
         if PQstatus(handle) == CONNECTION_OK { shutdown(PQsocket(handle), CInt(SHUT_RDWR)) }
       }
     }
@@ -333,7 +337,7 @@
         source: .postgreSQL(state: isLost ? SystemError.lostConnectionState : state, message: message))
     }
 
-    /// Returns the first line of a message from the server.
+    /// Returns the first line of a message of the server or libpq, without the prefix `ERROR:`.
     private static func message(_ text: String) -> String {
       let line = text.split(separator: "\n").first.map(String.init) ?? "no reason given"
       return line.hasPrefix("ERROR:") ? line.dropFirst(6).trimmingCharacters(in: .whitespaces) : line

@@ -210,7 +210,7 @@
 
     /// Returns the statements that prepare the connection of a store.
     ///
-    /// - Parameter timeout: The longest time that a call waits for other clients.
+    /// - Parameter timeout: The longest time that a statement waits for the locks of other clients.
     static func settings(timeout: Duration) -> String {
       // The server accepts 1 to 2,147,483,647 milliseconds; 0 would mean no limit. One setting is twice the
       // timeout.
@@ -219,8 +219,8 @@
       let seconds = PostgreSQLConnection.longestSilence(within: timeout)
       return "SET \(storeSetting) = 'true'; SET lock_timeout = \(milliseconds); "
         + "SET synchronous_commit = on; SET default_transaction_isolation = 'read committed'; "
-        // A client that has stopped must not hold the store's lock, or its named locks, for hours. A shorter limit would
-        // end large commits, because the server counts the time in which it receives a statement.
+        // A client that has stopped must not hold the store's lock, or its named locks, for hours. A shorter limit
+        // would end large commits, because the server counts the time in which it receives a statement.
         + "SET idle_in_transaction_session_timeout = \(max(1_000, 2 * milliseconds)); "
         + "SET tcp_keepalives_idle = \(seconds); SET tcp_keepalives_interval = 1; "
         + "SET tcp_keepalives_count = \(seconds); SET tcp_user_timeout = \(seconds * 1_000)"

@@ -29,8 +29,8 @@
     /// - Parameters:
     ///   - address: A connection string such as `host=db.example.com dbname=moments`, or a URI that begins with
     ///     `postgresql://`. Missing settings come from the environment; see libpq's documentation.
-    ///   - timeout: The longest time that a call tries to reach the server, and waits for other clients, before it
-    ///     throws. An attempt to connect may take two seconds even if the timeout is shorter.
+    ///   - timeout: The longest time that a call tries to reach the server, and its longest single wait for other
+    ///     clients, before it throws. An attempt to connect may take two seconds even if the timeout is shorter.
     ///   - now: Returns the current time, for ``StoredValue/savedAt``.
     public init(
       address: String, timeout: Duration = .seconds(5), now: @escaping @Sendable () -> Date = { Date() }

@@ -13,12 +13,14 @@
   ///
   /// It receives the server's notifications on its own connection, on which it first listens and then registers; see
   /// ``PostgreSQLLayout``. A lost connection is opened again. The server sent no notifications of the changes before
-  /// the registration, so each registration counts as a notification, except the first one: the store checks for
+  /// the registration, so each registration counts as a notification, except one at the start: the store checks for
   /// changes when the watch has started.
   final class PostgreSQLWatch {
     private let listener: Listener
 
     /// Starts to watch.
+    ///
+    /// If another client has locked the store, the watch registers later, and then notifies.
     ///
     /// - Parameter writer: The number of the store's connection, whose changes cause no notifications.
     init(
@@ -42,15 +44,18 @@
       listener.replaceConnection(by: writer)
     }
 
-    /// Notifies once more after a delay, because the check that followed the last notification may have failed.
+    /// Notifies once more after a delay, unless such a notification is already pending.
     ///
-    /// The delay doubles with each repetition until ``recordCheck()``, up to the timeout or 60 seconds. A check takes
-    /// about as long as the timeout until it fails, so the store has time for other calls in between.
+    /// The store needs it after a failed call, which may have been the check that followed the last notification, and
+    /// after a commit of unknown outcome.
+    ///
+    /// The delay doubles with each repetition until ``recordCheck()``, up to the timeout, limited to 1 to 60 seconds. A
+    /// check takes about as long as the timeout until it fails, so the store has time for other calls in between.
     func repeatNotification() {
       listener.repeatNotification()
     }
 
-    /// Records that a check has succeeded.
+    /// Resets the delay of repeated notifications, because a snapshot, such as that of a check, has succeeded.
     func recordCheck() {
       listener.recordCheck()
     }
@@ -129,7 +134,7 @@
         source.activate()
       }
 
-      /// Registers the connection, after it has begun to listen.
+      /// Registers the connection, after it has begun to listen, and resets the delay between attempts to connect.
       private func register() throws(SystemError) {
         try connection?.run(PostgreSQLLayout.registerWatch, .integer(writer))
         delay = 10

@@ -20,8 +20,8 @@
     /// succeed when it is repeated: `serialization_failure` and `deadlock_detected`.
     var isConflict: Bool { state == "40001" || state == "40P01" }
 
-    /// The error of a commit whose answer was lost and whose outcome is unknown, because the server can't be asked or its
-    /// log no longer shows whether the commit was made.
+    /// The error of a commit whose answer was lost and whose outcome is unknown, because the server can't be asked or
+    /// its log no longer shows whether the commit was made.
     ///
     /// - Parameters:
     ///   - place: The server and the database.
@@ -53,8 +53,8 @@
   }
 
   extension StoreError {
-    /// Whether the other commits of a group would fail too, whatever they store: the store is locked, the connection is
-    /// lost, transactions are in conflict, or the outcome is unknown.
+    /// Whether the other commits of a group would probably fail too, whatever they store: the store is locked, the
+    /// connection is lost, transactions are in conflict, or the outcome is unknown.
     ///
     /// Doesn't include the other errors of a server, such as that its disk is full.
     var concernsServer: Bool {

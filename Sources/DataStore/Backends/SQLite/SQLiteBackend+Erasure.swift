@@ -4,7 +4,9 @@
   extension SQLiteBackend {
     /// Deletes rows and rewrites the database, because a deleted row leaves its bytes in free pages.
     ///
-    /// The log of changes contains the names, so it is truncated, and other stores read all of their values again.
+    /// The log of changes contains the names, so it is truncated. A store that hasn't read a truncated change, such as
+    /// that of a row deleted here, reads all of its values again. Quarantined databases beside this one are erased too,
+    /// file by file.
     package mutating func erase(_ isErased: (StoredItem) -> Bool) throws(StoreError) {
       _ = try change(StoreError.removeFailed, creating: false) { (backend, connection) throws(StoreError) in
         do throws(SystemError) {
@@ -22,7 +24,7 @@
       }
     }
 
-    /// Deletes rows.
+    /// Deletes the rows that `isErased` selects, and all entries of the log except a new one.
     private func erase(_ isErased: (StoredItem) -> Bool, on connection: SQLiteConnection) throws(SystemError) {
       var erased: [String] = []
       for (names, read) in [
@@ -44,7 +46,8 @@
       }
       for name in erased { try remove(name, on: connection) }
       for id in quarantined { try connection.run(SQLiteLayout.removeQuarantined, .integer(id)) }
-      // A last change, of no key, which remains when all others are deleted.
+      // A last change, of no key, remains when all others are deleted. The numbers of later changes follow its number.
+      // The gap before it shows other stores whether they have missed changes.
       try log("", on: connection)
       try connection.run(SQLiteLayout.cutLog, .integer(connection.lastInsertedID - 1))
     }
@@ -56,10 +59,11 @@
       try first(sql, parameter) { $0.blob(0) } ?? Data()
     }
 
-    /// Rewrites the database without its free pages, and empties its log.
+    /// Rewrites the database without its free pages, and empties its write-ahead log.
     fileprivate func vacuum() throws(SystemError) {
       try run("VACUUM")
-      // It waits for other connections as any statement does, and returns 1 if they blocked it the whole time.
+      // The checkpoint waits for other connections as any statement does, and returns 1 if they blocked it the whole
+      // time.
       let wasBusy = try first("PRAGMA wal_checkpoint(TRUNCATE)") { $0.integer(0) != 0 } ?? false
       if wasBusy { throw .busyLog(path) }
     }

@@ -6,8 +6,9 @@
   /// Names and bytes are bound to prepared statements, and never become part of their text.
   ///
   /// **Group commit.** All commits of a group are one transaction, so they share one synchronization. A commit decides
-  /// before it writes, so an abandoned commit has changed nothing. If a statement fails, the whole transaction is
-  /// rolled back and each commit is made in a transaction of its own, so that only the faulty one fails.
+  /// before it writes, so an abandoned commit has changed nothing. If a commit fails, the whole transaction is rolled
+  /// back and each commit is made in a transaction of its own, so that only the faulty one fails. But if another
+  /// connection held the write lock for too long, all commits fail.
   ///
   /// **A lost transaction.** After an I/O error, or if memory runs out, SQLite may roll back the whole transaction, and
   /// would then execute the following statements without one. A decision may continue after such an error, because a
@@ -27,7 +28,7 @@
     ///
     /// - Parameters:
     ///   - file: The database, as a file URL.
-    ///   - busyTimeout: The longest time that a call waits for another process that uses the database.
+    ///   - busyTimeout: The longest single wait of a call for another process that uses the database.
     ///   - now: Returns the current time, for the name of a quarantined database.
     ///   - fileSystem: Makes the system calls that SQLite doesn't.
     package init(
@@ -101,9 +102,9 @@
         var made: [Bool] = []
         for (index, writes) in group.enumerated() {
           let decision = try decide(index, &backend)
-          // This must be checked before the next decision, whose check for external changes would begin another
-          // transaction. A statement that fails throws, so the original transaction stays open until the next decision
-          // or the end. The write lock needn't be checked: in a read-only database, the first statement throws.
+          // A lost transaction must be noticed before the next decision, whose check for external changes would begin
+          // another one. The statements below need no such test, because a statement that fails throws. Nor does the
+          // write lock: a transaction on a read-only database begins without it, and the first change throws.
           guard connection.isInTransaction else { throw failure(.lostTransaction(connection.path)) }
           guard case .proceed(let removals) = decision else {
             made.append(false)
@@ -199,7 +200,8 @@
       database.failedQuarantine = nil
       while true {
         let result = try performTransaction(.immediate, failure, creating: creating, body)
-        // Another store may have quarantined the database before the change was made in it. Then it is made again.
+        // Before the change was made, another store may have quarantined the database, or another program may have
+        // replaced or removed it. Then the change is made again, in the new database, or throws if there is none.
         if !database.hasMoved { return result }
       }
     }
@@ -239,6 +241,8 @@
 
     /// Calls `body` with the connection, and calls it again if another database has replaced a corrupt one.
     ///
+    /// In a transaction, it calls `body` once, with the connection of the transaction.
+    ///
     /// - Returns: The result of `body`; `nil` if there is no database and none should be created.
     mutating func perform<Result>(
       _ failure: (SystemError) -> StoreError, creating: Bool = false,
@@ -261,6 +265,7 @@
         }
         switch attempt {
         case .done(let result): return result
+        // That a database is unusable was found by reading it, but the call that fails may be a write.
         case .refused(.readFailed(let error)): throw failure(error)
         case .refused(let error): throw error
         case .replaced: continue
@@ -280,8 +285,8 @@
       }
       do throws(SystemError) {
         let result = try body(&self, connection)
-        // The check follows the body, because this order takes no lock if nothing has changed. A transaction checks
-        // before it changes anything.
+        // The layout is checked after the body, because this order takes no lock if nothing has changed. A
+        // transaction checks the layout before it changes anything.
         if database.mayHaveChanged, let refusal = try database.refusal(of: connection) { return .refused(refusal) }
         return .done(result)
       } catch {
@@ -295,6 +300,7 @@
     private enum Attempt<Result> {
       /// The body was called; `nil` if there is no database.
       case done(Result?)
+      /// The database can't be used, or was corrupt and is quarantined now.
       case refused(StoreError)
       /// Another database has replaced a corrupt one.
       case replaced

@@ -97,7 +97,9 @@
       _ = try rows(of: sql, parameters) { _ in }
     }
 
-    /// Runs a statement and reads its first row, or returns `nil` if it has none.
+    /// Runs a statement and returns what `read` makes of its first row, or `nil` if it has none.
+    ///
+    /// It reads all rows, so the statement should have one at most.
     func first<Result>(
       _ sql: String, _ parameters: Parameter..., read: (Row) -> Result
     ) throws(SystemError) -> Result? {
@@ -122,6 +124,8 @@
     }
 
     /// Runs statements in one transaction: all of their changes are made, durably, or none.
+    ///
+    /// - Parameter body: Runs the statements. It returns the result, and whether to commit or to roll back.
     func transaction<Result>(
       _ kind: TransactionKind = .immediate,
       _ body: () throws(SystemError) -> (Result, commits: Bool)
@@ -139,13 +143,13 @@
       }
     }
 
-    /// Rolls back the open transaction, unless SQLite has done so already.
+    /// Rolls back the open transaction, if any; after some errors, SQLite has done so already.
     func rollBack() {
       guard isInTransaction else { return }
       do throws(SystemError) {
         try run("ROLLBACK")
       } catch {
-        // The caller reports the error that led here, which is more specific. SQLite ends the transaction in any case.
+        // SQLite ends the transaction in any case. If an error led here, the caller reports that more specific one.
       }
     }
 

@@ -17,7 +17,7 @@
 
     /// Quarantines the database, which SQLite found corrupt, and creates a new one.
     ///
-    /// - Returns: The error to throw; `nil` if another database has replaced it already.
+    /// - Returns: The error to throw; `nil` if the corrupt database is no longer at its path.
     mutating func replace(because error: SystemError) throws(SystemError) -> StoreError? {
       guard let corrupt = connection else { throw error }
       let descriptor = try fileSystem.openFolder(folder)
@@ -25,9 +25,11 @@
       return corrupt.hasMoved ? nil : try replace(corrupt, in: descriptor, because: error)
     }
 
-    /// Quarantines a corrupt database and creates a new one, in a locked folder.
+    /// Quarantines a corrupt database and creates a new one if that is possible, in a locked folder.
     ///
-    /// - Returns: The error to throw, which says where the database is now.
+    /// A database of a future layout isn't corrupt, and is left unchanged.
+    ///
+    /// - Returns: The error to throw, which says where the corrupt database is now, or that the layout is a future one.
     mutating func replace(
       _ corrupt: SQLiteConnection?, in folder: borrowing Descriptor, because error: SystemError
     ) throws(SystemError) -> StoreError {
@@ -46,6 +48,8 @@
     }
 
     /// Quarantines the database, unless an earlier attempt failed and the files have not changed since.
+    ///
+    /// It then throws the error of the earlier attempt.
     ///
     /// An attempt that is undone changes the folder. That would wake the watching store for another attempt, and so on
     /// indefinitely.
@@ -103,7 +107,7 @@
       return folder.path(of: quarantineName)
     }
 
-    /// Deletes quarantined databases, durably.
+    /// Deletes the files of quarantined databases that `isErased` selects, durably.
     func eraseQuarantine(_ isErased: (StoredItem) -> Bool) throws(SystemError) {
       let descriptor: Descriptor
       do throws(SystemError) {
@@ -134,8 +138,8 @@
       }
     }
 
-    /// The layout of the database if it is a future one, which this program could mistake for corruption; otherwise
-    /// `nil`.
+    /// Returns the layout of a database if it is a future one, which this program could mistake for corruption;
+    /// otherwise `nil`.
     private static func newerLayout(of connection: SQLiteConnection) -> Layout? {
       do throws(SystemError) {
         if case .newer(let found) = try layout(of: connection) { return .newer(found: found) }

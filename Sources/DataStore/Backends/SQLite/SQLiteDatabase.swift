@@ -15,7 +15,7 @@
   /// one call at a time. A connection's own commits don't change its `data_version`, so the connection that writes can
   /// also detect the commits of other connections.
   struct SQLiteDatabase {
-    /// The result of a step, or the reason why the store must not use this database.
+    /// The result of a step, or the error to throw: the store can't use this database, or has quarantined it.
     typealias Outcome<Success> = Result<Success, StoreError>
 
     let folder: String
@@ -34,11 +34,12 @@
     var isWatched = false
     /// The last failed attempt to quarantine a corrupt database, until the next call that changes a value.
     var failedQuarantine: FailedQuarantine?
-    /// The connection's ``SQLiteConnection/pagerVersion`` when the layout was last read.
+    /// The connection's ``SQLiteConnection/pagerVersion`` when the layout was last checked, or after the last
+    /// transaction.
     private var pagerVersion: CUnsignedInt = 0
-    /// The connection's `data_version` when the layout was last read.
+    /// The connection's `data_version` when the layout was last checked.
     private var dataVersion: Int64 = 0
-    /// Whether the database has been opened, so that its absence is an error.
+    /// Whether the database has been opened since it was last quarantined, so that its absence is an error.
     var hasExisted = false
 
     /// The number of connections so far; it increases when a different file is found at the database's path.
@@ -58,6 +59,8 @@
     var permissionsName: String { "\(fileName)-mode" }
 
     /// Returns the connection, or `nil` if there is no database and none should be created.
+    ///
+    /// A file without contents counts as no database.
     mutating func connect(creating: Bool) throws(SystemError) -> Outcome<SQLiteConnection?> {
       if let connection, !connection.hasMoved { return .success(connection) }
       connection = nil
@@ -69,7 +72,8 @@
 
     /// Checks whether another program has given the database a layout that the store can't use, such as a future one.
     ///
-    /// In a transaction, the result is valid until its end.
+    /// It reads the layout only if another connection has changed the database since the last check. In a transaction,
+    /// the result is valid until its end.
     ///
     /// - Returns: The reason why the store must not use the database, or `nil` if it may.
     mutating func refusal(of connection: SQLiteConnection) throws(SystemError) -> StoreError? {
@@ -86,8 +90,8 @@
       pagerVersion = connection.pagerVersion
     }
 
-    /// Whether the database may have changed since ``refusal(of:)`` was last called, as far as the last statement has
-    /// read.
+    /// Whether the database may have changed since ``refusal(of:)`` found no reason, or since the last transaction, as
+    /// far as the last statement has read.
     var mayHaveChanged: Bool { connection.map { $0.pagerVersion != pagerVersion || pagerVersion == 0 } ?? true }
 
     /// Whether the file at the database's path is no longer the connection's.
@@ -127,13 +131,15 @@
     ///
     /// It creates the folder if it is missing, but not the database.
     func acquireLock(_ name: String) throws(SystemError) -> StoreLockResult {
+      // If `openFolder` is to create the folder, it never returns `nil`.
       guard let folder = try openFolder(creating: true) else { return .unsupported }
       return try fileSystem.acquireLock("\(fileName)-lock.\(name)", in: folder)
     }
 
     /// Opens the folder, or returns `nil` if the folder is missing and should not be created.
     ///
-    /// - Throws: `ENOENT` if the folder is missing although the database has been opened before.
+    /// - Throws: `ENOENT` if the folder is missing although the database has been opened before; `EINVAL` if the path
+    ///   can't be that of a file.
     private func openFolder(creating: Bool) throws(SystemError) -> Descriptor? {
       guard !fileName.isEmpty, !fileName.utf8.contains(0) else {
         throw SystemError(code: EINVAL, operation: "open", path: path)
@@ -201,7 +207,7 @@
       if let spareConnection, !spareConnection.hasMoved { spareConnection } else { nil }
     }
 
-    /// Opens a connection unless the last attempt left one open, and creates the file if it is new.
+    /// Returns the connection that the last attempt left open, or opens one, which creates the file if it is new.
     private func openConnection(
       in folder: borrowing Descriptor, isNew: Bool
     ) throws(SystemError) -> SQLiteConnection {
@@ -291,7 +297,7 @@
       throw SystemError(code: EINVAL, operation: "open", path: folder.path(of: name))
     }
 
-    /// Removes an empty file, if it exists.
+    /// Removes a file, if it exists.
     private func discard(_ name: String, in folder: borrowing Descriptor) throws(SystemError) {
       do throws(SystemError) {
         try fileSystem.unlink(name, in: folder)

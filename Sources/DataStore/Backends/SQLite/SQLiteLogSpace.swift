@@ -25,8 +25,8 @@
 
     /// Extends the log, up to a limit, if it has grown since the last call.
     ///
-    /// Each step doubles the log. The first call doesn't extend it, so a program that commits once writes no additional
-    /// bytes.
+    /// Each step doubles the log, or adds ``minimumStep`` if that is more. The first call doesn't extend it, so a
+    /// program that commits once writes no additional bytes.
     ///
     /// - Parameters:
     ///   - connection: A connection in a transaction that has the write lock.

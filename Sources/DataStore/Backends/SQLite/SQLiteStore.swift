@@ -21,15 +21,16 @@
 
     /// Creates a store in a database.
     ///
-    /// Nothing happens on disk until the first call. The first save creates the database and all missing folders of its
-    /// path. If the database is removed later, calls throw: the store doesn't create it again, because its values would
-    /// be lost silently.
+    /// Nothing happens on disk until the first call. The first save creates the database, and the first save or lock
+    /// creates all missing folders of its path. If the database is removed later, calls throw: the store doesn't create
+    /// it again, because its values would be lost silently.
     ///
     /// - Parameters:
     ///   - file: The database, as a file URL. No other program should use it, and it must be on a local volume, because
     ///     WAL mode doesn't work on network volumes.
-    ///   - busyTimeout: The longest time that a call waits for another process that uses the database before it throws.
-    ///   - now: Returns the current time, for ``StoredValue/savedAt``.
+    ///   - busyTimeout: The longest single wait of a call for another process that uses the database. Then the call
+    ///     throws.
+    ///   - now: Returns the current time, for ``StoredValue/savedAt`` and the name of a quarantined database.
     public init(
       file: URL, busyTimeout: Duration = .seconds(5), now: @escaping @Sendable () -> Date = { Date() }
     ) {

@@ -33,10 +33,12 @@
   /// The start of the watch has the same gap: a commit may have been written before the watch could report it, and be
   /// published after the first reads. So the watch starts with a check.
   final class SQLiteWatch {
-    /// The newest changes that a check has read.
+    /// The state of the database that was read last.
     struct LastSeen {
+      /// The ``SQLiteDatabase/connectionCount``, because versions of different connections can't be compared.
       var connectionCount = 0
       var dataVersion: Int64 = 0
+      /// The number of the newest change in the log of changes.
       var change: Int64 = 0
     }
 
@@ -47,7 +49,7 @@
       var writing: Writing
     }
 
-    /// Whether another connection was writing during a check.
+    /// Whether another connection had the write lock when a check began.
     enum Writing {
       case none
       case other
@@ -62,7 +64,7 @@
 
       /// The longest delay while another connection is writing, in milliseconds.
       private static let lastDelay = 250
-      /// The longest delay of a read-only database, in milliseconds; no check follows it.
+      /// The longest delay of a read-only database, in milliseconds; the check that follows it is the last one.
       private static let lastDelayIfUnknown = 32_768
 
       /// Restarts from the shortest delay, after a report.
@@ -70,7 +72,7 @@
         delay = 1
       }
 
-      /// The delay until the next check in milliseconds; `nil` if none is needed.
+      /// Returns the delay until the next check in milliseconds; `nil` if no check is to follow.
       mutating func next(after writing: Writing) -> Int? {
         switch writing {
         case .none:
@@ -87,7 +89,7 @@
       }
     }
 
-    /// Records whether the system reported a change since the last check; the timer's calls don't count.
+    /// Records whether ``wake`` was called since the last check outside of a commit; the timer's calls don't count.
     private final class Reports: Sendable {
       private let isPending = Lock(false)
 
@@ -103,11 +105,11 @@
       }
     }
 
-    /// The newest changes that a check has read; `nil` if the last check failed.
+    /// The state that was read last; `nil` if the last check failed.
     var seen: LastSeen?
     let folderWatch: FolderWatch
     private let timer: any DispatchSourceTimer
-    /// Requests a check, as a report does.
+    /// Requests a check, at a report of the system or when the store needs a check.
     let wake: @Sendable () -> Void
     #if canImport(Darwin)
       private var logSource: (any DispatchSourceFileSystemObject)?
@@ -154,12 +156,12 @@
       #endif
     }
 
-    /// Prepares the schedule for a check.
+    /// Restarts the schedule if there was a report since the last check.
     func beginCheck() {
       if reports.take() { schedule.begin() }
     }
 
-    /// Schedules another check if one is needed.
+    /// Schedules another check if one is to follow.
     func scheduleRecheck(after writing: Writing) {
       guard let delay = schedule.next(after: writing) else { return }
       timer.schedule(deadline: .now() + .milliseconds(delay))
@@ -174,7 +176,7 @@
       since seen: SQLiteWatch.LastSeen?, by writer: Int64
     ) throws(SystemError) -> SQLiteWatch.Check {
       let seen = seen ?? SQLiteWatch.LastSeen()
-      var check = SQLiteWatch.Check(seen: seen, changes: .names([]), writing: try beginCheck())
+      var check = SQLiteWatch.Check(seen: seen, changes: .names([]), writing: try beginWithoutWaiting())
       check.seen.dataVersion = try dataVersion
       if check.seen.dataVersion == seen.dataVersion { return check }
       check.seen.change = try newestChange
@@ -197,9 +199,10 @@
     }
 
     /// Begins a transaction without waiting, with the write lock unless another connection has it.
-    private func beginCheck() throws(SystemError) -> SQLiteWatch.Writing {
+    private func beginWithoutWaiting() throws(SystemError) -> SQLiteWatch.Writing {
       // The open transaction has the write lock, so no other connection is writing.
       if isWriting { return .none }
+      // This transaction replaces the one that a snapshot has begun, in which the caller has read nothing yet.
       rollBack()
       setBusyTimeout(.zero)
       defer { setBusyTimeout(busyTimeout) }
@@ -229,6 +232,8 @@
 
     /// Returns the names that were changed externally.
     ///
+    /// If the check fails, or the database is another file than at the last check, any name may have changed.
+    ///
     /// In a snapshot it must be the first call, because the check begins the transaction that the snapshot reads in.
     package mutating func takeExternalChanges() throws(StoreError) -> ExternalChanges {
       guard let watch else { return .names([]) }
@@ -252,7 +257,7 @@
         }
         watch.scheduleRecheck(after: check?.writing ?? .none)
         guard database.connectionCount == seen?.connectionCount else {
-          // The database is another file than at the last check.
+          // The database is another file than at the last check, or that check failed.
           try markAllSeen()
           return .unknown
         }
@@ -264,9 +269,9 @@
       }
     }
 
-    /// Requests another check if the database exists now, after a check that found none.
+    /// Requests another check unless the database is still missing, after a snapshot that found none.
     ///
-    /// The database may have appeared after that check looked for it and before the check took the reports. Then no
+    /// The database may have appeared after the snapshot looked for it and before its check took the reports. Then no
     /// other report follows.
     mutating func recheckIfDatabaseAppeared() {
       guard let watch, !isMissing else { return }
@@ -300,6 +305,8 @@
     ///
     /// The watch continues, because a database that can't be read now may become readable again, for example if it was
     /// removed and is restored. The store meets the error when it reads.
+    ///
+    /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only, if that is the error.
     private func recordFailedCheck(_ error: StoreError) throws(StoreError) {
       watch?.seen = nil
       switch error {

@@ -15,7 +15,7 @@
     /// `SQLITE_PROTOCOL` means that they changed the log each time this connection was about to read it.
     var isBusy: Bool { isSQLite([SQLITE_BUSY, SQLITE_PROTOCOL]) }
 
-    /// Whether a statement doesn't match the tables of the database.
+    /// Whether a statement can't be executed, usually because it doesn't match the tables of the database.
     var isStatementError: Bool { isSQLite([SQLITE_ERROR]) }
 
     /// Whether a file could not be opened or created.
@@ -37,7 +37,7 @@
         source: .sqlite(message: "the transaction was rolled back after an earlier error"))
     }
 
-    /// The error of a log that could not be emptied, because other connections read it the whole time.
+    /// The error of a write-ahead log that could not be emptied, because other connections used it the whole time.
     static func busyLog(_ path: String) -> SystemError {
       SystemError(
         code: SQLITE_BUSY, operation: "emptying the log", path: path,

@@ -4,8 +4,8 @@ package import Foundation
 /// A backend that keeps bytes in a suite of the user defaults.
 ///
 /// User defaults have no lock, so all stores of this process share a serial queue. A store runs these steps on it:
-/// reads, snapshots, quarantines, erasures, and the step of a commit that compares the values it depends on and makes
-/// the changes.
+/// reads, lists of names, snapshots, quarantines, erasures, and the step of a commit that compares the values it
+/// depends on and makes the changes.
 package struct UserDefaultsBackend: StoreBackend {
   private static let prefix = "DataStore."
 
