@@ -73,7 +73,7 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
     case resume(HeadWaiter, HTTPHead)
     /// The head is kept until the caller waits for it.
     case keep
-    /// The transfer has ended, or already has a head.
+    /// The transfer isn't running, or already has a head.
     case ignore
   }
 
@@ -87,9 +87,9 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
 
   enum ReceiveChunkAction {
     case resume(ChunkWaiter, Data)
-    /// Pause until a chunk is taken or the transfer is cancelled.
+    /// Pause until all pending chunks are taken or the transfer is cancelled.
     case pause
-    /// Deliver no further chunks, because the transfer has ended.
+    /// Deliver no further chunks, because the transfer isn't running.
     case refuse
   }
 
@@ -149,13 +149,13 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
   }
 
   enum CancelAction {
-    /// Stop the network side, which may be paused, and resume the waiters with the cancellation.
+    /// Resume the waiters with the cancellation, and stop the network side, which may be paused, if it has begun.
     case stop(HeadWaiter?, ChunkWaiter?)
-    /// The network side is done, or was never started.
+    /// The network side isn't running and there are no waiters, so there is nothing to stop.
     case ignore
   }
 
-  /// Cancels the transfer on behalf of the caller.
+  /// Cancels the transfer on behalf of the caller, even if the network side is done, and drops the pending chunks.
   mutating func cancel() -> CancelAction {
     let isRunning = if case .running = phase { true } else { false }
     if case .cancelled = phase { return .ignore }

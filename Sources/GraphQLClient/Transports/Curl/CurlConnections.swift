@@ -93,7 +93,8 @@
       CCurlEasySetDefaults(handle)
       CCurlEasySetErrorBuffer(handle, errorBuffer)
       CCurlEasySendOnce(handle, sendCount)
-      // The limit on connecting is longer than the caller's timeout, up to a day.
+      // The limit on connecting, in milliseconds, exceeds the caller's timeout by a second, so that the caller's
+      // expires first. A timeout of more than a day counts as a day.
       CCurlEasySetConnectTimeout(handle, Int(min(request.timeout, .seconds(86_400)) / .milliseconds(1)) + 1_000)
       CCurlEasySetCallbacks(handle, receiveHeader, receiveBody, Unmanaged.passUnretained(exchange).toOpaque())
       let isSet = CCurlEasySetRequest(

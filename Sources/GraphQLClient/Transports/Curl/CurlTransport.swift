@@ -18,7 +18,7 @@
   /// - **TLS and proxies**: The transport uses libcurl's configuration on the system, the certificates of the system,
   ///   and the environment variables `https_proxy`, `http_proxy` and `no_proxy`.
   ///
-  /// The connections close when the transport is released.
+  /// When the transport is released, its idle connections close, and the others close after their exchanges.
   public final class CurlTransport: HTTPTransport {
     private let pool: CurlPool
 
