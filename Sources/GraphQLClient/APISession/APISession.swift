@@ -110,8 +110,8 @@ public struct APISession: Sendable {
   ///   - replyType: The type of `data`. Its properties should be optional for fields that can fail individually.
   /// - Returns: The response, which always has data.
   /// - Throws: An ``APISessionError``. A GraphQL response that has errors throws
-  ///   ``APISessionError/graphQL(_:status:retryAfter:)`` if it has no data of type `replyType`, or if its status isn't a
-  ///   success.
+  ///   ``APISessionError/graphQL(_:status:retryAfter:)`` if it has no data of type `replyType`, or if its status isn't
+  ///   a success.
   public func response<Variables: Encodable & Sendable, Reply: Decodable & Sendable>(
     to document: String,
     operationName: String,

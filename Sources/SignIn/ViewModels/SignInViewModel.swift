@@ -105,12 +105,12 @@ public final class SignInViewModel {
   /// Whether ``message`` is hidden, which is the case while the activity indicator is visible.
   public var isTextHidden: Bool { form.state.isBusy }
 
-  /// A message about missing input, a failure or the signed-in user; empty if there is none.
+  /// A message about missing input, a failure, a sign-out or the signed-in user; empty if there is none.
   public var message: String { form.message }
 
   /// Observes the service until the calling task is cancelled, the service is released, or the model is released.
   ///
-  /// Also runs ``recentSignIns``.
+  /// Also runs ``recentSignIns``. Another call ends this one.
   public consuming func run() async {
     let states = current.replace(with: userService.signStates.subscribe())
     let child = recentSignIns
