@@ -74,7 +74,8 @@
     private let fields: OpaquePointer?
     private let body: UnsafeMutableRawBufferPointer
     private let errorBuffer = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CCurlErrorSize))
-    /// The number of times that libcurl began to send the request.
+    /// The number of times that libcurl began to send the request; 1 from the start if libcurl is older than 7.80, which
+    /// doesn't report it.
     private let sendCount = UnsafeMutablePointer<CInt>.allocate(capacity: 1)
 
     /// - Parameters:
