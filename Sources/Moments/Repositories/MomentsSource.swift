@@ -92,9 +92,9 @@ public struct MomentsSource: PagedSource, MutableSource {
 extension MomentsSource: CompletingSource {
   /// Adds the stored information that a fetched timeline lacks.
   ///
-  /// Keeps the URLs of links, because a server without pages doesn't send them. Keeps the stored page info if both
-  /// timelines end with the same moment and have the same ``MomentsDetails/nextCursor``, because both page infos then
-  /// mean the same.
+  /// Keeps the URLs of links, because complete timelines, including replies to likes, lack them; see `MomentsDocument`.
+  /// Keeps the stored page info if both timelines end with the same moment and have the same
+  /// ``MomentsDetails/nextCursor``, because both page infos then mean the same.
   package func complete(_ fetched: MomentsDetails, with stored: MomentsDetails) -> MomentsDetails {
     var details = fetched.withURLs(from: stored)
     let endsAlike = details.moments.last?.id == stored.moments.last?.id && details.nextCursor == stored.nextCursor

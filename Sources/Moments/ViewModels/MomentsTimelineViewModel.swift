@@ -136,7 +136,7 @@ public final class MomentsTimelineViewModel {
 
   /// Fetches the newest page.
   ///
-  /// The result is shown as by ``loadItems()``. New moments appear before the displayed ones.
+  /// The result is shown like that of ``loadItems()``. New moments appear before the displayed ones.
   ///
   /// Sets ``error`` on failure. Cancellation isn't an error.
   public func reloadItems() async {
@@ -145,9 +145,9 @@ public final class MomentsTimelineViewModel {
 
   /// Fetches the next page, if there is one.
   ///
-  /// Call it when the last row becomes visible. The result is shown as by ``loadItems()``. The new moments appear after
-  /// the displayed ones. After a failure, the next call fetches the same page. If the server refused the page, call
-  /// ``reloadItems()`` first.
+  /// Call it when the last row becomes visible. The result is shown like that of ``loadItems()``. The new moments
+  /// appear after the displayed ones. After a failure, the next call fetches the same page. If the server refused the
+  /// page, call ``reloadItems()`` first.
   ///
   /// Sets ``error`` on failure. Cancellation isn't an error.
   public func loadMoreItems() async {

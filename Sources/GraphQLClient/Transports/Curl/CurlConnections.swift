@@ -74,8 +74,9 @@
     private let fields: OpaquePointer?
     private let body: UnsafeMutableRawBufferPointer
     private let errorBuffer = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CCurlErrorSize))
-    /// The number of times that libcurl began to send the request; 1 from the start if libcurl is older than 7.80, which
-    /// doesn't report it.
+    /// The number of times that libcurl began to send the request.
+    ///
+    /// It is 1 from the start if libcurl is older than 7.80, which doesn't report the beginning.
     private let sendCount = UnsafeMutablePointer<CInt>.allocate(capacity: 1)
 
     /// - Parameters:
