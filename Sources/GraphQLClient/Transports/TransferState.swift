@@ -9,8 +9,8 @@ struct HTTPHead: Equatable, Sendable {
 /// A pure state machine of one transfer between the network and a caller.
 ///
 /// The network side calls ``begin()``, ``receive(head:)``, ``receive(chunk:)`` and ``end(error:)``. The caller side
-/// calls ``awaitHead(_:)``, then ``take(_:)`` for each chunk, and ``cancel()`` at any time. Each waiter that is passed
-/// in is returned exactly once.
+/// calls ``awaitHead(_:)``, then ``take(_:)`` for each chunk, and ``cancel()`` at any time. Each waiter that is kept,
+/// because there is nothing to give it yet, is returned by one later call.
 ///
 ///     created ── begin ──▶ running ── end ──▶ ended
 ///        └────────────────────┴─── cancel ──────┴──▶ cancelled
@@ -28,7 +28,7 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
   private var phase = Phase.created
   private var head: HTTPHead?
   private var headWaiter: HeadWaiter?
-  /// The pending chunks; more than one only if the network side couldn't pause immediately.
+  /// The pending chunks; more than one only if the network side can't pause, or paused late.
   private var chunks: [Data] = []
   private var chunkWaiter: ChunkWaiter?
 

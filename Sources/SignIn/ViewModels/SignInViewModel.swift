@@ -84,8 +84,8 @@ public final class SignInViewModel {
 
   /// Whether the button is enabled.
   ///
-  /// To sign in, the username needs at least four characters and the password at least one. To sign out, the button is
-  /// always enabled. It is disabled while a sign-in or a sign-out is in flight.
+  /// To sign in, the username needs at least four characters and the password at least one. To sign out, no input is
+  /// needed. The button is disabled while a sign-in or a sign-out is in flight.
   public var isSubmitEnabled: Bool { form.isSubmitEnabled }
 
   /// Whether a sign-out was refused because the server doesn't have some of the user's changes.
