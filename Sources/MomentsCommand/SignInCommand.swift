@@ -16,8 +16,8 @@ struct SignInCommand {
   let console: Console
   /// The terminal for the live screen; `nil` to print lines.
   let terminal: (any TerminalType)?
-  /// Returns the time of a sign-in; `nil` for the real time in a terminal, and elsewhere for a fixed time, which makes
-  /// every run print the same lines.
+  /// Returns the current time, for sign-ins and saves; `nil` for the real time in a terminal, and elsewhere for a fixed
+  /// time, which makes every run print the same lines.
   let now: (@Sendable () -> Date)?
 
   init(
@@ -74,6 +74,7 @@ struct SignInCommand {
   }
 
   private func playScript() async throws(StoreError) -> CommandStatus {
+    // Noon (UTC) on the first of December 2018.
     let now = now ?? { Date(timeIntervalSince1970: 1_543_665_600) }
     let store: any PersistentDataStoreType =
       dataFolder.map { PersistentDataStore(FileStore(folder: $0, now: now)) }

@@ -131,6 +131,7 @@ struct TimelineCommand {
     // Unreadable data is reported before the screen hides standard error.
     _ = try await storedTimeline(in: store)
     let (repo, network) = try await makeRepo(store: store, latency: Self.liveLatency)
+    // Makes the user's data usable again after `moments sign-out`.
     await repo.credentialsChanged(userID: options.userID)
     let isOnline: Bool
     do throws(StoreError) {
@@ -147,11 +148,13 @@ struct TimelineCommand {
     let store = makeStore()
     let stored = try await storedTimeline(in: store)
     let repo = try await makeRepo(store: store).repo
+    // Makes the user's data usable again after `moments sign-out`.
     await repo.credentialsChanged(userID: options.userID)
     var observers = TimelineObservers(of: repo.momentsDetails(userID: options.userID))
 
     if let stored {
-      // This throws if the store can't be read. The observers alone would wait until it can be read again.
+      // Fetches nothing, because a stored timeline never expires, but throws if the store can't be read. The observers
+      // alone would wait until it can be read again.
       try await perform { () async throws(MomentsRepoError) in try await repo.refreshMoments(userID: options.userID) }
       guard let details = await observers.next() else { return }
       console.print("Stored timeline of \(details.userDetails.name), saved \(age(of: stored.savedAt)):")

@@ -82,7 +82,7 @@ struct APIExchange: Sendable {
       }
       return (bytes, true)
     } catch {
-      // The head of a failure is sufficient, so a connection that is lost in the body doesn't matter.
+      // The head of a failure is sufficient, so an error in its body matters only if it is a cancellation.
       guard !(200...299).contains(rules.status), error.code != .cancelled else { throw error }
       return (bytes, false)
     }
@@ -93,7 +93,7 @@ extension APISessionError {
   fileprivate init(_ error: URLError, isCallCancelled: Bool) {
     switch error.code {
     case .timedOut: self = .timedOut
-    // The system cancels requests too. The caller sees that as a lost connection, not as a cancellation.
+    // The system cancels requests too. The caller sees that as a failure of the transport, not as a cancellation.
     case .cancelled where isCallCancelled: self = .cancelled
     default: self = .transport(error.cleaned)
     }

@@ -13,19 +13,20 @@ public import Foundation
 ///   ``response(to:operationName:variables:headers:as:)`` returns both.
 /// - **Cancellation**: Cancelling the calling task cancels the request immediately and throws
 ///   ``APISessionError/cancelled``. A call from a task that is already cancelled sends nothing. If the request was sent
-///   before the cancellation, the server may still act on it.
+///   before the cancellation, the server may still act on it. A response that is complete is decoded nevertheless.
 /// - **Time**: The timeout covers the whole exchange, from connecting to the last byte of the response, including
 ///   redirections. Decoding the response takes additional time, about 30 milliseconds per megabyte of JSON. A large
 ///   response is decoded on a separate thread.
 /// - **Memory**: A session keeps at most ``maximumReplySize`` bytes of a response, and at most 64 KiB of one whose
-///   status and media type don't identify it as a GraphQL response. The session doesn't rely on the length that
-///   the response declares.
+///   status and media type don't identify it as a GraphQL response. The session counts the bytes, and relies on the
+///   declared length only to fail a response early that is too large.
 /// - **Redirections**: A session follows the redirections that its ``RedirectPolicy`` allows; the default policy allows
 ///   only the same origin. A session caches nothing.
 /// - **Server text**: Text from the server is sanitized and truncated before it becomes part of an error.
 ///
-/// Copies of a session share their connections, which close when the last copy is released. Create one session for each
-/// server and keep it. Any number of tasks can use a session concurrently.
+/// Copies of a session share a transport and its connections. The connections close when the transport is released; a
+/// session that creates its own transport releases it with the last copy. Create one session for each server and keep
+/// it. Any number of tasks can use a session concurrently.
 public struct APISession: Sendable {
   /// The URL to which the session posts requests.
   public let url: URL
@@ -108,8 +109,9 @@ public struct APISession: Sendable {
   ///   - headers: The headers for this request, which take precedence over those of the session.
   ///   - replyType: The type of `data`. Its properties should be optional for fields that can fail individually.
   /// - Returns: The response, which always has data.
-  /// - Throws: An ``APISessionError``. A response that has errors but no data of type `replyType` throws
-  ///   ``APISessionError/graphQL(_:status:retryAfter:)``.
+  /// - Throws: An ``APISessionError``. A GraphQL response that has errors throws
+  ///   ``APISessionError/graphQL(_:status:retryAfter:)`` if it has no data of type `replyType`, or if its status isn't
+  ///   a success.
   public func response<Variables: Encodable & Sendable, Reply: Decodable & Sendable>(
     to document: String,
     operationName: String,

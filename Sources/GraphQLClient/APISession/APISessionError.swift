@@ -10,16 +10,15 @@ public import Foundation
 /// ``excerptLength`` consecutive characters of its text. ``GraphQLError/extensions`` are an exception, because they are
 /// data.
 public enum APISessionError: Error, Equatable, Sendable {
-  /// No complete response arrived: the connection failed or was lost, or the host couldn't be found.
+  /// No complete response arrived, for example because the connection failed or was lost, or the host wasn't found.
   case transport(URLError)
-  /// The timeout of the whole exchange expired before the response was complete.
+  /// The timeout of the whole exchange, or a limit of the transport, expired before the response was complete.
   case timedOut
   /// The calling task was cancelled, and the request with it.
   ///
   /// The server may have received the request before the cancellation.
   case cancelled
-  /// The server, or a gateway in front of it, answered with a failure status and without a trustworthy GraphQL
-  /// response.
+  /// The server, or a gateway in front of it, answered with a failure status and without trustworthy GraphQL errors.
   ///
   /// `bodyExcerpt` is the beginning of the body, on one line and with at most ``excerptLength`` characters.
   /// `retryAfter` is the wait that the response requests, at most a day.
@@ -32,12 +31,14 @@ public enum APISessionError: Error, Equatable, Sendable {
   /// The response isn't from this API: it is a redirection that the session doesn't follow, the HTML of a login page or
   /// a proxy, or JSON without `data` and `errors`.
   ///
-  /// The response says nothing about the request, which may not have reached the server. `location` is the target of a
-  /// redirection.
+  /// The response says nothing about the request, which may not have reached the server. `location` is the text of the
+  /// response's `Location` field, which names the target of a redirection.
   case notAnAPIResponse(status: Int, location: String? = nil, bodyExcerpt: String)
-  /// The server answered with a success status but no content: an empty body, or no `data` (or `null`) and no `errors`.
+  /// The server answered with a success status but no content.
+  ///
+  /// The body is empty, its `data` is `null` and it has no errors, or it has only an empty list of `errors`.
   case emptyReply
-  /// The response was larger than `limit` bytes, and the session stopped reading it.
+  /// The response was larger than `limit` bytes, or declared that it was, and the session stopped reading it.
   case replyTooLarge(limit: Int)
   /// The response wasn't valid JSON, or didn't have the requested shape.
   case undecodable(reason: String, excerpt: String)

@@ -7,7 +7,7 @@ internal import Foundation
 /// - An `application/graphql-response+json` body comes from a GraphQL server, so it is decoded regardless of the
 ///   status.
 /// - An `application/json` body is decoded only if the status is a success, because a gateway may send this type too.
-///   With another status, the response is an HTTP failure, and the error quotes its text.
+///   With another status, JSON that is shaped like a GraphQL response is an HTTP failure, whose error quotes its text.
 /// - Any other response, and JSON that isn't shaped like a GraphQL response, isn't from the API. As an exception, some
 ///   statuses (about credentials, conflicts, limits and server failures) are unambiguous, so the response is a failure
 ///   even if a gateway sent it.
@@ -44,12 +44,15 @@ struct ResponseRules {
     return mediaType == .json ? Self.maximumFailureSize : ServerText.maximumByteCount
   }
 
-  /// Whether the response declares a body larger than the limit, so that the body doesn't need to be read.
+  /// Whether a successful GraphQL response declares a body larger than the limit, so that the body isn't read.
+  ///
+  /// The declared length of a compressed body isn't compared, because the limit applies after decompression.
   var declaresOversizedBody: Bool {
     guard isTrusted, isSuccess, headers["Content-Encoding"] == nil, let length = headers["Content-Length"] else {
       return false
     }
     guard let count = Int(length) else {
+      // A number that overflows `Int` also exceeds the limit.
       return !length.isEmpty && length.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
     }
     return count > maximumReplySize

@@ -87,7 +87,7 @@ extension GraphQLError: Decodable {
   /// message.
   ///
   /// - Parameter decoder: The decoder to read from.
-  /// - Throws: `DecodingError` if the message is missing or isn't text.
+  /// - Throws: `DecodingError` if the entry isn't an object, or if its message is missing or isn't text.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     self.init(

@@ -4,8 +4,9 @@ public import Foundation
 ///
 /// ## Behavior
 ///
-/// - **Single iteration**: A body can be iterated only once.
-/// - **Backpressure**: A transport reads at most one chunk ahead of the iteration.
+/// - **Single iteration**: A body can be iterated only once, unless it was created from `Data`.
+/// - **Backpressure**: A transport reads at most one chunk ahead of the iteration. ``URLSessionTransport`` may read
+///   more, because a `URLSession` pauses late, or on Linux not at all.
 /// - **Failure**: The iteration throws `URLError` if the connection is lost before the end of the body.
 /// - **Cancellation**: When the iterating task is cancelled, `next()` throws `URLError(.cancelled)` and the exchange
 ///   ends. A body that is created from `Data` ignores cancellation.

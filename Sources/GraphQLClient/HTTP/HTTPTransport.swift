@@ -21,11 +21,12 @@ public protocol HTTPTransport: Sendable {
   ///
   /// - Parameter request: The request.
   /// - Returns: The response, regardless of its status.
-  /// - Throws: `URLError`. Its code says whether the server may have received the request:
+  /// - Throws: `URLError`. These codes say whether the server may have received the request:
   ///   - `unsupportedURL` and `badURL`: The request is invalid, and the server received nothing.
   ///   - `cannotFindHost`, `cannotConnectToHost` and `notConnectedToInternet`: The server received nothing.
   ///   - `networkConnectionLost` and `timedOut`: The server may have acted on the request.
   ///   - `badServerResponse`: The server's response isn't HTTP.
   ///   - `cancelled`: The calling task was cancelled.
+  ///   - Any other code, such as one of a TLS failure, says nothing about that.
   func send(_ request: HTTPRequest) async throws(URLError) -> HTTPResponse
 }

@@ -2,10 +2,11 @@ internal import Foundation
 
 /// A check that a body must pass before it is decoded.
 enum JSONText {
-  /// Checks that a body is in UTF-8 and can be decoded in time linear in its length.
+  /// Checks that a body isn't in UTF-16 or UTF-32, and can be decoded in time linear in its length.
   ///
-  /// JSON that is exchanged between systems is in UTF-8 (RFC 8259, section 8.1). A decoder would also accept other
-  /// encodings, in which the combining marks aren't checked.
+  /// JSON that is exchanged between systems is in UTF-8 (RFC 8259, section 8.1). A decoder would also accept the other
+  /// encodings, in which the combining marks aren't checked. The first four bytes identify them. Invalid UTF-8 is left
+  /// to the decoder.
   ///
   /// - Throws: `DecodingError.dataCorrupted` if the body fails the check.
   static func check(_ body: Data) throws {

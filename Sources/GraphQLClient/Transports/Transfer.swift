@@ -128,7 +128,7 @@ final class Transfer: Sendable {
     return try chunk.get()
   }
 
-  /// Cancels the transfer and stops the network side, unless the transfer has already ended.
+  /// Cancels the transfer: drops the pending chunks, and stops the network side if it is running.
   func cancel() {
     let (action, network) = state.withLock { state in
       defer { state.network = nil }
@@ -141,7 +141,7 @@ final class Transfer: Sendable {
   }
 }
 
-/// The body of a transfer, which cancels the transfer when its last copy is released.
+/// The body of a transfer, which cancels the transfer when its last copy and the last iterator are released.
 private struct TransferBody: AsyncSequence, Sendable {
   fileprivate final class Owner: Sendable {
     let transfer: Transfer

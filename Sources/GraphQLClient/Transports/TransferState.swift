@@ -9,8 +9,8 @@ struct HTTPHead: Equatable, Sendable {
 /// A pure state machine of one transfer between the network and a caller.
 ///
 /// The network side calls ``begin()``, ``receive(head:)``, ``receive(chunk:)`` and ``end(error:)``. The caller side
-/// calls ``awaitHead(_:)``, then ``take(_:)`` for each chunk, and ``cancel()`` at any time. Each waiter that is passed
-/// in is returned exactly once.
+/// calls ``awaitHead(_:)``, then ``take(_:)`` for each chunk, and ``cancel()`` at any time. Each waiter that is kept,
+/// because there is nothing to give it yet, is returned by one later call.
 ///
 ///     created ── begin ──▶ running ── end ──▶ ended
 ///        └────────────────────┴─── cancel ──────┴──▶ cancelled
@@ -28,7 +28,7 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
   private var phase = Phase.created
   private var head: HTTPHead?
   private var headWaiter: HeadWaiter?
-  /// The pending chunks; more than one only if the network side couldn't pause immediately.
+  /// The pending chunks; more than one only if the network side can't pause, or paused late.
   private var chunks: [Data] = []
   private var chunkWaiter: ChunkWaiter?
 
@@ -73,7 +73,7 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
     case resume(HeadWaiter, HTTPHead)
     /// The head is kept until the caller waits for it.
     case keep
-    /// The transfer has ended, or already has a head.
+    /// The transfer isn't running, or already has a head.
     case ignore
   }
 
@@ -87,9 +87,9 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
 
   enum ReceiveChunkAction {
     case resume(ChunkWaiter, Data)
-    /// Pause until a chunk is taken or the transfer is cancelled.
+    /// Pause until all pending chunks are taken or the transfer is cancelled.
     case pause
-    /// Deliver no further chunks, because the transfer has ended.
+    /// Deliver no further chunks, because the transfer isn't running.
     case refuse
   }
 
@@ -149,13 +149,13 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
   }
 
   enum CancelAction {
-    /// Stop the network side, which may be paused, and resume the waiters with the cancellation.
+    /// Resume the waiters with the cancellation, and stop the network side, which may be paused, if it has begun.
     case stop(HeadWaiter?, ChunkWaiter?)
-    /// The network side is done, or was never started.
+    /// The network side isn't running and there are no waiters, so there is nothing to stop.
     case ignore
   }
 
-  /// Cancels the transfer on behalf of the caller.
+  /// Cancels the transfer on behalf of the caller, even if the network side is done, and drops the pending chunks.
   mutating func cancel() -> CancelAction {
     let isRunning = if case .running = phase { true } else { false }
     if case .cancelled = phase { return .ignore }

@@ -5,9 +5,9 @@ public import GraphQLClient
 /// ## Servers without pages
 ///
 /// A server with the original app's schema supports neither pages nor the URLs of links, and refuses a document that
-/// requests them before it executes anything. If the server refuses the first request for a page in this way, the
-/// session fetches the complete timeline instead, then and from then on. Such a server costs one additional request,
-/// once.
+/// requests them before it executes anything. If the server refuses a request for a page in this way, and has never
+/// returned a page, the session fetches the complete timeline instead. Once that timeline has arrived, the session
+/// requests no more pages, so such a server usually costs one additional request.
 public struct GetMomentsByUserIDSession: GetMomentsByUserIDSessionType {
   private let apiSession: APISession
   private let withLikes: @Sendable () async -> Bool
@@ -102,7 +102,8 @@ public struct GetMomentsByUserIDSession: GetMomentsByUserIDSessionType {
 extension APISessionError {
   /// Whether the server may have refused the document itself, before it executed anything.
   ///
-  /// Errors in the execution of a field have a path, and errors in the document don't.
+  /// Errors in the execution of a field have a path, and errors in the document don't. With the status 400 or 422,
+  /// servers refuse a document in a reply of type `application/json`.
   fileprivate var isRefusalOfDocument: Bool {
     switch self {
     case _ where isTransient: false

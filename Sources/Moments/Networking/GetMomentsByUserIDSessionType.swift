@@ -20,7 +20,7 @@ public protocol GetMomentsByUserIDSessionType: Sendable {
   ///   - userID: The server's identifier of the user.
   ///   - first: The maximum number of moments.
   ///   - after: The cursor after which the page begins; `nil` for the newest page.
-  /// - Returns: The server's current page, with its ``MomentsDetails/pageInfo``.
+  /// - Returns: The server's current page, with its ``MomentsDetails/pageInfo``, or the complete timeline without one.
   /// - Throws: An `APISessionError`.
   func getMoments(userID: String, first: Int, after: String?) async throws(APISessionError) -> MomentsDetails
 }

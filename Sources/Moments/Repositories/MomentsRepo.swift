@@ -109,9 +109,9 @@ public actor MomentsRepo: MomentsRepoType {
 
   /// Fetches the page after the last stored moment of a user's timeline, and appends it without duplicates.
   ///
-  /// After a failure, the next call fetches the same page. If the server refuses the page permanently, because the
-  /// moment before it was deleted, the next ``reloadMoments(userID:)`` keeps the newest page alone. Later calls then
-  /// continue from that page.
+  /// After a failure, the next call fetches the same page. If the server refuses the page permanently, for example
+  /// because the moment before it was deleted, the next ``reloadMoments(userID:)`` keeps the newest page alone. Later
+  /// calls then continue from that page.
   public func loadMoreMoments(userID: String) async throws(MomentsRepoError) {
     try await call(userID) { key async throws(RepositoryError<APISessionError>) in try await timelines.loadMore(key) }
   }
@@ -123,9 +123,9 @@ public actor MomentsRepo: MomentsRepoType {
   ///
   /// - Returns: ``MomentLikeOutcome/confirmed`` if the server has the like and a timeline that contains it is durable,
   ///   or ``MomentLikeOutcome/queued`` if the like is durable and has to wait.
-  /// - Throws: A ``MomentsRepoError``. The like is rolled back if the server refuses it, if the store can't write it,
-  ///   or if it is cancelled through ``mutations``. ``MomentsRepoError/cancelled`` is also thrown if the calling task
-  ///   is cancelled, which doesn't cancel the like.
+  /// - Throws: A ``MomentsRepoError``. The like is rolled back if the server refuses it, if the retry policy allows no
+  ///   further attempt, if the store can't write it, or if it is cancelled through ``mutations``.
+  ///   ``MomentsRepoError/cancelled`` is also thrown if the calling task is cancelled, which doesn't cancel the like.
   @discardableResult
   public func updateLike(
     isLiked: Bool, momentID: String, fromUserID userID: String

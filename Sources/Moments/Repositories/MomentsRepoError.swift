@@ -14,9 +14,11 @@ public enum MomentsRepoError: Error, Sendable, Equatable {
   case store(StoreError)
   /// The queue of unsent likes is full. The like was not queued.
   case queueFull
-  /// The user has signed out. The device keeps no data of the user.
+  /// The user has signed out, or is signing out. After the sign-out, the device keeps no data of the user.
   case signedOut
-  /// The calling task was cancelled. Whether the server made the change is unknown.
+  /// The calling task was cancelled, or the like was cancelled through ``MomentsRepo/mutations``.
+  ///
+  /// Whether the server made the change is unknown.
   case cancelled
 
   init(_ error: APISessionError) {

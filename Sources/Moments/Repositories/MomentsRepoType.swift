@@ -40,7 +40,7 @@ public protocol MomentsRepoType: Sendable {
   /// Fetches the complete timeline of a user with one request, and saves it once.
   ///
   /// Callers that fetch the same timeline at the same time share the request. If a like is confirmed during the
-  /// request, or another process stores a timeline, the reply may be outdated, so the timeline is fetched once more.
+  /// request, or another process stores a timeline, the reply may be outdated, so the timeline is fetched again.
   ///
   /// When the call returns, the timeline is durable, and a new observer receives it.
   ///

@@ -61,8 +61,8 @@ public struct MomentsSource: PagedSource, MutableSource {
   ///
   /// Success alone doesn't confirm a like, because a proxy or a login page may have answered in place of the server.
   ///
-  /// - Returns: The timeline, or `nil` if it contradicts the like or can't be fetched. A timeline without the moment
-  ///   doesn't contradict the like.
+  /// - Returns: The timeline, or `nil` if it contradicts the like, excludes likes, or can't be fetched. A timeline
+  ///   without the moment doesn't contradict the like.
   private func detailsThatShow(_ like: MomentLike) async -> MomentsDetails? {
     do throws(APISessionError) {
       let details = try await getMoments.getMoments(userID: like.userID)
@@ -92,8 +92,9 @@ public struct MomentsSource: PagedSource, MutableSource {
 extension MomentsSource: CompletingSource {
   /// Adds the stored information that a fetched timeline lacks.
   ///
-  /// Keeps the URLs of links, because a server without pages doesn't send them. Keeps the stored page info if both
-  /// timelines end with the same moment and the same cursor, because both page infos then mean the same.
+  /// Keeps the URLs of links, because complete timelines, including replies to likes, lack them; see `MomentsDocument`.
+  /// Keeps the stored page info if both timelines end with the same moment and have the same
+  /// ``MomentsDetails/nextCursor``, because both page infos then mean the same.
   package func complete(_ fetched: MomentsDetails, with stored: MomentsDetails) -> MomentsDetails {
     var details = fetched.withURLs(from: stored)
     let endsAlike = details.moments.last?.id == stored.moments.last?.id && details.nextCursor == stored.nextCursor
@@ -117,7 +118,8 @@ extension MomentsDetails: PagedValue {
 
   /// Returns the timeline with missing URLs of links taken from a stored timeline.
   ///
-  /// - Complexity: O(*n*), where *n* is the number of moments. If no URL is missing, it needs no additional memory.
+  /// - Complexity: O(*n*), where *n* is the number of moments of both timelines. If no URL is missing, it needs no
+  ///   additional memory.
   fileprivate func withURLs(from stored: MomentsDetails) -> MomentsDetails {
     guard lacksURLs else { return self }
     let known = stored.moments.compactMap { moment in moment.url.map { (moment.id, $0) } }

@@ -19,7 +19,9 @@ public final class TrackingRepo: TrackingRepoType {
     var pending: [Delivery] = []
     var isDelivering = false
 
-    /// Adds an event, and returns whether the caller must deliver it because no other call is delivering.
+    /// Adds an event unless there are no providers, and returns whether the caller must deliver.
+    ///
+    /// It must if the event was added and no other call is delivering.
     mutating func add(_ event: TrackingEvent) -> Bool {
       if providers.isEmpty { return false }
       pending.append(Delivery(event: event, providers: providers))

@@ -127,7 +127,7 @@ public final class MomentsTimelineViewModel {
 
   /// Fetches the complete timeline.
   ///
-  /// The result arrives through ``run()``.
+  /// The result is shown before the call returns. If the calling task is cancelled, it arrives through ``run()``.
   ///
   /// Sets ``error`` on failure. Cancellation isn't an error.
   public func loadItems() async {
@@ -136,7 +136,7 @@ public final class MomentsTimelineViewModel {
 
   /// Fetches the newest page.
   ///
-  /// The result arrives through ``run()``. New moments appear before the displayed ones.
+  /// The result is shown like that of ``loadItems()``. New moments appear before the displayed ones.
   ///
   /// Sets ``error`` on failure. Cancellation isn't an error.
   public func reloadItems() async {
@@ -145,9 +145,9 @@ public final class MomentsTimelineViewModel {
 
   /// Fetches the next page, if there is one.
   ///
-  /// Call it when the last row becomes visible. The result arrives through ``run()``. The new moments appear after the
-  /// displayed ones. After a failure, the next call fetches the same page. If the server refused the page, call
-  /// ``reloadItems()`` first.
+  /// Call it when the last row becomes visible. The result is shown like that of ``loadItems()``. The new moments
+  /// appear after the displayed ones. After a failure, the next call fetches the same page. If the server refused the
+  /// page, call ``reloadItems()`` first.
   ///
   /// Sets ``error`` on failure. Cancellation isn't an error.
   public func loadMoreItems() async {

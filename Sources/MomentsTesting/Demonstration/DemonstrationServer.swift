@@ -15,7 +15,7 @@ public actor DemonstrationServer {
 
   private static let key = StoreKey<DemonstrationServerState>("demo-server")
 
-  /// The state of the server if the store has none.
+  /// The state of the server; with a store, only its fallback for a store without a state that can be decoded.
   private var state: DemonstrationServerState
   private let changes = AsyncSerialQueue()
   private let store: FileStore?

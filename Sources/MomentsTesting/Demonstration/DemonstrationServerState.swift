@@ -51,7 +51,7 @@ struct DemonstrationServerState: Codable, Equatable, Sendable {
   /// - Parameters:
   ///   - change: The change.
   ///   - key: The key of the change, the same for all attempts; `nil` to make the change unconditionally.
-  /// - Returns: The reply, the same for all attempts under one key.
+  /// - Returns: The reply, the same for all attempts under one key as long as the reply is stored.
   /// - Throws: The status 422 if the key belongs to another change, or 400 if its length isn't valid.
   mutating func reply(to change: Change, key: String?) throws(APISessionError) -> Reply {
     guard let key else { return make(change) }

@@ -8,7 +8,9 @@ public enum SignInError: Error, Sendable, Hashable {
   case refused(SignState)
   /// The server couldn't be reached, or it refused the request.
   case session(SignInSessionError)
-  /// The user's data on this device couldn't be erased, so the user is still signed in.
+  /// The user's data on this device wasn't erased, so the user is still signed in.
+  ///
+  /// The server doesn't have some of the user's changes, or the data couldn't be erased.
   case userData(UserDataError)
   /// The calling task was cancelled. Whether the server processed the request is unknown.
   case cancelled

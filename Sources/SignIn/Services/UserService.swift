@@ -4,7 +4,7 @@ public import Multicast
 /// A service that signs users in and out on an account server, and broadcasts the state.
 ///
 /// - **Isolation**: The actor checks, changes and publishes the state in one step. If several sign-ins or sign-outs are
-///   started at once, one of them reaches the server and the others are refused.
+///   started at once, at most one of them reaches the server, and the others are refused.
 /// - **Ordering**: All subscribers see the same states in the same order, each once.
 /// - **Lifetime**: Streams don't keep the service alive. They finish when it is released.
 public actor UserService: UserServiceType {
@@ -74,7 +74,8 @@ public actor UserService: UserServiceType {
   /// Signs the user out, and erases the user's data on this device.
   ///
   /// Erases the data before signing out of the server, because pending changes can be sent only while the user is
-  /// signed in there. If the sign-out fails afterwards, the erased data can be fetched again.
+  /// signed in there. If the sign-out fails afterwards, the erased data can be fetched again, except for changes that
+  /// were discarded.
   public func performSignout(discardingUnsent discardsUnsent: Bool) async throws(SignInError) {
     let user = try signedUser()
     guard !Task.isCancelled else { throw .cancelled }

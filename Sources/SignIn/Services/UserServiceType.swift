@@ -62,7 +62,7 @@ public protocol UserServiceType: Sendable {
   /// If several calls are in flight, a reply to an earlier call never replaces one to a later call.
   ///
   /// - Throws: A ``SignInError``; nothing is broadcast. ``SignInError/refused(_:)`` if no user is signed in, or if the
-  ///   user has begun to sign out during the call.
+  ///   user is signing out or has signed out when the reply arrives, even if a user has signed in again.
   func updateUser() async throws(SignInError)
 
   /// Fetches the newest sign-ins of the signed-in user, and broadcasts them as the new list.
@@ -72,7 +72,7 @@ public protocol UserServiceType: Sendable {
 
   /// Fetches the sign-ins before those in the list, and broadcasts the extended list.
   ///
-  /// If two loads are in flight, the first reply counts. A reply that no longer fits the list isn't broadcast.
+  /// If two of these loads are in flight, the first reply counts. A reply that no longer fits the list isn't broadcast.
   ///
   /// - Throws: A ``SignInError``; nothing is broadcast.
   func loadMoreRecentSignIns() async throws(SignInError)

@@ -36,6 +36,8 @@ public final class RecentSignInsViewModel {
   }
 
   /// Observes the list until the calling task is cancelled, the service is released, or the model is released.
+  ///
+  /// Another call ends this one.
   public consuming func run() async {
     let recentSignIns = current.replace(with: userService.recentSignIns.subscribe())
     // The dates may belong to a user who signed out while the model wasn't subscribed. If they are still valid, the new

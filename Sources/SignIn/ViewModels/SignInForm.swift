@@ -7,6 +7,7 @@ struct SignInForm: Equatable {
     case failedToSignOut(SignInError)
   }
 
+  /// The minimum length of a username in characters, as in the original app.
   static let minimumUsernameLength = 4
 
   private(set) var state: SignState

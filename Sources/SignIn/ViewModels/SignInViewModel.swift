@@ -84,8 +84,8 @@ public final class SignInViewModel {
 
   /// Whether the button is enabled.
   ///
-  /// To sign in, the username needs at least four characters and the password at least one. To sign out, the button is
-  /// always enabled. It is disabled while a sign-in or a sign-out is in flight.
+  /// To sign in, the username needs at least four characters and the password at least one. To sign out, no input is
+  /// needed. The button is disabled while a sign-in or a sign-out is in flight.
   public var isSubmitEnabled: Bool { form.isSubmitEnabled }
 
   /// Whether a sign-out was refused because the server doesn't have some of the user's changes.
@@ -105,12 +105,12 @@ public final class SignInViewModel {
   /// Whether ``message`` is hidden, which is the case while the activity indicator is visible.
   public var isTextHidden: Bool { form.state.isBusy }
 
-  /// A message about missing input, a failure or the signed-in user; empty if there is none.
+  /// A message about missing input, a failure, a sign-out or the signed-in user; empty if there is none.
   public var message: String { form.message }
 
   /// Observes the service until the calling task is cancelled, the service is released, or the model is released.
   ///
-  /// Also runs ``recentSignIns``.
+  /// Also runs ``recentSignIns``. Another call ends this one.
   public consuming func run() async {
     let states = current.replace(with: userService.signStates.subscribe())
     let child = recentSignIns

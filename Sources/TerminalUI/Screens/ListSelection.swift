@@ -52,6 +52,8 @@ package struct ListSelection<ID: Hashable> {
   }
 
   /// The number of rows that a page key moves by on a screen of this size.
+  ///
+  /// ``ScreenChrome`` takes five rows, and one row of the page before stays visible if the list fills the body.
   package static func pageHeight(of size: TerminalSize) -> Int { max(1, size.rows - 6) }
 }
 

@@ -3,9 +3,9 @@ internal import Observation
 
 /// Shows a screen on a terminal, and delivers keys to it, until the user leaves.
 ///
-/// - **Frames**: A frame is drawn only after a change of the terminal's size or of a property that the screen observes.
-///   Changes that occur while a frame is written, or within ``frameDuration`` after it, are coalesced into the next
-///   frame.
+/// - **Frames**: After the first frame, a frame is drawn only after a ``TerminalEvent/resized(_:)`` event, or a change
+///   of a property that the screen observes. Changes that occur while a frame is written, or within ``frameDuration``
+///   after it, are coalesced into the next frame.
 /// - **Keys**: Ctrl-C ends every session, and Ctrl-Z suspends the program. The other keys are delivered to the screen,
 ///   one at a time.
 /// - **Cancellation**: Cancelling the task of ``run()`` ends the session as a quit does.

@@ -1,6 +1,6 @@
 /// The contents of a terminal: a grid of cells.
 ///
-/// A wide character takes two cells and is never cut in half. If only one cell is left for it, that cell stays blank.
+/// A wide character takes two cells and is never cut in half. If only one cell is left for it, that cell becomes blank.
 package struct Frame: Hashable, Sendable {
   package struct Cell: Hashable, Sendable {
     package static let blank = Cell(character: " ", style: .plain, span: 1)

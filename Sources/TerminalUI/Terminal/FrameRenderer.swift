@@ -1,6 +1,7 @@
 /// Renders the output that updates a terminal from one frame to the next with few bytes.
 ///
-/// - **Minimal updates**: Only cells that differ are written. The output for an equal frame is empty.
+/// - **Minimal updates**: Only cells that differ are written, and equal cells between them if that takes fewer bytes
+///   than to move the cursor. The output for an equal frame is empty.
 /// - **Uncertain widths**: After a character whose width terminals disagree about, the cursor is positioned explicitly
 ///   and the rest of the row is written again. Therefore no column shifts, no matter how wide a terminal draws an
 ///   emoji.

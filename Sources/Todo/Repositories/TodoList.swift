@@ -4,7 +4,7 @@ internal import Repository
 
 /// A todo list that is kept in a store.
 ///
-/// Data flows in one direction: edit → store → the store's changes → observers. So screens always show the stored list.
+/// Data flows in one direction: edit → store → the store's changes → observers. So screens show only stored lists.
 /// An observer first receives the list that is already stored, if there is one.
 ///
 /// - **Ordering**: Edits are made one at a time, in the order of the calls. Observers see each edit that changes the

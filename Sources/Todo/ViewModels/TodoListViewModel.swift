@@ -33,8 +33,8 @@ public final class TodoListViewModel {
   /// - Parameters:
   ///   - todoList: The list. Share one among all screens.
   ///   - print: A closure that prints "Finish adding a new todo." and "Finish editing a todo.", once for each detail
-  ///     screen, after the screen's stream has finished and its item, if any, is stored. If storing the item fails
-  ///     after the model was released, the closure prints the error too.
+  ///     screen, after the screen's stream has finished and its item, if any, is stored or couldn't be stored. If
+  ///     storing the item fails after the model was released, the closure prints the error too.
   public init(todoList: TodoList, print: @escaping @MainActor (String) -> Void = { _ in }) {
     self.todoList = todoList
     self.print = print
@@ -108,7 +108,7 @@ public final class TodoListViewModel {
   /// Observes the list until the calling task is cancelled, the store is released, or the model is released.
   ///
   /// Sets ``error`` and returns if the stored list can't be read. If its bytes can't be decoded, the store quarantines
-  /// them, ``error`` has their new location, and the list continues empty.
+  /// them, ``error`` has their new location, and the list continues empty. Another call ends this one.
   public consuming func run() async {
     let todoList = todoList
     let subscriber = WeakSubscriber(consume self)

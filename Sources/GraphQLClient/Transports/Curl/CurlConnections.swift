@@ -75,6 +75,8 @@
     private let body: UnsafeMutableRawBufferPointer
     private let errorBuffer = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CCurlErrorSize))
     /// The number of times that libcurl began to send the request.
+    ///
+    /// It is 1 from the start if libcurl is older than 7.80, which doesn't report the beginning.
     private let sendCount = UnsafeMutablePointer<CInt>.allocate(capacity: 1)
 
     /// - Parameters:
@@ -93,7 +95,8 @@
       CCurlEasySetDefaults(handle)
       CCurlEasySetErrorBuffer(handle, errorBuffer)
       CCurlEasySendOnce(handle, sendCount)
-      // The limit on connecting is longer than the caller's timeout, up to a day.
+      // The limit on connecting, in milliseconds, exceeds the caller's timeout by a second, so that the caller's
+      // expires first. A timeout of more than a day counts as a day.
       CCurlEasySetConnectTimeout(handle, Int(min(request.timeout, .seconds(86_400)) / .milliseconds(1)) + 1_000)
       CCurlEasySetCallbacks(handle, receiveHeader, receiveBody, Unmanaged.passUnretained(exchange).toOpaque())
       let isSet = CCurlEasySetRequest(

@@ -27,7 +27,8 @@
       case .proceed:
         return true
       case .head(let headers):
-        // Interim responses (1xx) precede the final one, except for 101 (Switching Protocols), which is final.
+        // Interim responses (1xx) precede the final one, except for 101 (Switching Protocols), which is final. Trailers
+        // arrive here too, and the transfer ignores them as a second head.
         let status = easy.map { Int(CCurlEasyStatus($0)) } ?? 0
         if status >= 200 || status == 101 { transfer.receive(head: HTTPHead(status: status, headers: headers)) }
         return true
@@ -41,7 +42,9 @@
       }
     }
 
-    /// Receives a chunk of the body, blocks until the transfer accepts the next one, and returns whether to continue.
+    /// Receives a chunk of the body, and returns whether to continue the exchange.
+    ///
+    /// Blocks until the transfer accepts the next chunk, or is cancelled.
     func receive(chunk: Data) -> Bool {
       switch transfer.receive(chunk: chunk) {
       case .proceed:

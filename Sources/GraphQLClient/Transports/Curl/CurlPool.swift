@@ -23,7 +23,10 @@
       state = Lock(CurlPoolState(maximumConnectionsPerHost: maximumConnectionsPerHost))
     }
 
-    /// Schedules a job, which runs as soon as a connection to its host is free.
+    /// Schedules a job, which runs as soon as its host has fewer exchanges than the limit.
+    ///
+    /// If the system can't create the thread that the job needs, the job fails. The waiting jobs of its host fail too,
+    /// unless another thread will run them.
     func add(_ job: CurlJob, to origin: Origin) {
       switch state.withLock({ $0.add(job, to: origin) }) {
       case .wake(let worker): worker.give(.run(job, origin))

@@ -13,12 +13,13 @@
   ///   fails with `networkConnectionLost`, because the server may have acted on the request.
   /// - **Connections**: Each exchange has its own thread and its own connection, so that exchanges don't block each
   ///   other. Idle threads, at most as many as the limit for one host, keep their connections for 30 seconds for
-  ///   reuse. Requests beyond the limit for a host wait in a FIFO queue.
+  ///   reuse; with libcurl before 7.80, no connection is reused. Requests beyond the limit for a host wait in a FIFO
+  ///   queue.
   /// - **Backpressure**: A chunk has at most 16 KiB. The transport reads nothing more until the chunk is taken.
   /// - **TLS and proxies**: The transport uses libcurl's configuration on the system, the certificates of the system,
   ///   and the environment variables `https_proxy`, `http_proxy` and `no_proxy`.
   ///
-  /// The connections close when the transport is released.
+  /// When the transport is released, its idle connections close, and the others close after their exchanges.
   public final class CurlTransport: HTTPTransport {
     private let pool: CurlPool
 

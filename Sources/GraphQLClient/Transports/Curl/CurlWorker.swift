@@ -48,7 +48,7 @@
       orders.signal()
     }
 
-    /// Runs jobs on the calling thread until the pool closes, or the thread has been idle for too long.
+    /// Runs jobs on the calling thread until the pool ends the thread, or it has been idle for too long.
     fileprivate func work() {
       // The program's signals are handled by other threads. Blocking SIGPIPE makes a lost connection an ordinary error.
       var signals = sigset_t()

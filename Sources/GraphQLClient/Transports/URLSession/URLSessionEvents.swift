@@ -16,7 +16,7 @@ final class URLSessionEvents: NSObject, URLSessionDataDelegate, Sendable {
   }
 
   private let entries = Lock<[Int: Entry]>([:])
-  /// The queue on which to answer challenges, because the delegate must not call the session; see
+  /// The queue on which to reject challenges, because the delegate must not call the session; see
   /// ``InlineDelegateQueue``.
   private let queue: DispatchQueue
 

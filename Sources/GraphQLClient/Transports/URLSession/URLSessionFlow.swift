@@ -44,7 +44,8 @@ struct URLSessionFlow: Sendable {
   #else
     /// Suspends the task until the pending chunks are taken.
     ///
-    /// If the caller has taken them in the meantime, the call to resume has already run, so the task isn't suspended.
+    /// If the caller has taken them in the meantime, the call to resume may already have run, so the task isn't
+    /// suspended.
     func pause() {
       queue.async { [task, transfer] in
         if transfer.pendingByteCount > 0, task.state == .running { task.suspend() }

@@ -7,7 +7,7 @@ public import Foundation
 
 /// A transport that sends requests with a `URLSession`.
 ///
-/// Its connections close when the transport is released.
+/// When the transport is released, its connections close after the exchanges that are in progress.
 ///
 /// ## Linux
 ///

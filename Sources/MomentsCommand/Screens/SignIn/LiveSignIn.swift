@@ -24,7 +24,7 @@ final class LiveSignIn: LiveScreen {
     state = LiveSignInState(hint: hint, signedInKeys: signedInKeys)
   }
 
-  /// Observes the sign-in state, shows its changes, and loads the recent sign-ins of the signed-in user.
+  /// Observes the sign-in state, shows its changes, and loads the recent sign-ins after each change to `signed`.
   func run() async {
     await withDiscardingTaskGroup { group in
       group.addTask { await self.model.run() }

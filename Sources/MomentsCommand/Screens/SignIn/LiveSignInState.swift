@@ -11,7 +11,7 @@ struct LiveSignInState {
     case setUsername(String)
     case setPassword(Password)
     case submit
-    /// Cancels a sign-out that would discard changes.
+    /// Keeps the changes that the next sign-out would discard.
     case keepChanges
     case quit
   }

@@ -29,6 +29,7 @@ enum SignInScreen {
     var keys: [KeyHint] = []
   }
 
+  /// The column at which the fields begin, after their labels.
   private static let fieldColumn = 13
 
   static func frame(of model: Model, size: TerminalSize) -> Frame {

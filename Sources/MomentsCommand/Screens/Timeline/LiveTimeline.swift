@@ -18,7 +18,8 @@ protocol NetworkSwitch: Sendable {
 /// The live timeline: a list with its view model, the detail of the selected moment, and a counter of likes, each an
 /// observer of one repository.
 ///
-/// A frame shows a single state of the repository, because no frame is drawn while the three observers differ.
+/// A frame shows a single state of the timeline, because no frame is drawn while the three observers have different
+/// ones.
 @MainActor
 @Observable
 final class LiveTimeline: LiveScreen {
@@ -84,7 +85,7 @@ final class LiveTimeline: LiveScreen {
     }
   }
 
-  /// Loads the timeline once, if the network is online, and observes it.
+  /// Observes the timeline, and loads it at the start, if the network is online, and whenever the network is back.
   func run() async {
     await withDiscardingTaskGroup { group in
       group.addTask { await self.model.run() }

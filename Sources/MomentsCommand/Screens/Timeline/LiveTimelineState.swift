@@ -59,7 +59,7 @@ struct LiveTimelineState {
     (self.openedAt, self.canGoOffline, self.quit) = (openedAt, canGoOffline, quit)
   }
 
-  /// Whether all three observers have the same value, so that a frame shows a single state of the repository.
+  /// Whether all three observers have the same timeline, so that a frame shows a single state of it.
   func isConsistent(with timeline: Timeline) -> Bool { timeline.details == detail && timeline.details == counted }
 
   private func selectedIndex(in timeline: Timeline) -> Int { selection.index(in: timeline.rows.map(\.id)) }

@@ -69,6 +69,7 @@ enum TimelineScreen {
     let count = TerminalText.padded(String(moment.likeCount), to: 3, alignment: .trailing)
     frame.write(count, row: row, column: end - 3, style: .faint)
     end -= 4
+    // A narrower list has no columns to spare for dates.
     if columns.count >= 64, let date = moment.date {
       frame.write(
         TerminalText.padded(date, to: 14, alignment: .trailing), row: row, column: end - 14, style: .faint)

@@ -5,7 +5,7 @@ public struct ComparisonResult<Setting: ComparisonSetting>: Codable, Sendable {
   /// The systems, in the order of the table.
   public let systems: [SystemResult]
 
-  /// Creates the medians of a comparison's runs.
+  /// Creates the figures from the readings of a comparison's runs.
   ///
   /// - Parameters:
   ///   - comparison: The comparison that was run.
@@ -54,7 +54,9 @@ public struct Figure: Codable, Sendable {
   /// The maximum of the runs.
   public let maximum: Double
   let isCompared: Bool
-  /// This median divided by the reference system's median, if the figure is compared.
+  /// This median divided by the reference system's median.
+  ///
+  /// `nil` if the figure isn't compared, the reference system wasn't measured, or its median is 0.
   public fileprivate(set) var ratio: Double?
 
   init(_ readings: [Reading]) {

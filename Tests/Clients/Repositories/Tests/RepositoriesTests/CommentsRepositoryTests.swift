@@ -146,7 +146,7 @@ import Testing
   @Test func `An edit that is in flight each time its repository is released is still sent`() async throws {
     try await share([comments[0]])
     let edit = CommentsSource.Mutation.edit(comments[0].id, text: "one")
-    // More launches than the five attempts that ends of processes may interrupt before an edit is refused.
+    // An edit is refused at its fifth attempt in a row that the end of a process interrupted. There are more launches.
     for launch in 0..<6 {
       let gate = Gate()
       let hanging = repository(

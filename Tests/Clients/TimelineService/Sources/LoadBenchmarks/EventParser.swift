@@ -2,8 +2,8 @@ internal import NIOCore
 
 /// Finds the events in the bytes of a stream.
 ///
-/// Works on bytes alone, and looks at each of them once, because the program shares its cores with the services that it
-/// measures.
+/// Works on bytes alone, and searches each of them only once for the end of a line, because the program shares its
+/// cores with the services that it measures.
 struct EventParser {
   /// An event with an id and content.
   struct Event {
@@ -69,6 +69,7 @@ struct EventParser {
       case UInt8(ascii: "a")...UInt8(ascii: "f"): value = digit - UInt8(ascii: "a") + 10
       default: return nil
       }
+      // Otherwise there is no room for another digit.
       guard number >> 60 == 0 else { return nil }
       number = number << 4 | UInt64(value)
     }

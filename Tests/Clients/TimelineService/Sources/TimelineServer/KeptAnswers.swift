@@ -17,7 +17,7 @@ actor KeptAnswers<Answer: Sendable> {
     self.maximumCount = maximumCount
   }
 
-  /// Returns the answer to the first request with a key.
+  /// Returns the answer to the first request with a key, as long as the key is one of the latest.
   ///
   /// The answer of a request that failed isn't kept, so the next request with the key is performed.
   ///

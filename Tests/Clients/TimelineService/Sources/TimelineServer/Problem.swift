@@ -35,6 +35,7 @@ struct Problem: Encodable, HTTPResponseError {
 extension Problem {
   init(_ error: MomentsRepoError) {
     switch error {
+    // The errors with which the server answers a valid document: an unknown user or moment.
     case .session(.graphQL): self.init(.notFound, error.description)
     case .store(.invalidKey(_)): self.init(.badRequest, error.description)
     case .store: self.init(.internalServerError, error.description)

@@ -12,7 +12,8 @@ final class TimelineFeed: Sendable {
   /// The newest event, and the number of heartbeats.
   struct Frame: Sendable {
     fileprivate(set) var event: TimelineEvent?
-    /// The number of times that each stream was due to send something, so that no proxy closes it as idle.
+    /// The number of heartbeats, at each of which a stream sends at least a comment, so that no proxy closes it as
+    /// idle.
     fileprivate(set) var beats = 0
   }
 

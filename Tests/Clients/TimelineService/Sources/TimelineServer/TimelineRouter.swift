@@ -3,11 +3,14 @@ internal import Hummingbird
 internal import Moments
 internal import Synchronization
 
-/// A router that answers every request that fails with a ``Problem``, and counts the responses.
+/// A router that counts the responses, and answers requests that fail with a ``Problem``.
 ///
-/// The task of a connection keeps the memory of its deepest call as long as the connection is open, so each call adds to
-/// the memory of every open stream. So the routes have no middleware, which would add several calls. And what follows a
-/// response are functions of their own, whose variables aren't part of the asynchronous call.
+/// Unexpected errors are left to the framework and aren't counted.
+///
+/// The task of a connection keeps the memory of its deepest call as long as the connection is open, so each call adds
+/// to the memory of every open stream. Therefore the routes have no middleware, which would add several calls, and the
+/// work before and after a response is in functions that aren't inlined, whose variables aren't part of the
+/// asynchronous call.
 struct TimelineRouter {
   typealias Context = BasicRequestContext
 
@@ -25,7 +28,7 @@ struct TimelineRouter {
     return router.buildResponder()
   }
 
-  /// Serves a path with one method, and answers requests with other methods with status 405.
+  /// Serves a path with one method, and answers requests with the other common methods with status 405.
   func serve(
     _ method: HTTPRequest.Method, _ path: RouterPath,
     _ respond: @escaping @Sendable (Request, Context) async throws -> Response
@@ -82,7 +85,7 @@ extension Problem {
   }
 }
 
-/// The number of responses of each route with each status.
+/// The number of responses for each method, route and status.
 final class RequestCounts: Sendable {
   private let counts = Mutex<[String: Int]>([:])
 

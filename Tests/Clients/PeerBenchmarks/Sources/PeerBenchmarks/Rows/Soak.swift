@@ -18,7 +18,7 @@ struct Soak<Element: Payload>: Sendable {
     comparison("a stalled subscriber with the newest \(Self.capacity)", .stalledReader)
   }
 
-  /// A comparison in which a million subscribers join and leave, one after the other, and each is sent one element.
+  /// A comparison in which a million subscribers join and leave, one after the other, with one send for each.
   ///
   /// Every other subscriber leaves by releasing its iterator, and the others by the cancellation of their task.
   var subscriptions: Comparison<Setting> {

@@ -21,6 +21,7 @@ struct IdleKeysChild: Codable, Sendable {
 
   static let flag = "--child"
 
+  /// The limit of the evicting system: 1 MiB, in bytes.
   private static let limit = 1 << 20
 
   /// The number of keys that are fetched before the measurement, so that all code and all caches of a fixed size are in
@@ -84,6 +85,7 @@ struct IdleKeysChild: Codable, Sendable {
 
   private func growth(_ load: @escaping @Sendable (String) async throws -> Void) async throws -> MemoryGrowth {
     try await self.load((0..<Self.warmUpKeys).map { "warm-up-\($0)" }, load)
+    // The first reading may need memory itself.
     _ = try ResidentMemory.bytes()
     let before = try ResidentMemory.bytes()
     let duration = try await ContinuousClock().measure { try await self.load((0..<keys).map { "\($0)" }, load) }

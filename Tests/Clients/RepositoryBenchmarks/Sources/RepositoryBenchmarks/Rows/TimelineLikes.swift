@@ -54,6 +54,7 @@ struct TimelineLikes: Sendable {
 
   /// Returns the moment that is liked in a step.
   ///
-  /// All moments are visited, because the stride and the number of moments are coprime.
+  /// No moment is liked twice, because the stride and the number of moments are coprime, and there are no more steps
+  /// than moments.
   private static func moment(_ step: Int, of moments: Int) -> Int { step * 7_919 % moments }
 }

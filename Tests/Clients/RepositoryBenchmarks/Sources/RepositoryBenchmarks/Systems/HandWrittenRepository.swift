@@ -85,7 +85,7 @@ where Mutation.Value: Codable & Equatable & Sendable {
     }
   }
 
-  /// Sends the queued entries of a key one after the other, and applies the value of the last reply.
+  /// Sends the queued entries of a key one after the other, and shows the value of the last reply if replies have one.
   private func send(_ key: String) async throws {
     guard sending.insert(key).inserted else { return }
     defer { sending.remove(key) }

@@ -35,5 +35,6 @@ protocol RepositorySystem<Mutation>: Sendable {
 }
 
 extension RepositorySystem {
+  /// Returns at once, for a system that sends only during its calls.
   func settle() async {}
 }

@@ -63,6 +63,6 @@ struct CounterSource: MutableSource {
 }
 
 extension RetryPolicy {
-  /// Delays that are so short that a run takes no longer if an attempt fails just before the server can be reached.
+  /// Delays that prolong a run by at most two seconds if an attempt fails just before the server can be reached.
   static let benchmarks = RetryPolicy(base: .seconds(1), cap: .seconds(2))
 }

@@ -2,7 +2,7 @@ internal import BenchmarkKit
 internal import DataStore
 internal import Foundation
 
-/// Changes of one element of a large value, a different one each time.
+/// Changes of one element of a large value, another one each time.
 ///
 /// The element is changed before the clock starts, so only the save is measured.
 struct ChangeOne: Sendable {
@@ -41,7 +41,7 @@ struct ChangeOne: Sendable {
   private func contestant<List: ItemList>(
     _ kind: StoreSystem.Kind, _ form: Form, _ type: List.Type, _ elements: Int
   ) -> Contestant {
-    // There are fewer changes of whole lists, because their encoding takes long.
+    // The longer a whole list is, the fewer its changes are, because its encoding takes longer.
     let count = options.scaled(form == .whole ? 20_000 / elements : 100)
     return Contestant(label: Self.label(kind, form), count: count) {
       try await workspace.withFolder { folder in
@@ -89,7 +89,7 @@ struct ChangeOne: Sendable {
   ) async throws -> [Reading] {
     var times = OperationTimes()
     for step in 1...count {
-      // A stride that shares no factor with the number of elements visits all of them.
+      // A stride that shares no factor with the number of elements visits all of them before it returns to one.
       let index = step * 7_919 % elements
       change(index, step)
       try await times.measure { try await save(index) }

@@ -11,7 +11,7 @@ struct Load: Sendable {
     (self.options, self.workspace) = (options, workspace)
   }
 
-  /// Loads that are each the first call of a new store or pool.
+  /// Openings of a store or pool, each together with its first load.
   var cold: Comparison<Setting> {
     let count = options.scaled(100)
     return Comparison(

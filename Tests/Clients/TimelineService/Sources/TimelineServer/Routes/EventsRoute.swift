@@ -19,6 +19,7 @@ final class EventsRoute: Sendable {
   private struct ShownEvent {
     /// The id of the event that was sent last, or that the browser has named.
     var id: String?
+    /// The number of heartbeats in the last frame.
     var beats = 0
 
     /// Records a frame.
@@ -69,8 +70,8 @@ final class EventsRoute: Sendable {
 
   /// Fetches a timeline, before the response is known to be an event stream.
   ///
-  /// If the server can't be reached or its reply can't be used, this isn't an error: the stream begins with the stored
-  /// timeline, if there is one, and the feed tries again.
+  /// A request that fails without GraphQL errors, for example because the server can't be reached, isn't an error here:
+  /// the stream begins with the stored timeline, if there is one, and the feed tries again.
   ///
   /// - Throws: A `MomentsRepoError` for every other failure, such as an unknown user.
   @inline(never)
@@ -99,6 +100,7 @@ final class EventsRoute: Sendable {
       feeds[userID]?.browserCount -= 1
       return feeds[userID]?.browserCount == 0 ? feeds.removeValue(forKey: userID)?.feed : nil
     }
+    // Keeps the feed until here, so that it isn't released while the lock is held.
     extendLifetime(closed)
   }
 }

@@ -8,7 +8,7 @@ internal import NIOCore
 /// the like waits to be sent.
 ///
 /// A client that gets no answer repeats the request with the same `Idempotency-Key`, and gets the answer of the first
-/// request.
+/// request unless it failed; see ``KeptAnswers``.
 struct LikeRoute {
   private struct Like: Codable, Equatable, Sendable {
     let isLiked: Bool
@@ -18,6 +18,7 @@ struct LikeRoute {
     let outcome: String
   }
 
+  /// The maximum size of a request's body, in bytes.
   private static let maximumBodySize = 4_096
 
   let repo: MomentsRepo

@@ -4,7 +4,7 @@ internal import Hummingbird
 internal import Moments
 internal import Repository
 
-/// `GET /timelines/{user}`: the timeline with the likes that wait, or a stored one if the server can't be reached.
+/// `GET /timelines/{user}`: the timeline with the likes that wait, or a stored one if the request to the server fails.
 struct TimelineRoute {
   let repo: MomentsRepo
 
@@ -25,7 +25,7 @@ struct TimelineRoute {
     }
   }
 
-  /// Whether there is a stored timeline to show although the server couldn't be reached.
+  /// Whether there is a stored timeline to show although the request to the server failed.
   private func isStored(_ userID: String, despite error: MomentsRepoError) async throws -> Bool {
     guard case .session = error else { return false }
     for await state in repo.loadState(userID: userID) {

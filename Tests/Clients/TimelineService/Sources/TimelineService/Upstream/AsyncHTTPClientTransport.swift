@@ -18,6 +18,7 @@ struct AsyncHTTPClientTransport: HTTPTransport {
       sent.method = .RAW(value: request.method)
       for field in request.headers.fields { sent.headers.add(name: field.name, value: field.value) }
       if !request.body.isEmpty { sent.body = .bytes(request.body) }
+      // The caller's own limit expires first.
       let response = try await Self.client.execute(sent, timeout: .seconds(request.timeout.components.seconds + 1))
       var headers = GraphQLClient.HTTPHeaders()
       for field in response.headers { headers.add(field.value, for: field.name) }
