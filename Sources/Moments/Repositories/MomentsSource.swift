@@ -113,16 +113,13 @@ extension MomentsDetails: PagedValue {
     }
   }
 
-  /// Whether the URLs of some links are missing.
-  private var lacksURLs: Bool { moments.contains { $0.type == .url && $0.url == nil } }
-
-  /// Returns the timeline with missing URLs of links taken from a stored timeline.
+  /// Returns the timeline with missing URLs taken from a stored timeline.
   ///
-  /// - Complexity: O(*n*), where *n* is the number of moments of both timelines. If no URL is missing, it needs no
-  ///   additional memory.
+  /// - Complexity: O(*n*), where *n* is the number of moments of both timelines. If the stored timeline has no URLs, it
+  ///   needs no additional memory.
   fileprivate func withURLs(from stored: MomentsDetails) -> MomentsDetails {
-    guard lacksURLs else { return self }
     let known = stored.moments.compactMap { moment in moment.url.map { (moment.id, $0) } }
+    if known.isEmpty { return self }
     let urls = Dictionary(known, uniquingKeysWith: { first, _ in first })
     var details = self
     for index in details.moments.indices where details.moments[index].url == nil {

@@ -203,7 +203,7 @@ final class SyncCell<Source: RepositorySource> {
 
   /// Records an external change.
   func receive(_ change: StoreChange<Source.Value>) {
-    state.receiveExternal(change.stored.map { .init($0) }, revision: change.revision)
+    guard state.receiveExternal(change.stored.map { .init($0) }, revision: change.revision) else { return }
     if let stored = change.stored { fetchedAt = stored.savedAt }
   }
 

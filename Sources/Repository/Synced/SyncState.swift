@@ -149,11 +149,14 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   /// - Parameters:
   ///   - stored: The stored value; `nil` after a removal.
   ///   - revision: The revision of the change. A revision that isn't newer than the base has no effect.
-  mutating func receiveExternal(_ stored: Base?, revision: UInt64) {
-    guard revision > self.revision else { return }
+  /// - Returns: Whether the change had an effect.
+  @discardableResult
+  mutating func receiveExternal(_ stored: Base?, revision: UInt64) -> Bool {
+    guard revision > self.revision else { return false }
     (base, fetched, self.revision, showsEmpty) = (stored, nil, revision, false)
     versions.recordReplacement(at: versions.now())
     invalidate()
+    return true
   }
 
   // MARK: - Mutations

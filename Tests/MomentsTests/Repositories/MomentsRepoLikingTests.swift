@@ -41,6 +41,18 @@ import Testing
     #expect(try await harness.repo.mutations.list() == [])
   }
 
+  @Test func `A like keeps the URL of a moment of a type that the program doesn't know`() async throws {
+    // The reply to a like has no URLs.
+    let harness = RepoHarness(updateLike: { _ in Self.liked("0") })
+    var stored = Self.liked()
+    stored.moments[1].type = .unknown("VIDEO")
+    stored.moments[1].url = "https://example.com/video"
+    try await harness.store.save(momentsDetails: stored, userID: "0")
+    #expect(try await harness.repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .confirmed)
+    let timeline = try #require(try await harness.store.momentsDetails(userID: "0")?.value)
+    #expect(timeline.moments.map(\.url) == [nil, "https://example.com/video"])
+  }
+
   @Test func `Likes of several moments are applied to timelines that are stored meanwhile`() async throws {
     let harness = RepoHarness(updateLike: { _ throws(APISessionError) in throw .timedOut })
     try await harness.store.save(momentsDetails: Self.liked(), userID: "0")

@@ -208,7 +208,8 @@
       defer { setBusyTimeout(busyTimeout) }
       do throws(SystemError) {
         try run("BEGIN IMMEDIATE")
-        return .none
+        // In a database that was opened read-only, this begins a read transaction.
+        return isWriting ? .none : .unknown
       } catch {
         guard error.isBusy || error.isReadOnly else { throw error }
         try run("BEGIN")

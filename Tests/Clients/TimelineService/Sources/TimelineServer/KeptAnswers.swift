@@ -44,8 +44,11 @@ actor KeptAnswers<Answer: Sendable> {
     do {
       return try await answer.value
     } catch {
-      kept[key] = nil
-      order.removeAll { $0 == key }
+      // Meanwhile the key may have been removed as the oldest, and used again.
+      if kept[key]?.answer == answer {
+        kept[key] = nil
+        order.removeAll { $0 == key }
+      }
       throw error
     }
   }

@@ -29,7 +29,12 @@ struct TimelineRoute {
   private func isStored(_ userID: String, despite error: MomentsRepoError) async throws -> Bool {
     guard case .session = error else { return false }
     for await state in repo.loadState(userID: userID) {
-      if case .failed(_, let previous) = state { return previous != nil }
+      switch state {
+      case .idle, .loading: continue
+      // Another request has succeeded meanwhile.
+      case .loaded: return true
+      case .failed(_, let previous): return previous != nil
+      }
     }
     return false
   }
