@@ -180,8 +180,8 @@ final class ChangeChecker<Backend: StoreBackend> {
   @discardableResult
   func reconcile<Value>(_ result: ReadResult<Value>, ofObserved slot: Slot<Value>) -> Bool {
     if case .corrupt(let bytes, let reason) = result {
-      // Bytes that could not be quarantined before are left alone, because each attempt to quarantine them
-      // would wake the store for another one.
+      // Bytes that could not be quarantined before are left alone, because each attempt to quarantine them would
+      // wake the store for another one.
       if slot.topic.isUnusable(Fingerprint(bytes), slot.id) { return true }
       do throws(StoreError) {
         _ = try contents.quarantine(bytes, of: slot, reason: reason)

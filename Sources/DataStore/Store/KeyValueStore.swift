@@ -63,8 +63,8 @@ public protocol KeyValueStore: Sendable {
   /// Removes all values of a collection in one commit, and notifies every observer.
   ///
   /// - Throws: A ``StoreError``, also if one of the values is of a future format or, once the collection was used with
-  ///   a type, of a future schema of that type. All values are then still stored, with the
-  ///   exceptions of ``remove(_:)``.
+  ///   a type, of a future schema of that type. All values are then still stored, with the exceptions of
+  ///   ``remove(_:)``.
   /// - Complexity: O(*n*), where *n* is the number of values in the store, because all names are listed, plus
   ///   O(*m* log *m*) and the reading of the values for the *m* values of the collection.
   func removeAll(in collection: String) async throws(StoreError)
@@ -133,8 +133,9 @@ public protocol KeyValueStore: Sendable {
 
   /// Locks a name, so that only one of several processes performs a task.
   ///
-  /// A lock has no effect on any other call. It ends when it is released or when its process ends, so a process that is
-  /// killed leaves no lock behind.
+  /// A locked name can't be locked again, not even by the same store. A lock has no effect on calls of other kinds.
+  ///
+  /// It ends when it is released or when its process ends, so a process that is killed leaves no lock behind.
   ///
   /// The default implementation returns ``StoreLockResult/unsupported``.
   ///

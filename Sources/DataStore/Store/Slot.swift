@@ -2,7 +2,7 @@ internal import Foundation
 
 /// An opened key: the key with its encoded name and the topic of its collection.
 ///
-/// Every call for one key first opens the key, which validates it and the type of its values.
+/// Every call for one key opens the key, which validates it and the type of its values.
 struct Slot<Value: Codable & Sendable> {
   let key: StoreKey<Value>
   let name: String

@@ -30,7 +30,8 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
   private var channels: [String?: KeyChannel] = [:]
   /// The number of entries in ``channels`` from which on a new channel is preceded by a sweep.
   ///
-  /// It is twice the number that the last sweep left, so sweeps cost amortized O(1) for each channel.
+  /// It is twice the number that the last sweep left, but at least 64, so that sweeps cost amortized O(1) for each
+  /// channel.
   private var sweepCount = 64
 
   /// The channel of the collection's observers.

@@ -6,7 +6,7 @@ struct Topics {
 
   var all: some Collection<any AnyTopic> { topics.values }
 
-  /// Opens a key, which validates it and is the first step of every call for one key.
+  /// Opens a key, as every call for one key does: validates it and the type of its values.
   ///
   /// - Throws: ``StoreError/invalidKey(_:)`` or
   ///   ``StoreError/collectionHasAnotherType(collection:existing:requested:)``.
