@@ -22,13 +22,13 @@ public actor SimulatedStore: KeyValueStore {
     /// If it throws, the call throws the same error.
     public var onRead: @Sendable ([StoreKeyName]) async throws(StoreError) -> Void
 
-    /// Called before a commit or an erasure, with the keys to change or, for ``SimulatedStore/removeAll(in:)``, with
-    /// the collection's key.
+    /// Called before a commit or an erasure, with the keys to change or require or, for
+    /// ``SimulatedStore/removeAll(in:)``, with the collection's key.
     ///
     /// If it throws, the call throws the same error and changes nothing.
     public var onCommit: @Sendable ([StoreKeyName]) async throws(StoreError) -> Void
 
-    /// Called in the same step as the commit, before observers are notified.
+    /// Called in the same step as the commit, before observers are notified, even if the commit changed nothing.
     public var didCommit: @Sendable ([StoreKeyName]) -> Void
 
     /// Called after a commit was made and observers were notified, before the call returns.

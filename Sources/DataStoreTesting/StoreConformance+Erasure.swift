@@ -126,7 +126,7 @@ extension StoreConformance {
       items.withLock { $0.append((item.key, bytes)) }
     }
 
-    /// The keys in the order of their names.
+    /// The recorded keys, each once, in the order of their descriptions.
     var keys: [StoreKeyName] {
       Set(items.withLock { $0.compactMap(\.key) }).sorted { "\($0)" < "\($1)" }
     }

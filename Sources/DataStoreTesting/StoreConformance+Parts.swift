@@ -57,6 +57,7 @@ extension StoreConformance {
       for value in Album.versions {
         try await store.save(value, for: album)
         try await store.save(WholeAlbum(value), for: StoreKey("whole album"))
+        // A store need not report sizes.
         guard let size = try await store.load(album)?.byteCount else { return }
         let later = try await harness.open()
         try expect(size, is: await later.load(album)?.byteCount, "the size in parts")
@@ -99,8 +100,8 @@ extension StoreConformance {
     var head: String { title }
     var elements: [String] { photos }
 
-    /// Values that each differ from the previous one: in the head, in one element, in the number of elements, in all
-    /// elements, or not at all.
+    /// Values to save one after the other: from one to the next, the head, one element, the number of elements, all
+    /// elements or nothing changes.
     static let versions: [Album] = {
       let photos = (0..<200).map { "photo \($0) 名字 \"" }
       var versions = [Album(title: "", photos: []), Album(title: "album", photos: photos)]

@@ -69,7 +69,7 @@ public final class CurrentValueChannel<Value: Sendable, Failure: Error>: Sendabl
   /// terminated, `body` still runs on the last value, and its change is discarded.
   ///
   /// - Parameter body: A closure that changes the current value in place.
-  /// - Returns: The result of the run of `body` whose change was published.
+  /// - Returns: The result of the run of `body` whose change was published or, after termination, discarded.
   /// - Throws: The error that `body` throws, in which case nothing is published.
   public func update<Result, E: Error>(_ body: (inout Value) throws(E) -> Result) throws(E) -> Result {
     while true {

@@ -10,11 +10,12 @@
 /// ```
 ///
 /// - **Ordering**: All subscribers observe the same order, and no element arrives twice. An element is missing only if
-///   the subscriber's ``BufferingPolicy`` dropped it, and is then counted in ``MulticastSubscription/droppedCount``.
+///   the subscriber's ``BufferingPolicy`` dropped it or the subscriber was cancelled before reading it. It is then
+///   counted in ``MulticastSubscription/droppedCount``.
 /// - **Registration**: A subscription is registered when `makeAsyncIterator()` or ``subscribe()`` returns. The replay
 ///   is taken in the same critical section, so no element is lost or duplicated between the two.
-/// - **Cancellation**: Cancelling the reading task makes its `next()` return `nil` promptly and unregisters the
-///   subscription. Leaving the loop unregisters it at once.
+/// - **Cancellation**: Cancelling the reading task unregisters the subscription. A pending `next()` then returns `nil`
+///   promptly, unless an element was already handed off to it. Leaving the loop unregisters the subscription at once.
 /// - **After termination**: A late subscriber receives the replay, then the completion or the error.
 ///
 /// A stream never keeps its channel alive: when the channel is released, its streams finish.
@@ -36,7 +37,8 @@ public struct MulticastStream<Element: Sendable, Failure: Error>: AsyncSequence,
 
   /// Registers a subscriber now whose elements are read later.
   ///
-  /// Elements sent from this call on wait in the subscription's buffer until a task iterates the subscription.
+  /// The replay and the elements sent from this call on wait, as far as the policy keeps them, until a task iterates
+  /// the subscription.
   ///
   /// - Complexity: O(1), or O(*r*) if the policy keeps the oldest elements, where *r* is the number of replayed
   ///   elements.

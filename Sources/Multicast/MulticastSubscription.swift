@@ -25,7 +25,8 @@ public final class MulticastSubscription<Element: Sendable, Failure: Error>: Asy
 
   /// Ends this subscription and releases the backlog.
   ///
-  /// Every later call of `next()` returns `nil`. A pending one does too, unless an element was already handed off to it.
+  /// Every later call of `next()` returns `nil`. A pending one does too, unless an element was already handed off to
+  /// it.
   public func cancel() {
     subscriber.cancel()
   }

@@ -8,19 +8,19 @@ public import Multicast
 ///
 /// **Execution.** The store works on a serial queue of its own, so a slow disk never blocks a thread that tasks share.
 /// Calls do their work in the order they arrive, which determines the order of changes. Only a load of a value that is
-/// known to be the stored one stays on the caller's thread, because it reads nothing. A value that is stored whole is
-/// encoded before its call arrives at the queue.
+/// known to be the stored one stays on the caller's thread, because it reads no stored bytes. A value that is stored
+/// whole is encoded before its call arrives at the queue.
 ///
-/// **Reading.** Every call for a key follows the same steps: it opens the key, reads the stored bytes, reconciles them
-/// with the last known state, and publishes the differences. The store doesn't rely on what it remembers: it reads
+/// **Reading.** Every call for a key follows the same steps: it validates the key, reads the stored bytes, reconciles
+/// them with the last known state, and publishes the differences. The store doesn't rely on what it remembers: it reads
 /// again unless ``StoreBackend/externalVersion()`` shows that nothing was changed externally, and only skips the
 /// decoding of bytes that it has decoded before. An external change is therefore noticed by the next call for its key,
-/// or earlier if the backend watches. The watch begins with the first observer.
+/// or earlier if the key is observed and the backend watches. The watch begins with the first observer.
 ///
 /// **Group commit.** An idle store writes a commit at once. Commits that arrive meanwhile wait, and are written
 /// together when the store is free, with one synchronization of the medium if the backend supports that. Each of them
-/// still succeeds or fails by itself. Of several saves of one key only the last is written, but all are sent, in the
-/// order they arrived.
+/// still succeeds or fails by itself. The exception is several single saves of one key without preconditions: only the
+/// last is written, and the others share its result. All are sent, in the order they arrived.
 ///
 /// - Complexity: A call costs the work of its backend and the coding of one value. A save also reads the value that it
 ///   replaces. ``observe(collection:as:)`` reads every value of the collection.
@@ -200,7 +200,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     return removals
   }
 
-  /// Adds a commit, and schedules the pending commits behind the calls that already wait.
+  /// Adds a commit and, if no other one is pending, schedules the pending commits behind the calls that already wait.
   ///
   /// The commits among those calls join it. A read among them makes the pending commits first.
   private func enqueue(_ commit: PendingCommit) {
@@ -211,7 +211,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
 
   // MARK: - Erasing
 
-  /// Erases the data of some keys, and leaves no byte of it in the store.
+  /// Erases the items that a closure selects, and leaves no byte of them in the store.
   public func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError) {
     commits.performPending()
     var keys: Set<StoreKeyName> = []

@@ -11,7 +11,8 @@ final class ChangeChecker<Backend: StoreBackend> {
   private var checksOfCommits: [any AnyCheck] = []
   /// Whether changes were reported that no check has read since.
   private var needsCheck = false
-  /// Whether a report was dismissed in the current attempt, because it seemed to be of the group's own removals.
+  /// Whether a report was dismissed in the current attempt of ``CommitQueue``, because it seemed to be of the own
+  /// removals of the commit group.
   private var hasDismissedReport = false
   /// The names that durable commits have changed and that aren't recorded yet.
   ///
@@ -82,9 +83,10 @@ final class ChangeChecker<Backend: StoreBackend> {
     }
   }
 
-  /// Reads the external changes from before a commit, under its lock or in its transaction.
+  /// Reads the external changes from before the first commit of an attempt, under its lock or in its transaction.
   ///
-  /// Without this, the commit would read and send only those keys of an external commit that it changes itself.
+  /// Without this, the commit would read and send only those keys of an external commit that it changes or requires
+  /// itself.
   ///
   /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only. Other errors are reported as events, and the commit
   ///   continues.
@@ -103,15 +105,16 @@ final class ChangeChecker<Backend: StoreBackend> {
     }
   }
 
-  /// Takes the report of external changes from before a commit that isn't the first of its group.
+  /// Takes the report of external changes from before a commit that isn't the first of its attempt.
   ///
-  /// It reads none of them, because the earlier commits of the group aren't recorded yet, so their changes would be
-  /// mistaken for external ones.
+  /// It only checks whether the names that the group has removed are still missing. It doesn't reconcile any changes,
+  /// because the earlier commits of the group aren't recorded yet, so theirs would be mistaken for external ones.
   ///
   /// - Parameters:
   ///   - backend: The backend.
   ///   - removed: The names that the group has removed so far, which a backend may report too.
-  /// - Returns: Whether there are external changes, so that the commit must wait for another attempt.
+  /// - Returns: Whether there may be external changes, so that the commit must wait for another attempt; `false` also
+  ///   if the report can't be taken.
   /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only.
   func findsExternalChanges(
     with backend: inout Backend, besides removed: Set<String>
@@ -136,12 +139,12 @@ final class ChangeChecker<Backend: StoreBackend> {
     }
   }
 
-  /// Discards the reads of commits that must be repeated.
+  /// Discards the reads of external changes, because the store that they are of was quarantined.
   func discardChecksOfCommits() {
     checksOfCommits = []
   }
 
-  /// Publishes the reads of commits, once the commits are made.
+  /// Publishes the external changes that an attempt has read, before its own commits are recorded.
   func publishChecksOfCommits() {
     let checks = checksOfCommits
     checksOfCommits = []
@@ -177,8 +180,8 @@ final class ChangeChecker<Backend: StoreBackend> {
   @discardableResult
   func reconcile<Value>(_ result: ReadResult<Value>, ofObserved slot: Slot<Value>) -> Bool {
     if case .corrupt(let bytes, let reason) = result {
-      // Bytes that could not be quarantined before are left alone, because each attempt would wake the store for
-      // another.
+      // Bytes that could not be quarantined before are left alone, because each attempt to quarantine them would
+      // wake the store for another one.
       if slot.topic.isUnusable(Fingerprint(bytes), slot.id) { return true }
       do throws(StoreError) {
         _ = try contents.quarantine(bytes, of: slot, reason: reason)
@@ -206,6 +209,8 @@ final class ChangeChecker<Backend: StoreBackend> {
   }
 
   /// Records the report of the backend, and returns it.
+  ///
+  /// An error ends the watch.
   @discardableResult
   private func takeReport(_ backend: inout Backend) throws(StoreError) -> ExternalChanges {
     do throws(StoreError) {

@@ -1,4 +1,4 @@
-/// A read of an observed key.
+/// A read of one observed key, while ``ChangeChecker`` checks for external changes.
 struct Check<Value: Codable & Sendable>: AnyCheck {
   let slot: Slot<Value>
   let result: ReadResult<Value>
@@ -19,7 +19,7 @@ protocol AnyCheck {
 }
 
 extension [any AnyCheck] {
-  /// Returns the checks grouped by commit, with the commits in the order of their first checks.
+  /// Returns the reads grouped by commit, with the commits in the order of their first reads.
   func groupedByCommit() -> [any AnyCheck] {
     var commits: [[any AnyCheck]] = []
     var positions: [StoreTag: Int] = [:]

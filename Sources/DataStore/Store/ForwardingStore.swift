@@ -49,7 +49,7 @@ extension ForwardingStore {
     try await base.observe(collection: collection, as: type)
   }
 
-  /// Erases items so that no trace of them is left in the store.
+  /// Erases the items that a closure selects, and leaves no byte of them in the store.
   public func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError) {
     try await base.erase(where: isErased)
   }
@@ -59,6 +59,6 @@ extension ForwardingStore {
     try await base.acquireLock(name)
   }
 
-  /// Events that concern the owner of the store, although no call failed.
+  /// Events that concern the owner of the store, whether or not a call fails because of them.
   public var events: MulticastStream<StoreEvent, Never> { base.events }
 }

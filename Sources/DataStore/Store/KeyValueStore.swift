@@ -43,8 +43,8 @@ public protocol KeyValueStore: Sendable {
   /// Stores a value, and sends it to every observer once it is durable.
   ///
   /// - Returns: The stored value, with its time, revision and tag.
-  /// - Throws: A ``StoreError``. Nothing is then sent, and the old value is intact, unless the error is a
-  ///   ``StoreError/writeFailed(_:)`` of unknown outcome.
+  /// - Throws: A ``StoreError``. Nothing is then sent. The old value is intact, unless it was quarantined, as
+  ///   ``StoreError`` describes, or the error is a ``StoreError/writeFailed(_:)`` of unknown outcome.
   /// - Complexity: O(*b*) for the bytes of the new and the old value; see ``PartitionedValue`` for large values.
   ///   Sending is O(1) plus O(*s*), where *s* is the number of observers that are suspended in `next()`.
   @discardableResult
@@ -55,17 +55,18 @@ public protocol KeyValueStore: Sendable {
   /// If nothing is stored, the call changes and sends nothing. Corrupt bytes aren't deleted but quarantined, which
   /// ``events`` reports.
   ///
-  /// - Throws: A ``StoreError``. Nothing is then sent, and the value is still stored, unless the error is a
-  ///   ``StoreError/removeFailed(_:)`` of unknown outcome.
+  /// - Throws: A ``StoreError``. Nothing is then sent. The value is still stored, unless it was quarantined, as
+  ///   ``StoreError`` describes, or the error is a ``StoreError/removeFailed(_:)`` of unknown outcome.
   /// - Complexity: That of reading the value.
   func remove<Value>(_ key: StoreKey<Value>) async throws(StoreError)
 
   /// Removes all values of a collection in one commit, and notifies every observer.
   ///
   /// - Throws: A ``StoreError``, also if one of the values is of a future format or, once the collection was used with
-  ///   a type, of a future schema of that type. All values are then still stored.
-  /// - Complexity: O(*n*), where *n* is the number of values in the store, because all names are listed, plus the
-  ///   reading of the collection's values.
+  ///   a type, of a future schema of that type. All values are then still stored, with the exceptions of
+  ///   ``remove(_:)``.
+  /// - Complexity: O(*n*), where *n* is the number of values in the store, because all names are listed, plus
+  ///   O(*m* log *m*) and the reading of the values for the *m* values of the collection.
   func removeAll(in collection: String) async throws(StoreError)
 
   /// Applies several saves and removals as one change: all or none, at any instant, in every process.
@@ -75,8 +76,9 @@ public protocol KeyValueStore: Sendable {
   /// different instants, but the later one never returns older values than the earlier one.
   ///
   /// - Returns: The revision and the tag of the commit.
-  /// - Throws: ``StoreError/preconditionFailed(_:)`` for the first precondition that doesn't hold, or another
-  ///   ``StoreError``. Nothing is then sent or, unless the outcome of the commit is unknown, changed.
+  /// - Throws: ``StoreError/preconditionFailed(_:)`` for a precondition that doesn't hold, or another ``StoreError``.
+  ///   Nothing is then sent. Nothing is changed either, unless the outcome of the commit is unknown or stored bytes
+  ///   were quarantined, as ``StoreError`` describes.
   /// - Complexity: The sum of its saves and removals. Each precondition reads the value of its key.
   @discardableResult
   func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit
@@ -103,12 +105,13 @@ public protocol KeyValueStore: Sendable {
   /// - Throws: A ``StoreError``, but not for single values that can't be decoded, migrated or read, or that are of a
   ///   future format. Those are left out, and ``events`` reports them. If corrupt bytes can't be quarantined, the call
   ///   throws after all.
-  /// - Complexity: O(*n*) for the *n* names in the store, and the decoding of the collection's values.
+  /// - Complexity: O(*n*) for the *n* names in the store, plus O(*m* log *m*) and the decoding of the values for the
+  ///   *m* values of the collection.
   func observe<Value>(
     collection: String, as type: Value.Type
   ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable
 
-  /// Erases the data of some keys, and leaves no byte of it in the store.
+  /// Erases the items that a closure selects, and leaves no byte of them in the store.
   ///
   /// Use it for the data of a user who has signed out. A removal isn't enough: it keeps bytes that can't be decoded,
   /// and a database may keep the bytes of a removed value until it reuses their space. This call deletes values in any
@@ -130,8 +133,9 @@ public protocol KeyValueStore: Sendable {
 
   /// Locks a name, so that only one of several processes performs a task.
   ///
-  /// A lock has no effect on any other call. It ends when it is released or when its process ends, so a process that is
-  /// killed leaves no lock behind.
+  /// A locked name can't be locked again, not even by the same store. A lock has no effect on calls of other kinds.
+  ///
+  /// It ends when it is released or when its process ends, so a process that is killed leaves no lock behind.
   ///
   /// The default implementation returns ``StoreLockResult/unsupported``.
   ///
@@ -140,7 +144,7 @@ public protocol KeyValueStore: Sendable {
   /// - Throws: ``StoreError/invalidKey(_:)`` for a name that is empty or too long, or another ``StoreError``.
   func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult
 
-  /// Events that concern the owner of the store, although no call failed.
+  /// Events that concern the owner of the store, whether or not a call fails because of them.
   ///
   /// A subscriber receives the last few events first.
   var events: MulticastStream<StoreEvent, Never> { get }

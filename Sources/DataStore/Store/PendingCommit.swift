@@ -22,7 +22,7 @@ final class PendingCommit {
   /// The writes of the commit, as they were last prepared.
   private(set) var writes: [StoreWrite] = []
 
-  /// The outcome of the last call of ``decide(reading:)``.
+  /// The outcome of the last call of ``decide(reading:)``; ``Verdict/retry`` without one since ``discardReads()``.
   private(set) var verdict = Verdict.retry
 
   /// The result of writing this commit; `nil` while it is in flight.
@@ -64,7 +64,9 @@ final class PendingCommit {
     for key in keys { writes += try key.encode(savedAt: savedAt, tag: tag, readPart: readPart) }
   }
 
-  /// Reads all keys and decides, while nothing but this commit can change the stored values.
+  /// Reads the keys, up to the first one that makes the commit fail, and decides.
+  ///
+  /// The backend calls it while nothing but this commit can change the stored values.
   func decide<Backend: StoreBackend>(reading backend: inout Backend) throws(StoreError) -> CommitDecision {
     var removals: [String] = []
     var needsRetry = false

@@ -2,7 +2,7 @@ internal import Foundation
 
 /// A change of one key, with the name of the key and the bytes of a value that is stored whole.
 ///
-/// The caller of a store creates it outside of the store's isolation, so that values are encoded in parallel.
+/// Saves and batches create it outside of the store's isolation, so that values are encoded in parallel.
 struct PreparedChange<Value: Codable & Sendable>: AnyPreparedChange {
   /// A whole value as it is written.
   struct Whole: Sendable {

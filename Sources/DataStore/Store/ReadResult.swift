@@ -12,9 +12,9 @@ enum ReadResult<Value: Codable & Sendable> {
   case value(Edition, StoredContent<Value>)
   /// A value of a future format or schema.
   ///
-  /// It is identified by a hash of its bytes. Its header isn't known, so it has no edition.
+  /// It is identified by a hash of its bytes. Its header may not be readable, so it has no edition.
   case future(StoredVersion, Fingerprint)
-  /// A value of an older schema whose migration failed.
+  /// A value whose migration failed, or that was stored in parts and has no migration to a whole value.
   ///
   /// It is left untouched until a save, which quarantines `bytes`, or a removal.
   case unmigratable(Edition, MigrationFailure, bytes: Data)

@@ -2,7 +2,7 @@ internal import Foundation
 
 /// An opened key: the key with its encoded name and the topic of its collection.
 ///
-/// Every call of a store first opens its key, which validates the key and the type of its values.
+/// Every call for one key opens the key, which validates it and the type of its values.
 struct Slot<Value: Codable & Sendable> {
   let key: StoreKey<Value>
   let name: String
@@ -14,7 +14,8 @@ struct Slot<Value: Codable & Sendable> {
 extension Slot {
   /// Reads the stored value.
   ///
-  /// Bytes that equal the last known ones aren't decoded again if their decoded value is in memory.
+  /// The bytes aren't read if the backend's version shows that they are the last known ones, and aren't decoded if they
+  /// equal those. In both cases, the decoded value must be in memory or not be needed.
   ///
   /// - Parameters:
   ///   - backend: The backend that keeps the bytes.

@@ -28,7 +28,7 @@ final class StoreContents<Backend: StoreBackend> {
   /// Calls a closure with the backend, and sends the events of the backend.
   ///
   /// If the store turns out to be corrupt as a whole, the backend has quarantined it and replaced it by an empty one.
-  /// The topics are then notified, and an event is sent.
+  /// The topics then forget their last known state, and an event is sent.
   ///
   /// - Parameters:
   ///   - retriesAfterQuarantine: Whether to call `body` again on the empty store, instead of throwing the error.
@@ -123,11 +123,11 @@ final class StoreContents<Backend: StoreBackend> {
     return old as Any
   }
 
-  /// Quarantines corrupt bytes.
+  /// Quarantines bytes that can't be decoded or migrated.
   ///
   /// - Returns: The place of the quarantined bytes; `nil` if other bytes are stored by now.
   /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` if the whole store turned out to be corrupt. All earlier
-  ///   reads are then out of date.
+  ///   reads are then out of date. Another ``StoreError`` if the bytes can't be quarantined.
   func quarantine<Value>(
     _ bytes: Data, of slot: Slot<Value>, reason: String
   ) throws(StoreError) -> String? {

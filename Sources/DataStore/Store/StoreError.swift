@@ -34,8 +34,9 @@ public enum StoreError: Error, Hashable, Sendable {
   /// The value is of a future format or schema. It is left untouched, and is neither replaced nor removed.
   case newerFormat(StoreKeyName, found: StoredVersion, supported: StoredVersion)
 
-  /// The stored value is of an older schema, and the migration from schema `from` to the next failed.
+  /// The migration of the stored value from schema `from` to the next failed or is missing.
   ///
+  /// It is missing if the value was stored in parts, but its type is now stored whole.
   /// The value is left untouched until a save, which quarantines its bytes, or a removal.
   case migrationFailed(StoreKeyName, from: Int, reason: String)
 

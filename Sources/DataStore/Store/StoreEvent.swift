@@ -1,6 +1,8 @@
-/// An event that concerns the owner of a store, although no call failed.
+/// An event that concerns the owner of a store, whether or not a call fails because of it.
 public enum StoreEvent: Hashable, Sendable {
-  /// Bytes that could not be decoded were quarantined. Nothing is stored for the key until the next save.
+  /// Bytes that could not be decoded, or not be migrated before a save replaced them, were quarantined.
+  ///
+  /// Nothing is stored for the key until the next save, which may be the one that replaces them.
   ///
   /// `movedTo` is the place of the bytes, for a bug report or a repair.
   case valueQuarantined(StoreKeyName, movedTo: String, reason: String)
@@ -8,8 +10,9 @@ public enum StoreEvent: Hashable, Sendable {
   /// A value of a future format or schema was left untouched. To observers, nothing is stored.
   case newerValueLeftUntouched(StoreKeyName, found: StoredVersion, supported: StoredVersion)
 
-  /// A value of an older schema was left untouched, because the migration from schema `from` to the next failed.
+  /// A value was left untouched, because the migration from schema `from` to the next failed or is missing.
   ///
+  /// It is missing if the value was stored in parts, but its type is now stored whole.
   /// To observers, nothing is stored. The next save quarantines the bytes of the value.
   case migrationFailed(StoreKeyName, from: Int, reason: String)
 
@@ -19,6 +22,8 @@ public enum StoreEvent: Hashable, Sendable {
   case valueUnreadable(StoreKeyName, StoreError)
 
   /// External changes could not be watched or read, or corrupt bytes among them could not be quarantined.
+  ///
+  /// Also sent if a key could not be read after an erasure, which its observers then notice late too.
   ///
   /// Observers receive them late: with the next change in the same place, with the next call for the same key, or, if
   /// the watch could not begin, with the next observer. A store on a PostgreSQL server reads them again by itself,

@@ -49,7 +49,7 @@ final class StoreExecutor: SerialExecutor {
 
   /// Runs `work` on the calling thread, isolated from the jobs.
   ///
-  /// - Returns: `nil`, without running `work`, if a job is running or waiting, or if the caller has to yield.
+  /// - Returns: `nil`, without running `work`, if any other work is running or waiting, or if the caller has to yield.
   func runIfIdle<Result>(_ work: () -> Result) -> Result? {
     let hasTurn = state.withLock { state in
       if state.isBusy { return false }

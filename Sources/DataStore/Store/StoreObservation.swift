@@ -17,7 +17,7 @@ public struct StoreObservation<Value: Codable & Sendable>: Sendable {
     }
   }
 
-  /// The values that were stored when the observation began, in the order in which they were saved.
+  /// The values that were stored when the observation began, by revision, and by time where revisions are equal.
   public let stored: [Entry]
 
   /// Every later change of the collection, in one order.
@@ -32,7 +32,7 @@ public struct StoreObservation<Value: Codable & Sendable>: Sendable {
   /// Creates an observation, for your own implementation of a store.
   ///
   /// - Parameters:
-  ///   - stored: The stored values, in the order in which they were saved.
+  ///   - stored: The stored values, by revision, and by time where revisions are equal.
   ///   - changes: A subscription to all later changes, registered in the same step in which the values were read.
   public init(stored: [Entry], changes: MulticastSubscription<[StoreChange<Value>], Never>) {
     self.stored = stored

@@ -3,7 +3,8 @@ internal import Multicast
 
 /// One collection of a store: the format of its values, their last known state, and the channels of its observers.
 ///
-/// A topic belongs to one ``BackedStore`` and is used in its isolation only. Only ``flush()`` sends changes.
+/// A topic belongs to one ``BackedStore`` and is used in its isolation only. Recording a change doesn't send it:
+/// ``flush()`` does.
 final class Topic<Value: Codable & Sendable>: AnyTopic {
   private typealias KeyChannel = UnownedChannel<StoreChange<Value>>
   private typealias CollectionChannel = UnownedChannel<[StoreChange<Value>]>
@@ -27,7 +28,10 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
   ///
   /// A channel is released once no stream refers to it, although its entry stays here until a sweep removes it.
   private var channels: [String?: KeyChannel] = [:]
-  /// The number of entries at which the next channel is preceded by a sweep.
+  /// The number of entries in ``channels`` from which on a new channel is preceded by a sweep.
+  ///
+  /// It is twice the number that the last sweep left, but at least 64, so that sweeps cost amortized O(1) for each
+  /// channel.
   private var sweepCount = 64
 
   /// The channel of the collection's observers.
@@ -156,7 +160,7 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
     unsent.append(.removed(StoreKey(collection, id: id), revision: revision))
   }
 
-  /// Records that corrupt bytes were quarantined.
+  /// Records that the bytes of an id were quarantined.
   func recordQuarantine(of id: String?) {
     state.forget(id)
     (contents[id], seen[id]) = (nil, nil)

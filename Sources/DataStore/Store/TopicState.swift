@@ -1,7 +1,7 @@
 /// The last known state of the values of one collection: a pure state machine.
 ///
-/// Methods record reads, saves and removals, and return the changes to send to observers. The machine knows neither
-/// values nor channels, so one model test covers every type of value.
+/// Methods record reads, saves and removals. For a read, the machine returns the action that observers need. It knows
+/// neither values nor channels, so one model test covers every type of value.
 ///
 /// **Invariant**: The changes of one id, in order, lead from the first recorded state to the last one. No state is sent
 /// twice, and a state that was replaced before a read found it is never sent.
@@ -27,9 +27,11 @@ struct TopicState {
 
   /// The action to take after a read.
   enum Action: Equatable {
-    /// Do nothing, because observers already have this value. It has the given revision.
+    /// Do nothing, because observers already have this value, or it is the first one known for the id.
+    ///
+    /// The value has the given revision.
     case keep(revision: UInt64)
-    /// Do nothing, because observers already know that there is no value.
+    /// Do nothing, because there was no known value before either.
     case keepNothing
     /// Send the value as a save with the given revision.
     case sendSaved(revision: UInt64)
@@ -105,7 +107,7 @@ struct TopicState {
     known[id] = .value(edition, revision: revision)
   }
 
-  /// Records that nothing is stored for an id, because this store removed it or quarantined its bytes.
+  /// Records that nothing is stored for an id: a read found nothing, or this store removed or quarantined the bytes.
   mutating func forget(_ id: String?) {
     // Once all ids are listed, a missing entry means that nothing is stored. Without an entry for each removed id, the
     // state of a collection whose ids come and go stays small.

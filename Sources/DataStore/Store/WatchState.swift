@@ -46,12 +46,12 @@ struct WatchState {
     return Plan(names: names.reversed(), includesAllObserved: hasUnknownChanges)
   }
 
-  /// Records that a name could not be read.
+  /// Records that a name must be read again with the next plan.
   mutating func markUnread(_ name: String) {
     unread.append(name)
   }
 
-  /// Records that none of the names of a plan could be read.
+  /// Records that all names of a plan must be read again, because its reads failed or were discarded.
   mutating func markUnread(_ plan: Plan) {
     unread = plan.names + unread
     hasUnknownChanges = hasUnknownChanges || plan.includesAllObserved

@@ -16,7 +16,7 @@ struct ChunkDifference: Equatable {
   /// The elements of the new chunk, in order.
   let runs: [Run]
 
-  /// Whether the chunks have an element in common.
+  /// Whether any element of the stored chunk is recognized in the new one.
   var usesStored: Bool {
     runs.contains { if case .stored = $0 { true } else { false } }
   }

@@ -2,8 +2,9 @@
 ///
 /// Each chunk is stored by itself, so a save writes only the chunks that have changed. Chunks at fixed offsets don't
 /// work well, because one insertion at the front moves elements across every later border. Therefore a border stays
-/// with the elements beside it: a chunk of the older version is kept if the new version has all of its elements as a
-/// run, wherever that is. Only the elements between the kept chunks are divided again.
+/// with the elements beside it: a chunk of the older version is kept if all of its elements are found as a run of the
+/// new version, even at another position. The search is limited in distance and in comparisons, and a chunk that it
+/// doesn't find counts as changed. Only the elements between the kept chunks are divided again.
 ///
 /// Invariants:
 /// - The chunks, joined, are the elements of the new version in order.

@@ -1,11 +1,11 @@
 internal import Foundation
 
-/// A fast parser of the header line, in exactly the form in which ``Envelope`` writes it.
+/// A fast parser of the header line in the form in which ``Envelope`` writes it.
 ///
-/// A JSON decoder takes longer for the line than for a small value. A line that differs in any way is left to the
-/// decoder.
+/// A JSON decoder takes longer for the line than for a small value. A line that the scanner doesn't recognize is left
+/// to the decoder.
 enum HeaderScanner {
-  /// Returns the header, or `nil` for a line in any other form.
+  /// Returns the header, or `nil` for a line that isn't recognized.
   ///
   /// - Parameter line: The part of the line after the checksum, without the line break.
   static func header(in line: Data) -> Envelope.Header? {

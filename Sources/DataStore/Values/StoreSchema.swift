@@ -89,7 +89,7 @@ public struct StoreMigration: Sendable {
   }
 }
 
-/// The failure of one migration.
+/// The failure of one migration, or the lack of one that a value needs.
 struct MigrationFailure {
   /// The schema of the migrated value.
   let version: Int

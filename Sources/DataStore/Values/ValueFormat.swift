@@ -135,7 +135,7 @@ private struct PartitionedFormat<Value: PartitionedValue>: ValueFormat {
 
   /// Encodes a chunk by reusing bytes of a stored one.
   ///
-  /// - Returns: `nil` if the chunks have no elements in common, or the stored bytes are missing or corrupt.
+  /// - Returns: `nil` if no stored element is recognized, or the stored bytes are missing or corrupt.
   private func encode(
     _ elements: ArraySlice<Value.Element>, over stored: StoredParts<Value>, at index: Int,
     readPart: (_ id: String) -> Data?, _ encoder: JSONEncoder

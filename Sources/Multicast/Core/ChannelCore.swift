@@ -20,7 +20,9 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
   /// Shows the thread sanitizer that a send happens before the reads of the subscribers that it hands its element to.
   private let handOff = SanitizerOrder()
 
-  /// A closure that runs, outside the lock, when the last subscriber has left, or `nil` if the owner doesn't need it.
+  /// A closure for ``noticeIfUnused()`` to call outside the lock, or `nil` if the owner doesn't need it.
+  ///
+  /// It may run more than once for the same departure of the last subscriber.
   private let onUnused: (@Sendable (ChannelCore) -> Void)?
 
   /// The token that counts a channel owned by its streams alone, or `nil` if the owner counts itself.
@@ -169,7 +171,7 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
     noticeIfUnused()
   }
 
-  /// Calls `onUnused` if the last subscriber has left.
+  /// Calls `onUnused` if the channel has neither terminated nor any subscribers.
   func noticeIfUnused() {
     if let onUnused, isUnused { onUnused(self) }
   }

@@ -6,7 +6,8 @@ internal import Synchronization
 /// without the lock. A batch is part of the subscriber's backlog. A bounded subscriber takes one element at a time,
 /// because its policy may still drop its unread elements, and a dropped element must be released.
 ///
-/// Only the call that holds the `gate`, and `deinit`, may use the unsafe properties below. The gate is held for a few
+/// Only the call that holds the `gate`, and `deinit`, may use `batch` and the memory of the batch. The hand-off slot
+/// needs no gate: it belongs to the call that has taken it. The gate is held for a few
 /// instructions or for one critical section of the channel, never across a suspension or a call of user code. It is
 /// contended only when several tasks share one subscription, or when one task cancels it while another one reads.
 @usableFromInline
@@ -154,7 +155,9 @@ final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
     return slot.base.move()
   }
 
-  /// Ends this subscriber: every pending and later call of `next()` returns `nil`.
+  /// Ends this subscriber: every later call of `next()` returns `nil`.
+  ///
+  /// A pending one does too, unless it already has an element.
   func cancel() {
     // The caller may be a cancellation handler, which only borrows this subscriber from the cancelled task. If the
     // task's executor runs jobs at once, the resumption below may run the task to completion and release its iterator,
@@ -164,8 +167,8 @@ final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
     isCancelled.store(true, ordering: .relaxed)
     core.cancel(id)
     if discardBatchIfFree() || batchLimit == 1 { return }
-    // A concurrent call of `next()` holds the gate. That task may never call `next()` again, which would discard the
-    // batch, so another task retries until the gate is free.
+    // A concurrent call holds the gate. If it is a `next()`, the rest of the batch would stay until another `next()`,
+    // which may never be called. So another task retries until the gate is free.
     Task { [weak self] in
       while self?.discardBatchIfFree() == false { await Task.yield() }
     }

@@ -9,7 +9,7 @@ final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Elemen
   /// It stays after the base has terminated, so that late subscribers receive the replay and the completion or error.
   private struct Iteration {
     let core: Core
-    /// The iterating task, or `nil` until it has started.
+    /// The iterating task, or `nil` until the call that started it has stored it here.
     var task: Task<Void, Never>?
   }
 
@@ -35,7 +35,9 @@ final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Elemen
     iteration.withLock { $0 }?.task?.cancel()
   }
 
-  /// Registers a subscriber, then starts the iteration if none is running.
+  /// Registers a subscriber, then starts an iteration if there is none.
+  ///
+  /// An iteration whose base has terminated stays, so the subscriber then receives its replay and its termination.
   func subscribe(
     _ policy: BufferingPolicy<Base.Failure>
   ) -> MulticastSubscription<Base.Element, Base.Failure>.AsyncIterator {

@@ -21,6 +21,6 @@ public final class Gate: Sendable {
 
   /// Suspends until ``pass()`` has been called at least `count` times, or the calling task is cancelled.
   public func arrivals(_ count: Int = 1) async {
-    for await arrived in arrived.stream where arrived >= count { return }
+    for await callCount in arrived.stream where callCount >= count { return }
   }
 }

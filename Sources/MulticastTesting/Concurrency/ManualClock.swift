@@ -2,9 +2,9 @@ internal import Multicast
 
 /// A clock whose time changes only when a test advances it.
 ///
-/// Only ``advance(by:)`` wakes sleeping tasks, in the order of their deadlines. All tasks whose deadline is reached
-/// have been resumed when it returns. A test that first awaits ``sleepers(_:)`` knows that the code under test is
-/// asleep.
+/// Except for a cancellation, only ``advance(by:)`` ends sleeps, in the order of their deadlines. When it returns, all
+/// sleeping tasks whose deadline is reached have been resumed. A test that first awaits
+/// ``sleepers(_:)`` knows that the code under test is asleep.
 ///
 /// Cancelling a sleeping task ends its sleep at once with a `CancellationError`.
 public final class ManualClock: Clock {
