@@ -144,12 +144,12 @@ public final class SimulatedStorage: Sendable {
   func commit(
     _ requests: [Request], isAllowed: @Sendable () -> Bool
   ) -> Result<Commit, StoreError> {
-    state.withLock { state -> Result<Commit, StoreError> in
+    let (tag, time) = (StoreTag(), now())
+    return state.withLock { state -> Result<Commit, StoreError> in
       guard isAllowed() else { return .failure(SimulatedStore.disconnectedError) }
       for request in requests where request.requirements.contains(where: { $0 != state.records[request.key]?.tag }) {
         return .failure(.preconditionFailed(request.key))
       }
-      let (tag, time) = (StoreTag(), now())
       var changes: [Change] = []
       for (index, request) in requests.enumerated() {
         switch request.action {

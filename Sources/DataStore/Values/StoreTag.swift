@@ -31,7 +31,8 @@ public struct StoreTag: Hashable, Sendable {
 
   /// Creates a tag from its text, or returns `nil` if that isn't 32 hexadecimal digits.
   init?(text: String) {
-    guard text.utf8.count == 32, let high = UInt64(text.prefix(16), radix: 16),
+    // `UInt64` accepts a sign too.
+    guard text.utf8.count == 32, text.allSatisfy(\.isHexDigit), let high = UInt64(text.prefix(16), radix: 16),
       let low = UInt64(text.suffix(16), radix: 16)
     else { return nil }
     (self.high, self.low) = (high, low)
