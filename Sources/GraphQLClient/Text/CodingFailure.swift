@@ -1,8 +1,8 @@
 /// One-line descriptions of `Codable` errors.
 enum CodingFailure {
-  /// Returns the reason of an error and the path at which it occurred.
+  /// Returns the reason of an error, followed by the coding path at which it occurred, if there is one.
   ///
-  /// Keys and some reasons contain text from the server, so ``ServerText`` sanitizes the whole line.
+  /// Keys and reasons may contain text from the server, so ``ServerText`` sanitizes and truncates the whole line.
   static func reason(of error: any Error) -> String {
     ServerText.line(rawReason(of: error))
   }

@@ -54,12 +54,12 @@ package struct TextStyle: Hashable, Sendable {
     (self.color, self.attributes) = (color, attributes)
   }
 
-  /// Returns the style as a terminal of this color depth shows it.
+  /// Returns the style without its color if the terminal has no colors, and unchanged otherwise.
   package func reduced(to depth: ColorDepth) -> TextStyle {
     depth == .none ? TextStyle(attributes: attributes) : self
   }
 
-  /// Returns the control sequence that changes a terminal from another style to this one; empty if they are equal.
+  /// Returns the control sequence that changes a terminal from another style to this one; empty if none is needed.
   package func sequence(from other: TextStyle, depth: ColorDepth) -> String {
     let new = reduced(to: depth)
     let old = other.reduced(to: depth)

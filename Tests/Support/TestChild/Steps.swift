@@ -27,7 +27,9 @@ extension TestChild {
     }
   }
 
-  /// Makes numbered commits, but kills the process at the given file system call, before the call is made.
+  /// Makes numbered commits, but kills the process before the given call of the store's ``FileSystem``, counted from 1.
+  ///
+  /// SQLite's own system calls aren't counted. If there are fewer calls, all commits are made.
   static func dieAtCall(
     _ fatal: Int, committing kind: NumberedCommits, from first: Int, to last: Int, in place: URL
   ) async {
@@ -74,13 +76,13 @@ extension TestChild {
     }
   }
 
-  /// Commits five values, but pauses when all of them are staged until standard input ends.
+  /// Commits five values, but pauses once all of them are staged, and continues when standard input ends.
   static func stage(in folder: URL) async throws {
     let stagedCount = Atomic(0)
     let fileSystem = FileSystem { call in
       switch call.operation {
       case "create": stagedCount.add(1, ordering: .relaxed)
-      // The call locks the folder, which precedes moving the staged files into place.
+      // The call locks the folder, not a staged file. The store then moves the staged files into place.
       case "flock" where !call.path.contains(".DataStore-") && stagedCount.load(ordering: .relaxed) >= 5:
         stagedCount.store(0, ordering: .relaxed)
         say("staged")

@@ -22,7 +22,7 @@ import Testing
   }
 
   @Test(arguments: Conformance.checks + Conformance.pagingChecks)
-  func `The comments keep the laws in memory`(check: Conformance.Check) async throws {
+  func `The comments keep the laws with a store in memory`(check: Conformance.Check) async throws {
     try await check.run(
       on: Self.harness {
         let storage = InMemoryStorage()
@@ -31,7 +31,7 @@ import Testing
   }
 
   @Test(arguments: Conformance.checks + Conformance.pagingChecks)
-  func `The comments keep the laws in files`(check: Conformance.Check) async throws {
+  func `The comments keep the laws with a store in files`(check: Conformance.Check) async throws {
     try await check.run(
       on: Self.harness {
         let folder = TemporaryFolder()
