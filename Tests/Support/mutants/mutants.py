@@ -402,7 +402,7 @@ MUTANTS = [
     mutant(
         "buffered-after-cancel",
         "a cancelled subscriber receives no more elements (C14)",
-        (STATE, "      if wasOpen { bufferedSubscribers.removeAll { $0 == id } }\n", ""),
+        (STATE, "      if wasReceiving { bufferedSubscribers.removeAll { $0 == id } }\n", ""),
     ),
     mutant(
         "reset-keeps-the-replay",
