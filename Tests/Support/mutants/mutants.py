@@ -397,7 +397,7 @@ MUTANTS = [
     mutant(
         "count-kept-at-cancel",
         "subscriberCount is exact (C23)",
-        (STATE, "    if wasOpen { subscriberCount -= 1 }\n", ""),
+        (STATE, "    if wasReceiving { subscriberCount -= 1 }\n", ""),
     ),
     mutant(
         "buffered-after-cancel",
