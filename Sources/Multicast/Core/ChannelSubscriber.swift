@@ -7,9 +7,9 @@ internal import Synchronization
 /// because its policy may still drop its unread elements, and a dropped element must be released.
 ///
 /// Only the call that holds the `gate`, and `deinit`, may use `batch` and the memory of the batch. The hand-off slot
-/// needs no gate: it belongs to the call that has taken it. The gate is held for a few
-/// instructions or for one critical section of the channel, never across a suspension or a call of user code. It is
-/// contended only when several tasks share one subscription, or when one task cancels it while another one reads.
+/// needs no gate: it belongs to the call that has taken it. The gate is held for a few instructions or for one critical
+/// section of the channel, never across a suspension or a call of user code. It is contended only when several tasks
+/// share one subscription, or when one task cancels it while another one reads.
 @usableFromInline
 final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
   private let core: ChannelCore<Element, Failure>

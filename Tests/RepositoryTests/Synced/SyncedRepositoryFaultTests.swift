@@ -774,13 +774,9 @@ import Testing
     let repository = makeRepository { (_) async throws(NotesFailure) in await gate.pass() }
     let first = Task { try await repository.perform(.add("1"), on: "a") }
     await gate.arrivals()
-    let enqueued = repository.events.subscribe()
+    let events = repository.events.subscribe()
     let second = Task { try await repository.perform(.add("2"), on: "a") }
-    var count = 0
-    for await event in enqueued {
-      if case .mutationEnqueued = event { count += 1 }
-      if count == 2 { break }
-    }
+    await events.waitForEnqueued(2)
     let other = NotesRepository(
       NotesSource(
         fetch: { (_) throws(NotesFailure) in throw .offline },
@@ -834,11 +830,7 @@ import Testing
     await sends.arrivals()
     let events = repository.events.subscribe()
     let second = Task { try await repository.perform(.add("2"), on: "a") }
-    var count = 0
-    for await event in events {
-      if case .mutationEnqueued = event { count += 1 }
-      if count == 2 { break }
-    }
+    await events.waitForEnqueued(2)
     let id = try #require(try await repository.mutations.list().last?.id)
     let withdrawals = MutationKeys<NotesMutation>(repository: "notes").withdrawals.keyName
     store.set {
@@ -1041,4 +1033,15 @@ struct PagesSource: PagedSource, MutableSource {
 extension SyncEngine {
   /// Returns whether replies wait for the write in progress.
   fileprivate func hasReplies(of key: Key) -> Bool { cell(key)?.state.hasReplies ?? false }
+}
+
+extension AsyncSequence where Element == RepositoryEvent, Failure == Never {
+  /// Waits until a number of mutations were added to the queue.
+  fileprivate func waitForEnqueued(_ count: Int) async {
+    var found = 0
+    for await event in self {
+      if case .mutationEnqueued = event { found += 1 }
+      if found == count { return }
+    }
+  }
 }

@@ -45,6 +45,8 @@ struct Server: Sendable {
   }
 
   /// Concurrent saves of many keys; by hand, the saves are sequential.
+  ///
+  /// One save precedes them, because a new connection prepares and plans its statements at their first use.
   var burst: Comparison<Setting> {
     let count = options.scaled(400)
     let timelines = (0..<count).map { (id: "\($0)", timeline: Timeline(serial: $0, postCount: 1)) }
