@@ -90,7 +90,8 @@
         #expect(proxy.hasCut)
         #expect(try await other.load(key)?.value == number)
       }
-      let changes = try place.connection().first("SELECT count(*) FROM datastore_change WHERE name = 'counter'") {
+      let changes = try place.connection().first("SELECT count(*) FROM datastore_change WHERE 'counter' = ANY (names)")
+      {
         $0.integer(0)
       }
       #expect(changes == 8)
@@ -287,7 +288,7 @@
     @Test func `A late commit of a lost connection changes nothing`() async throws {
       let (store, late) = (place.store(), try place.connection())
       try await store.save(1, for: key)
-      let known = try #require(try late.first(PostgreSQLLayout.newestChange) { $0.integer(0) })
+      let known = try #require(try late.first(PostgreSQLLayout.newestEntry) { $0.integer(0) })
       var change = PostgreSQLChange()
       change.write(StoreWrite(name: "counter", bytes: Data("late".utf8)))
       let wasMade = try place.connection().first(
@@ -303,14 +304,14 @@
       let store = place.store()
       try await store.save(1, for: key)
       let connection = try place.connection()
-      let known = try #require(try connection.first(PostgreSQLLayout.newestChange) { $0.integer(0) })
+      let known = try #require(try connection.first(PostgreSQLLayout.newestEntry) { $0.integer(0) })
       try connection.run(script: "INSERT INTO datastore_value SELECT 'n' || i, '' FROM generate_series(1, 6000) AS i")
       let wasMade = try connection.first(
         PostgreSQLLayout.wasMade, .integer(known), .integer(connection.writer), .integer(1)
       ) { $0.optionalBool(0) }
       #expect(wasMade == .some(nil))
       let count = try #require(try connection.first("SELECT count(*) FROM datastore_change") { $0.integer(0) })
-      // The log is truncated to 4,096 changes after every 1,024.
+      // The log is truncated to 4,096 entries after every 1,024.
       #expect(4_096...5_121 ~= count)
       // A store that has read only the beginning of the log continues.
       try await store.save(2, for: key)

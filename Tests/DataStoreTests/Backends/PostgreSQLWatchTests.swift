@@ -117,8 +117,8 @@
         isBeforeRegistration ? isWaitingForStore : "EXISTS (SELECT FROM datastore_watch WHERE writer <> \(writer))")
       // The commit has the store's earlier writer number, as if the server made it late.
       try late.run(
-        "SELECT datastore_commit(NULL, $1, 1000, ARRAY['counter'], ARRAY[$2::bytea], '{}', '{}', '{}', '{}')",
-        .integer(writer), .bytes(old))
+        PostgreSQLLayout.commit(.values), .integer(nil), .integer(writer), .integer(1_000), .texts(["counter"]),
+        .byteStrings([old]))
       if isBeforeRegistration { try late.commit() }
       #expect(await changes.next()?.stored?.value == 1)
     }
@@ -245,7 +245,7 @@
     fileprivate var process: Int32? { try? first("SELECT pg_backend_pid()") { $0.process(0) } }
   }
 
-  extension PostgreSQLConnection.Row {
+  extension PostgreSQLRow {
     fileprivate func process(_ column: CInt) -> Int32 { Int32(truncatingIfNeeded: integer(column)) }
   }
 #endif

@@ -126,7 +126,7 @@
         // A message has a type, four bytes of length, and zero-terminated texts.
         let texts = bytes.dropFirst(5)
         switch bytes.first.map({ UnicodeScalar($0) }) {
-        case "P" where texts.firstRange(of: "datastore_commit(".utf8) != nil:
+        case "P" where texts.firstRange(of: "INSERT INTO datastore_change".utf8) != nil:
           changeName = texts.prefix { $0 != 0 } + [0]
           return nil
         case "B":

@@ -47,7 +47,7 @@
 
     /// A commit that was sent to the server, and whose transaction isn't known to have ended.
     private struct Unanswered<Result> {
-      /// The number of the last change in the log that the backend had read.
+      /// The number of the last entry in the log that the backend had read.
       let known: Int64
       /// The connection's number in the log.
       let writer: Int64
@@ -297,7 +297,7 @@
     ) throws(SystemError) {
       var change = PostgreSQLChange()
       func isErasedItem(
-        _ name: String, _ statement: String, _ parameter: PostgreSQLConnection.Parameter
+        _ name: String, _ statement: String, _ parameter: PostgreSQLParameter
       ) throws(SystemError) -> Bool {
         try StoredItem.decide(name: name, isErased) { () throws(SystemError) in
           try connection.first(statement, parameter) { $0.bytes(0) } ?? Data()
@@ -318,7 +318,7 @@
       }
       // The log contains the names, so it is truncated, and other stores read all of their values again.
       let newest = try connection.first(PostgreSQLLayout.logErasure) { $0.integer(0) } ?? 0
-      try connection.run(PostgreSQLLayout.forgetChanges, .integer(newest))
+      try connection.run(PostgreSQLLayout.forgetEntries, .integer(newest))
     }
 
     /// Acquires an advisory lock of the connection.
@@ -364,7 +364,7 @@
 
     /// Begins to follow the log after its last change, so that earlier changes aren't reported.
     private mutating func beginLog(on connection: PostgreSQLConnection) throws(SystemError) {
-      log.begin(at: try connection.first(PostgreSQLLayout.newestChange) { $0.integer(0) } ?? 0)
+      log.begin(at: try connection.first(PostgreSQLLayout.newestEntry) { $0.integer(0) } ?? 0)
     }
 
     /// Reads the new changes in the log.
@@ -376,7 +376,7 @@
         return true
       }
       func rows(from id: Int64) throws(SystemError) -> [(id: Int64, name: String?)] {
-        try connection.all(PostgreSQLLayout.changes, .integer(id), .integer(connection.writer)) {
+        try connection.all(PostgreSQLLayout.entries, .integer(id), .integer(connection.writer)) {
           (id: $0.integer(0), name: $0.optionalText(1))
         }
       }

@@ -10,6 +10,23 @@
     /// be sent again.
     static let byteLimit = 1_000_000_000
 
+    /// Kinds of lists of a change.
+    struct Lists: OptionSet, Hashable {
+      /// The names and bytes of the values to store.
+      static let values = Self(rawValue: 1)
+      /// The names and bytes of the parts to store.
+      static let parts = Self(rawValue: 2)
+      /// The names of the values to remove.
+      static let removedValues = Self(rawValue: 4)
+      /// The names of the parts to remove.
+      static let removedParts = Self(rawValue: 8)
+
+      /// All combinations, in the order of their raw values.
+      static let combinations = (0..<16).map { Self(rawValue: $0) }
+
+      let rawValue: Int
+    }
+
     private var values = Rows()
     private var parts = Rows()
 
@@ -28,22 +45,39 @@
     /// The size of the change in the server's memory: all names and bytes, and 8 bytes for each of them.
     var byteCount: Int { values.byteCount + parts.byteCount }
 
-    /// The parameters of ``PostgreSQLLayout/commit`` that describe the change.
-    var parameters: [PostgreSQLConnection.Parameter] {
-      [
-        .texts(values.names), .byteStrings(values.bytes), .texts(parts.names), .byteStrings(parts.bytes),
-        .texts(values.removed), .texts(parts.removed),
-      ]
+    /// The lists that aren't empty.
+    var lists: Lists {
+      var lists: Lists = []
+      if !values.names.isEmpty { lists.insert(.values) }
+      if !parts.names.isEmpty { lists.insert(.parts) }
+      if !values.removed.isEmpty { lists.insert(.removedValues) }
+      if !parts.removed.isEmpty { lists.insert(.removedParts) }
+      return lists
+    }
+
+    /// The parameters of the statement of ``PostgreSQLLayout/commit(_:)`` for ``lists``.
+    var parameters: [PostgreSQLParameter] {
+      var parameters: [PostgreSQLParameter] = []
+      for rows in [values, parts] where !rows.names.isEmpty {
+        parameters += [.texts(rows.names), .byteStrings(rows.bytes)]
+      }
+      for rows in [values, parts] where !rows.removed.isEmpty { parameters.append(.texts(rows.removed)) }
+      return parameters
     }
 
     /// The rows of one table.
     ///
-    /// The server makes the removals first, so a name that is both removed and stored is stored.
+    /// A name that is both removed and stored is stored.
     private struct Rows {
       private(set) var names: [String] = []
       private(set) var bytes: [Data] = []
-      private(set) var removed: [String] = []
       private var indices: [String: Int] = [:]
+      private var removals: [String] = []
+
+      /// The names to remove.
+      ///
+      /// A statement must not change a row twice, so the names that are stored too are left out.
+      var removed: [String] { removals.filter { indices[$0] == nil } }
 
       /// - Complexity: O(*n*), where *n* is the number of names.
       var byteCount: Int {
@@ -61,7 +95,7 @@
       }
 
       mutating func remove(_ name: String) {
-        removed.append(name)
+        removals.append(name)
       }
     }
   }

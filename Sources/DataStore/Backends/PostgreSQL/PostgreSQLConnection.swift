@@ -18,43 +18,6 @@
     // and each result is used by a single call. So any thread may release or check a lock while another one makes a
     // call.
 
-    /// A parameter of a statement.
-    enum Parameter {
-      case integer(Int64?)
-      case text(String)
-      case bytes(Data)
-      case texts([String])
-      case byteStrings([Data])
-    }
-
-    /// A row of a result.
-    struct Row {
-      fileprivate let result: OpaquePointer
-      fileprivate let number: CInt
-
-      func bytes(_ column: CInt) -> Data {
-        guard let start = PQgetvalue(result, number, column) else { return Data() }
-        return Data(bytes: start, count: Int(PQgetlength(result, number, column)))
-      }
-
-      func text(_ column: CInt) -> String { String(decoding: bytes(column), as: UTF8.self) }
-
-      func integer(_ column: CInt) -> Int64 { bytes(column).reduce(0) { $0 << 8 | Int64($1) } }
-
-      func bool(_ column: CInt) -> Bool { bytes(column).first == 1 }
-
-      /// The integer, or `nil` for `NULL`.
-      func optionalInteger(_ column: CInt) -> Int64? { isNull(column) ? nil : integer(column) }
-
-      /// The text, or `nil` for `NULL`.
-      func optionalText(_ column: CInt) -> String? { isNull(column) ? nil : text(column) }
-
-      /// The Boolean value, or `nil` for `NULL`.
-      func optionalBool(_ column: CInt) -> Bool? { isNull(column) ? nil : bool(column) }
-
-      private func isNull(_ column: CInt) -> Bool { PQgetisnull(result, number, column) == 1 }
-    }
-
     /// The server and the database, without a password, for error messages.
     let place: String
     /// The number that identifies this connection in the log of changes.
@@ -138,7 +101,7 @@
     }
 
     /// Runs a statement, and keeps it prepared for later runs.
-    func run(_ sql: String, _ parameters: Parameter...) throws(SystemError) {
+    func run(_ sql: String, _ parameters: PostgreSQLParameter...) throws(SystemError) {
       _ = try lockedRows(of: sql, parameters) { _ in }
     }
 
@@ -146,20 +109,20 @@
     ///
     /// It reads all rows, so the statement should have one at most.
     func first<Result>(
-      _ sql: String, _ parameters: Parameter..., read: (Row) -> Result
+      _ sql: String, _ parameters: PostgreSQLParameter..., read: (PostgreSQLRow) -> Result
     ) throws(SystemError) -> Result? {
       try lockedRows(of: sql, parameters, read: read).first
     }
 
     /// Runs a statement and reads its rows.
     func all<Result>(
-      _ sql: String, _ parameters: Parameter..., read: (Row) -> Result
+      _ sql: String, _ parameters: PostgreSQLParameter..., read: (PostgreSQLRow) -> Result
     ) throws(SystemError) -> [Result] {
       try lockedRows(of: sql, parameters, read: read)
     }
 
     private func lockedRows<Result>(
-      of sql: String, _ parameters: [Parameter], read: (Row) -> Result
+      of sql: String, _ parameters: [PostgreSQLParameter], read: (PostgreSQLRow) -> Result
     ) throws(SystemError) -> [Result] {
       callLock.lock()
       defer { callLock.unlock() }
@@ -168,17 +131,16 @@
 
     /// Runs a statement and reads its rows; the caller holds `callLock`.
     private func rows<Result>(
-      of sql: String, _ parameters: [Parameter], read: (Row) -> Result
+      of sql: String, _ parameters: [PostgreSQLParameter], read: (PostgreSQLRow) -> Result
     ) throws(SystemError) -> [Result] {
       let name = try statement(sql)
-      let result = Self.withBytes(parameters.map(\.bytes)) { values, lengths in
-        let formats = [CInt](repeating: 1, count: parameters.count)
-        return PQexecPrepared(handle, name, CInt(parameters.count), values, lengths, formats, 1)
+      let result = Self.withArrays(of: parameters) { count, values, lengths, formats in
+        PQexecPrepared(handle, name, count, values, lengths, formats, 1)
       }
       defer { PQclear(result) }
       try check(result, "running")
       guard let result else { return [] }
-      return (0..<PQntuples(result)).map { read(Row(result: result, number: $0)) }
+      return (0..<PQntuples(result)).map { read(PostgreSQLRow(result, number: $0)) }
     }
 
     private func statement(_ sql: String) throws(SystemError) -> String {
@@ -217,7 +179,7 @@
     ///   writer has made a change after `known`.
     func make(_ change: PostgreSQLChange, number: Int64, known: Int64?) throws(SystemError) -> Int64? {
       let parameters = [.integer(known), .integer(writer), .integer(number)] + change.parameters
-      return try lockedRows(of: PostgreSQLLayout.commit, parameters) { $0.optionalInteger(0) }.first ?? nil
+      return try lockedRows(of: PostgreSQLLayout.commit(change.lists), parameters) { $0.integer(0) }.first
     }
 
     /// Rolls back a transaction.
@@ -354,10 +316,14 @@
       return body(copies.map { UnsafePointer($0) } + [nil])
     }
 
-    /// Calls `body` with the addresses and lengths of values; the address is `nil` for `NULL`.
-    private static func withBytes<Result>(
-      _ values: [Data?], _ body: (UnsafePointer<UnsafePointer<CChar>?>, UnsafePointer<CInt>) -> Result
+    /// Calls `body` with the number of parameters, and arrays of their addresses, lengths and formats.
+    ///
+    /// The address is `nil` for `NULL`.
+    private static func withArrays<Result>(
+      of parameters: [PostgreSQLParameter],
+      _ body: (CInt, UnsafePointer<UnsafePointer<CChar>?>, UnsafePointer<CInt>, UnsafePointer<CInt>) -> Result
     ) -> Result {
+      let values = parameters.map(\.bytes)
       // The bytes are copied, because those of each `Data` are only valid in a closure of its own.
       let buffers = values.map { value -> UnsafeMutableRawBufferPointer? in
         guard let value else { return nil }
@@ -368,42 +334,8 @@
       }
       defer { for buffer in buffers { buffer?.deallocate() } }
       let addresses = buffers.map { UnsafePointer($0?.baseAddress?.assumingMemoryBound(to: CChar.self)) }
-      return body(addresses, values.map { CInt($0?.count ?? 0) })
-    }
-  }
-
-  extension PostgreSQLConnection.Parameter {
-    /// The binary format of the parameter; `nil` for `NULL`.
-    fileprivate var bytes: Data? {
-      switch self {
-      case .integer(let number): number.map { Self.bigEndian($0) }
-      case .text(let text): Data(text.utf8)
-      case .bytes(let bytes): bytes
-      // In `pg_type`, 25 is `text` and 17 is `bytea`.
-      case .texts(let texts): Self.array(texts.map { Data($0.utf8) }, ofType: 25)
-      case .byteStrings(let values): Self.array(values, ofType: 17)
-      }
-    }
-
-    /// Returns an array of one dimension in PostgreSQL's binary format.
-    ///
-    /// The format is the number of dimensions, a flag for nulls, and the type's number in `pg_type`; then the length
-    /// and the lower bound of the dimension; then each element, preceded by its length. See `array_recv` in
-    /// PostgreSQL's source.
-    private static func array(_ elements: [Data], ofType type: Int32) -> Data {
-      var bytes = Data(capacity: 20 + elements.reduce(0) { $0 + 4 + $1.count })
-      for field in [elements.isEmpty ? 0 : 1, 0, type] { bytes += bigEndian(field) }
-      if elements.isEmpty { return bytes }
-      for field in [Int32(elements.count), 1] { bytes += bigEndian(field) }
-      for element in elements {
-        bytes += bigEndian(Int32(element.count))
-        bytes += element
-      }
-      return bytes
-    }
-
-    private static func bigEndian(_ number: some FixedWidthInteger) -> Data {
-      withUnsafeBytes(of: number.bigEndian) { Data($0) }
+      let binary = [CInt](repeating: 1, count: values.count)
+      return body(CInt(values.count), addresses, values.map { CInt($0?.count ?? 0) }, binary)
     }
   }
 #endif

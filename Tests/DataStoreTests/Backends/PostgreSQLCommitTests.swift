@@ -1,0 +1,141 @@
+#if PostgreSQL
+  import Foundation
+  import TestSupport
+  import Testing
+
+  @testable import DataStore
+
+  /// The statement of a commit.
+  @Suite(.disabled(if: PostgreSQLPlace.isMissing, "MOMENTS_POSTGRESQL is not set."), .timeLimit(.minutes(15)))
+  struct PostgreSQLCommitTests {
+    private let place: PostgreSQLPlace
+
+    init() throws {
+      place = try PostgreSQLPlace()
+      var backend = place.backend()
+      _ = try backend.names()
+    }
+
+    /// A change by another client that commits while a commit already waits for the store's lock.
+    enum OtherChange: CaseIterable, CustomTestStringConvertible {
+      case commit
+      case otherProgram
+      case registration
+
+      var testDescription: String { "\(self)" }
+    }
+
+    @Test(arguments: OtherChange.allCases)
+    func `A commit that has waited for a change that it doesn't know is not made`(other: OtherChange) async throws {
+      let (first, second) = (try storeConnection(), try storeConnection())
+      var change = PostgreSQLChange()
+      change.write(StoreWrite(name: "a", bytes: Data("1".utf8)))
+      let known = try #require(try first.make(change, number: 1, known: nil))
+      try first.run(script: PostgreSQLLayout.beginChange)
+      change.write(StoreWrite(name: "a", bytes: Data("2".utf8)))
+      switch other {
+      case .commit: #expect(try first.make(change, number: 2, known: known) == known + 1)
+      case .otherProgram: try first.run(script: "RESET datastore.store; UPDATE datastore_value SET bytes = '2'")
+      case .registration: try first.run(PostgreSQLLayout.registerWatch, .integer(1))
+      }
+      change.write(StoreWrite(name: "a", bytes: Data("3".utf8)))
+      async let late: Int64? = withCheckedThrowingContinuation { [change] continuation in
+        Thread.detachNewThread {
+          continuation.resume(with: Result { try second.make(change, number: 1, known: known) })
+        }
+      }
+      try await place.waitUntil(
+        """
+        EXISTS (SELECT FROM pg_locks
+          WHERE locktype = 'advisory' AND objid = 'datastore_value'::regclass AND NOT granted)
+        """)
+      try first.commit()
+      #expect(try await late == nil)
+      let stored = other == .registration ? "1" : "2"
+      #expect(try values(first) == ["a": stored])
+      #expect(try second.make(change, number: 2, known: known + 1) == known + 2)
+      #expect(try values(first) == ["a": "3"])
+    }
+
+    @Test(arguments: PostgreSQLChange.Lists.combinations)
+    func `A commit changes exactly what its lists name, and logs the changed values`(
+      lists: PostgreSQLChange.Lists
+    ) throws {
+      let connection = try storeConnection()
+      func part(_ number: Int) -> String { StorePartName.encode("000000000000000\(number)", of: "v") }
+      var change = PostgreSQLChange()
+      for name in ["kept", "replaced", "removed", part(1), part(2), part(3)] {
+        change.write(StoreWrite(name: name, bytes: Data("old".utf8)))
+      }
+      let known = try #require(try connection.make(change, number: 1, known: nil))
+      change = PostgreSQLChange()
+      var expected = (
+        values: ["kept": "old", "replaced": "old", "removed": "old"],
+        parts: [part(1): "old", part(2): "old", part(3): "old"], log: [] as [String]
+      )
+      if lists.contains(.removedValues) {
+        for name in ["removed", "missing"] { change.remove(name) }
+        expected.values["removed"] = nil
+      }
+      if lists.contains(.removedParts) {
+        change.remove(part(1))
+        expected.parts[part(1)] = nil
+      }
+      if lists.contains(.values) {
+        // A name that is both removed and stored is stored.
+        change.remove("replaced")
+        for name in ["new", "replaced"] { change.write(StoreWrite(name: name, bytes: Data("new".utf8))) }
+        (expected.values["new"], expected.values["replaced"]) = ("new", "new")
+        expected.log += ["new", "replaced"]
+      }
+      if lists.contains(.removedValues) { expected.log.append("removed") }
+      if lists.contains(.parts) {
+        change.remove(part(2))
+        change.write(StoreWrite(name: part(2), bytes: Data("new".utf8)))
+        expected.parts[part(2)] = "new"
+      }
+      #expect(change.lists == lists)
+      #expect(try connection.make(change, number: 2, known: known) == known + 1)
+      #expect(try values(connection) == expected.values)
+      #expect(try values(connection, in: "datastore_part") == expected.parts)
+      let names = try connection.all(
+        "SELECT unnest(names) FROM datastore_change WHERE id = $1", .integer(known + 1)
+      ) { $0.text(0) }
+      #expect(names == expected.log)
+    }
+
+    @Test func `A commit of no change is not made if another one came before it`() throws {
+      let connection = try storeConnection()
+      var change = PostgreSQLChange()
+      change.write(StoreWrite(name: "a", bytes: Data("1".utf8)))
+      let known = try #require(try connection.make(change, number: 1, known: nil))
+      #expect(try connection.make(PostgreSQLChange(), number: 2, known: known - 1) == nil)
+      #expect(try connection.make(PostgreSQLChange(), number: 3, known: known) == known + 1)
+    }
+
+    /// After a crash, the last number of the server's sequence may be higher than that of the last entry.
+    @Test func `A store commits although numbers of the log are missing`() async throws {
+      let (store, key) = (place.store(), StoreKey<Int>("counter"))
+      for number in 1...3 {
+        try await store.save(number, for: key)
+        try place.connection().run(script: "SELECT nextval('datastore_change_id_seq')")
+      }
+      #expect(try await place.store().load(key)?.value == 3)
+      #expect(try await store.load(key)?.value == 3)
+    }
+
+    /// Opens a connection like that of a store.
+    private func storeConnection() throws -> PostgreSQLConnection {
+      let connection = try place.connection()
+      try connection.run(script: PostgreSQLLayout.settings(timeout: .seconds(60)))
+      return connection
+    }
+
+    private func values(
+      _ connection: PostgreSQLConnection, in table: String = "datastore_value"
+    ) throws -> [String: String] {
+      let rows = try connection.all("SELECT name, bytes FROM \(table)") { ($0.text(0), $0.text(1)) }
+      return Dictionary(uniqueKeysWithValues: rows)
+    }
+  }
+#endif
