@@ -15,7 +15,7 @@ public protocol BidirectionalPagedValue: PagedValue {
 ///
 /// While there is a previous page, ``SyncedRepository/refresh(_:)`` and ``SyncedRepository/reload(_:)`` fetch the first
 /// stored page again instead of the newest one, so that the list stays in place, unless the server has refused to
-/// return that page. ``SyncedRepository/loadNewest(_:)`` returns to the newest page.
+/// return that page or the next one. ``SyncedRepository/loadNewest(_:)`` returns to the newest page.
 ///
 /// ```swift
 /// struct MessagesSource: BidirectionalPagedSource {

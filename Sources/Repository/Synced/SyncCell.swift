@@ -15,7 +15,7 @@ final class SyncCell<Source: RepositorySource> {
     /// The newest page, joined to the stored pages.
     case newestPage
     /// The first stored page, fetched again and joined to the others. It is the newest page unless pages before it were
-    /// dropped.
+    /// dropped. If the server refused to return it, or the page after the last element, the newest page takes its place.
     case firstPage
     case nextPage
     case previousPage
@@ -99,6 +99,8 @@ final class SyncCell<Source: RepositorySource> {
   var recovery: Recovery?
 
   /// The cursor for which the server refused to return the next page, if it did.
+  ///
+  /// An earlier cursor of the value may remain here; see ``isNextPageRefused``.
   var refusedCursor: String?
 
   /// Whether the server refused to return the first stored page again.
@@ -112,6 +114,9 @@ final class SyncCell<Source: RepositorySource> {
   private(set) var invalidationCount = 0
   /// The greatest ``invalidationCount`` at the beginning of a request whose reply was stored.
   private var answeredInvalidationCount = 0
+
+  /// Returns the cursor of the page after a value; `nil` if there is none.
+  private let nextCursor: (Source.Value) -> String?
 
   private var lastLoad = 0
   /// The newest unfinished load of each part; older loads of the same part were abandoned.
@@ -134,6 +139,7 @@ final class SyncCell<Source: RepositorySource> {
   init(key: Source.Key, storeKey: StoreKey<Source.Value>, _ capabilities: SourceCapabilities<Source>) {
     self.key = key
     self.storeKey = storeKey
+    nextCursor = { capabilities.paging?.nextCursor($0) }
     state = SyncState(
       empty: capabilities.sending?.empty, isPaged: capabilities.paging != nil, isComplete: capabilities.isComplete)
   }
@@ -208,9 +214,18 @@ final class SyncCell<Source: RepositorySource> {
   }
 
   /// Records that a value of the server, fetched or in the reply to a mutation, has become a part of the base.
+  ///
+  /// A refusal of the next page stays recorded if the value still ends at the cursor that the server refused, because
+  /// only pages at the beginning were fetched.
   func recordFetch(at time: Date) {
-    fetchedAt = time
-    (refusedCursor, isFirstPageRefused) = (nil, false)
+    (fetchedAt, isFirstPageRefused) = (time, false)
+    if !isNextPageRefused { refusedCursor = nil }
+  }
+
+  /// Whether the server refused to return the page after the last stored element.
+  var isNextPageRefused: Bool {
+    guard let refusedCursor, let base = state.base else { return false }
+    return nextCursor(base.value) == refusedCursor
   }
 
   // MARK: - Loading

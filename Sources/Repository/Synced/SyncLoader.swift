@@ -171,6 +171,7 @@ final class SyncLoader<Source: RepositorySource> {
     case .previousPage: return paging.backward?.previousCursor(base).map { .previousPage(before: $0) }
     case .firstPage:
       guard let backward = paging.backward, backward.previousCursor(base) != nil, !cell.isFirstPageRefused,
+        !cell.isNextPageRefused,
         let end = backward.endOfFirstPage(base, cell.state.baseAsFetched, pageSize)
       else { return .newestPage }
       return .firstPage(before: end.cursor, count: end.count)

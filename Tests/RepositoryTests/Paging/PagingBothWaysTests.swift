@@ -30,6 +30,8 @@ import Testing
     let server: Server
     let requests: Setting<[String]>
     let failure: Setting<NotesFailure?>
+    /// The gate that previous pages wait at, if any.
+    let gate: Setting<Gate?>
     let name = "items"
 
     func fetch(_ key: String, after cursor: String?, limit: Int) async throws(NotesFailure) -> Paged<Item> {
@@ -39,6 +41,7 @@ import Testing
 
     func fetch(_ key: String, before cursor: String, limit: Int) async throws(NotesFailure) -> Paged<Item> {
       try note("\(limit) before \(cursor)")
+      await gate.value?.pass()
       return server.bidirectionalPage(of: key, before: cursor, limit: limit)
     }
 
@@ -62,6 +65,7 @@ import Testing
   private let store = InMemoryStore()
   private let requests = Setting<[String]>([])
   private let failure = Setting<NotesFailure?>(nil)
+  private let gate = Setting<Gate?>(nil)
 
   init() {
     server.edit("a") { $0.elements = (1...12).map { Item(id: $0) } }
@@ -69,7 +73,7 @@ import Testing
 
   private func makeRepository(maximumPages: Int? = 2) -> SyncedRepository<Source> {
     SyncedRepository(
-      Source(server: server, requests: requests, failure: failure), store: store,
+      Source(server: server, requests: requests, failure: failure, gate: gate), store: store,
       configuration: RepositoryConfiguration(pageSize: 3, maximumPages: maximumPages))
   }
 
@@ -164,6 +168,35 @@ import Testing
     try await repository.reload("a")
     try await #expect(storedIDs() == [1, 2, 3])
     #expect(takeRequests() == ["3 before 7", "after nothing"])
+  }
+
+  @Test func `A list whose next page the server refuses restarts with the newest page`() async throws {
+    let repository = try await makeScrolledRepository()
+    failure.value = .refused
+    await #expect(throws: NotesError.server(.refused)) { try await repository.loadMore("a") }
+    failure.value = nil
+    try await repository.reload("a")
+    try await #expect(storedIDs() == [1, 2, 3])
+    try await repository.loadMore("a")
+    try await #expect(storedIDs() == [1, 2, 3, 4, 5, 6])
+    #expect(takeRequests() == ["after 9", "after nothing", "after 3"])
+  }
+
+  @Test func `A first page that arrives after the refusal of the next page doesn't undo the refusal`() async throws {
+    let repository = try await makeScrolledRepository()
+    let firstPage = Gate()
+    gate.value = firstPage
+    let reload = Task { try await repository.reload("a") }
+    await firstPage.arrivals()
+    failure.value = .refused
+    await #expect(throws: NotesError.server(.refused)) { try await repository.loadMore("a") }
+    failure.value = nil
+    firstPage.open()
+    try await reload.value
+    try await #expect(storedIDs() == [4, 5, 6, 7, 8, 9])
+    try await repository.reload("a")
+    try await #expect(storedIDs() == [1, 2, 3])
+    #expect(takeRequests() == ["3 before 7", "after 9", "after nothing"])
   }
 
   @Test func `A page never begins at an element that this device inserted`() async throws {
