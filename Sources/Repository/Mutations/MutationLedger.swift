@@ -246,9 +246,13 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
 
   /// Removes the mark of a mutation that has not been sent, unless another process has written the record since.
   ///
-  /// Earlier interrupted attempts no longer count either.
+  /// Earlier interrupted attempts still count.
   mutating func unmark(_ id: MutationID) {
-    edit(id) { if $0.isMarked { ($0.isMarked, $0.record.unfinishedAttempts) = (false, 0) } }
+    edit(id) {
+      guard $0.isMarked else { return }
+      $0.isMarked = false
+      $0.record.unfinishedAttempts -= 1
+    }
   }
 
   /// Records that an attempt begins.
@@ -261,8 +265,21 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     }
   }
 
-  /// Records that an attempt ended without counting: nothing was sent, or the user has to sign in.
+  /// Records that an attempt ended without counting, because nothing was sent.
+  ///
+  /// Earlier interrupted attempts still count.
   mutating func abandonAttempt(_ id: MutationID) {
+    unmark(id)
+    edit(id) {
+      $0.isInFlight = false
+      if $0.isLive, !$0.isTakenOver { $0.record.attempts -= 1 }
+    }
+  }
+
+  /// Records that an attempt ended without counting, because the user has to sign in.
+  ///
+  /// The server answered, so earlier interrupted attempts no longer count either.
+  mutating func recordNeedForSignIn(of id: MutationID) {
     edit(id) {
       ($0.isInFlight, $0.isMarked) = (false, false)
       guard $0.isLive, !$0.isTakenOver else { return }
@@ -298,7 +315,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     guard let record = entries[id]?.record, record.unfinishedAttempts > 0 || !record.isOutcomeUnknown else {
       return false
     }
-    edit(id) { ($0.record.unfinishedAttempts, $0.record.isOutcomeUnknown) = (0, true) }
+    edit(id) { ($0.isMarked, $0.record.unfinishedAttempts, $0.record.isOutcomeUnknown) = (false, 0, true) }
     return true
   }
 

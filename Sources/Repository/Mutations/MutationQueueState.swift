@@ -391,7 +391,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   ///
   /// - Returns: The mutations that have to wait.
   func waitForSignIn(_ entry: Entry) -> [MutationID] {
-    ledger.abandonAttempt(entry.id)
+    ledger.recordNeedForSignIn(of: entry.id)
     lanes.release(entry.id, lane: entry.lane, needsSignIn: true)
     // A mutation that was removed, refused or found in conflict meanwhile isn't sent again.
     if !(ledger[entry.id]?.isLive ?? false) { lanes.remove(entry.id, lane: entry.lane) }

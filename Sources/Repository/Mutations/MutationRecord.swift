@@ -28,7 +28,7 @@ struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
   let byteCount: Int
 
   /// The number of attempts that have begun, except those that ended without counting; see
-  /// ``MutationLedger/abandonAttempt(_:)``.
+  /// ``MutationLedger/abandonAttempt(_:)`` and ``MutationLedger/recordNeedForSignIn(of:)``.
   var attempts = 0
 
   /// The number of attempts in a row that were marked and have no result: those that the end of a process interrupted,

@@ -479,6 +479,32 @@ import Testing
     executor.runUntilIdle()
   }
 
+  @Test func `Store failures between the deaths of leaders don't keep a mutation from being refused`() async throws {
+    let (gate, isFailing) = (Gate(), Setting(false))
+    func makeNextProcess(_ number: Int) -> Process {
+      makeProcess(
+        "\(number)",
+        onCommit: { (_) throws(StoreError) in if isFailing.value { throw SimulatedStore.disconnectedError } },
+        onSend: { () async in await gate.pass() })
+    }
+    var process = makeNextProcess(0)
+    _ = perform(.add("1"), process)
+    for number in 1...5 {
+      let next = makeNextProcess(number)
+      process.kill()
+      isFailing.value = true
+      // The next process leads, and can't store the mark of its attempt.
+      advance(by: .milliseconds(250))
+      isFailing.value = false
+      advance(by: .seconds(60))
+      process = next
+    }
+    #expect(sent.value.count == 5)
+    #expect(try await list(process).map(\.standing.name) == ["refused"])
+    gate.open()
+    executor.runUntilIdle()
+  }
+
   // MARK: - Losing the lead
 
   @Test func `A leader that has lost its lock stops sending, and the next leader sends the mutations of both`()

@@ -92,6 +92,32 @@ import Testing
     #expect(ledger[Self.id(1)]?.record.isOutcomeUnknown == true)
   }
 
+  @Test func `Attempts that ends of processes interrupted count until the server answers`() {
+    var ledger = Ledger()
+    var interrupted = entry(1)
+    interrupted.record.unfinishedAttempts = 3
+    ledger.add(interrupted)
+    var count: Int? { ledger[Self.id(1)]?.record.unfinishedAttempts }
+    ledger.recordInterruptedAttempts(of: Self.id(1), wasFirst: true, limit: 5)
+    // The mark can't be stored.
+    ledger.beginAttempt(Self.id(1))
+    ledger.mark(Self.id(1))
+    #expect(count == 4)
+    ledger.unmark(Self.id(1))
+    #expect(count == 3)
+    ledger.abandonAttempt(Self.id(1))
+    #expect(count == 3)
+    // The mark is stored, but nothing is sent.
+    ledger.beginAttempt(Self.id(1))
+    ledger.mark(Self.id(1))
+    ledger.abandonAttempt(Self.id(1))
+    #expect(count == 3)
+    ledger.beginAttempt(Self.id(1))
+    ledger.mark(Self.id(1))
+    ledger.recordNeedForSignIn(of: Self.id(1))
+    #expect(count == 0)
+  }
+
   @Test(arguments: [false, true])
   func `The end of an attempt leaves what another process has written about its own attempt`(isFailure: Bool) throws {
     var ledger = Ledger()
