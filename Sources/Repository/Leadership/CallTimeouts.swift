@@ -27,10 +27,12 @@ final class CallTimeouts {
     setAlarm(ring)
   }
 
-  /// Forgets all calls, because this repository sends their mutations now.
-  func removeAll() {
-    calls = FIFO()
-    alarm.set(nil) { _ in }
+  /// Forgets the calls whose mutations meet a condition, because this repository sends these mutations now.
+  func removeAll(
+    where isSentHere: (MutationID) -> Bool, ring: @escaping @Sendable (_ deadline: Duration) async -> Void
+  ) {
+    calls.removeAll { isSentHere($0.id) }
+    setAlarm(ring)
   }
 
   /// Removes the calls whose timeout has passed, and returns their mutations.

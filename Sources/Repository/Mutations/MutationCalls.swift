@@ -57,9 +57,10 @@ final class MutationCalls<Source: RepositorySource> {
     timeouts.add(id, ring: endExpired(of: engine))
   }
 
-  /// Ends all timeouts, because this repository sends the mutations now.
-  func endTimeouts() {
-    timeouts.removeAll()
+  /// Ends the timeouts of the calls whose mutations meet a condition, because this repository sends these mutations
+  /// now.
+  func endTimeouts(in engine: isolated Engine, where isSentHere: (MutationID) -> Bool) {
+    timeouts.removeAll(where: isSentHere, ring: endExpired(of: engine))
   }
 
   /// Completes the calls whose timeout has passed.

@@ -89,7 +89,8 @@ final class MutationQueue<Source: RepositorySource> {
   /// Starts to send: as the leader, the mutations of all repositories on the store; see ``Election``.
   func lead(as status: LeadershipStatus, in engine: isolated Engine) {
     let (refused, behindGap) = state.lead(as: status)
-    calls.endTimeouts()
+    // A call whose mutation another repository has completed still waits for the store to report the outcome.
+    calls.endTimeouts(in: engine) { state[$0] != nil }
     for id in refused { refuseInterrupted(id, in: engine) }
     for entry in behindGap.compactMap({ state[$0] }) {
       engine.start { engine in

@@ -291,6 +291,31 @@ import Testing
     #expect(result.value == .confirmed)
   }
 
+  @Test func `A call that waits for the store to tell the outcome ends although its repository leads meanwhile`()
+    async throws
+  {
+    let isUnreadable = Setting(true)
+    let first = makeProcess("first")
+    let second = makeProcess(
+      "second",
+      onRead: { (keys) throws(StoreError) in
+        let keysOfWithdrawals = keys.filter { $0.collection == "notes.mutation-withdrawals" }
+        if isUnreadable.value, !keysOfWithdrawals.isEmpty { throw SimulatedStore.disconnectedError }
+      })
+    let call = perform(.add("1"), second)
+    let result = Setting<MutationResult?>(nil)
+    _ = start { result.value = try await call.value }
+    notice(first, second)
+    _ = perform(.add("2"), second)
+    first.kill()
+    advance(by: .milliseconds(250))
+    #expect(sent.value == ["first \(NotesMutation.add("1"))", "second \(NotesMutation.add("2"))"])
+    advance(by: .milliseconds(9_749))
+    #expect(result.value == nil)
+    advance(by: .milliseconds(1))
+    #expect(result.value == .queued)
+  }
+
   @Test func `Mutations of all repositories are sent in the order in which they became durable`() async throws {
     let gate = Gate()
     let first = makeProcess("first", onSend: { () async in await gate.pass() })
