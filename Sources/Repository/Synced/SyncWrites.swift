@@ -16,6 +16,11 @@ final class SyncWrites<Source: RepositorySource> {
   private let store: any KeyValueStore
   private let now: @Sendable () -> Date
   private let events: RepositoryEvents
+  /// The cells whose task is about to begin to write.
+  ///
+  /// A task takes its cell from here and not by the key, which may have a new cell by then: the user may have signed
+  /// out and in again.
+  private var beginning: [ObjectIdentifier: Cell] = [:]
 
   init(_ store: any KeyValueStore, now: @escaping @Sendable () -> Date, events: RepositoryEvents) {
     (self.store, self.now, self.events) = (store, now, events)
@@ -25,9 +30,10 @@ final class SyncWrites<Source: RepositorySource> {
   func write(_ cell: Cell, in engine: isolated Engine) {
     guard !cell.isWriting, !cell.isClosed else { return }
     cell.isWriting = true
-    let key = cell.key
+    let id = ObjectIdentifier(cell)
+    beginning[id] = cell
     engine.startToCompletion { engine in
-      guard let cell = engine.cell(key) else { return }
+      guard let cell = engine.writes.beginning.removeValue(forKey: id) else { return }
       await engine.writes.writeAll(cell, in: engine)
     }
   }
