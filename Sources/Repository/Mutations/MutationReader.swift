@@ -40,6 +40,8 @@ final class MutationReader<Source: RepositorySource> {
     records.reportEvents(to: events)
     try await reading.run { () async throws(StoreError) in
       let reading = try await records.read()
+      engine.sender.beginBatch()
+      defer { engine.sender.endBatch(in: engine) }
       let isFirst = endSubscription == nil
       let found = reading.stored.sorted { $0.stored.value.sequence < $1.stored.value.sequence }
       state.recordReading(upTo: max(reading.lastSequence, found.last?.stored.value.sequence ?? 0))
@@ -138,6 +140,8 @@ final class MutationReader<Source: RepositorySource> {
   ///   - engine: The engine.
   func receive(_ changes: [StoreChange<Record>], ofReading reading: Int, in engine: isolated Engine) async {
     guard reading == readingCount else { return }
+    engine.sender.beginBatch()
+    defer { engine.sender.endBatch(in: engine) }
     let external = changes.filter { change in
       change.key.id.map { records.recordChange(change, of: MutationID(rawValue: $0)) } ?? false
     }

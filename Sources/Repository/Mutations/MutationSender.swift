@@ -17,6 +17,10 @@ final class MutationSender<Source: RepositorySource> {
   private let alarm: Alarm
   /// The number of attempts in flight, including their reads and writes of the store.
   private var attemptCount = 0
+  /// The number of batches of external changes that are being applied.
+  private var batchCount = 0
+  /// Whether ``pump(in:)`` was called while a batch was being applied.
+  private var isPumpDue = false
 
   init(
     _ capabilities: SourceCapabilities<Source>, policy: RetryPolicy, clock: ElapsedClock, events: RepositoryEvents,
@@ -27,8 +31,27 @@ final class MutationSender<Source: RepositorySource> {
     alarm = Alarm(clock, tasks)
   }
 
-  /// Sends the mutations that may be sent.
+  /// Keeps attempts from beginning until ``endBatch(in:)``, because a batch of external changes is being applied.
+  ///
+  /// A change of the batch may let a mutation be sent that a later change removes.
+  func beginBatch() {
+    batchCount += 1
+  }
+
+  /// Ends ``beginBatch()``, and sends the mutations that may be sent.
+  func endBatch(in engine: isolated Engine) {
+    batchCount -= 1
+    guard batchCount == 0, isPumpDue else { return }
+    isPumpDue = false
+    pump(in: engine)
+  }
+
+  /// Sends the mutations that may be sent, unless a batch of external changes is being applied.
   func pump(in engine: isolated Engine) {
+    if batchCount > 0 {
+      isPumpDue = true
+      return
+    }
     while !tasks.areCancelled {
       switch engine.queue.next(at: clock.elapsed()) {
       case .send(let entry):

@@ -103,6 +103,49 @@ import Testing
     #expect(list.value?.map(\.mutation) == [.add("2")])
   }
 
+  @Test func `Of mutations whose records another process removes in one commit none is sent`() async throws {
+    let (isOffline, isSlow, sent) = (Setting(true), Setting(false), Setting<[NotesMutation]>([]))
+    let store = SimulatedStore(
+      storage: storage,
+      hooks: .init(onRead: { (keys) async in
+        guard isSlow.value, keys.contains(where: { $0.collection == "notes" }) else { return }
+        // Lets an attempt send its request before a removal is applied.
+        for _ in 0..<100 { await Task.yield() }
+      }))
+    var configuration = RepositoryConfiguration(clock: ManualClock())
+    configuration.taskExecutor = executor
+    let repository = NotesRepository(
+      NotesSource(
+        fetch: { [server] in server.value(of: $0) },
+        send: { [server] (mutation, key, id) throws(NotesFailure) in
+          sent.value.append(mutation)
+          if isOffline.value { throw .offline }
+          return .value(try server.take(mutation, key, id))
+        }), store: store, configuration: configuration)
+    for text in ["1", "2"] {
+      _ = Task(executorPreference: executor) { try await repository.perform(.add(text), on: "a") }
+      executor.runUntilIdle()
+    }
+    // Marks both mutations, of which the first is sent and has to wait.
+    _ = Task(executorPreference: executor) { await repository.retryNow() }
+    executor.runUntilIdle()
+    #expect(sent.value == [.add("1"), .add("1")])
+    (isOffline.value, isSlow.value) = (false, true)
+    _ = Task(executorPreference: executor) { [storage] in
+      var batch = StoreBatch()
+      let keys = MutationKeys<NotesMutation>(repository: "notes")
+      for mutation in try await repository.mutations.list() { batch.remove(keys.record(mutation.id)) }
+      _ = try await SimulatedStore(storage: storage).commit(batch)
+      await store.noticeExternalChanges()
+    }
+    executor.runUntilIdle()
+    let list = Setting<[PendingMutation<String, NotesMutation>]?>(nil)
+    _ = Task(executorPreference: executor) { list.value = try await repository.mutations.list() }
+    executor.runUntilIdle()
+    #expect(list.value == [])
+    #expect(sent.value == [.add("1"), .add("1")])
+  }
+
   @Test func `A verdict is stored if the removal of the mutation, made at the same time, fails`() async throws {
     let (ids, gate, fails) = ([MutationID(), MutationID()], Gate(), Setting(true))
     let keys = MutationKeys<NotesMutation>(repository: "notes")
