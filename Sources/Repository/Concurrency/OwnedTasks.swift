@@ -4,7 +4,7 @@ internal import Multicast
 final class OwnedTasks: Sendable {
   private struct State {
     var tasks: [UInt64: Task<Void, Never>] = [:]
-    /// The tasks that finished when they weren't registered: not yet, or not any more after ``cancelAll()``.
+    /// The tasks that finished before they were registered; empty after ``cancelAll()``, which ends the registration.
     var finished: Set<UInt64> = []
     var lastNumber: UInt64 = 0
     var isCancelled = false
@@ -44,13 +44,16 @@ final class OwnedTasks: Sendable {
     return { task.cancel() }
   }
 
+  /// The number of tasks that are remembered: the registered ones, and those that finished before they were registered.
+  var count: Int { state.withLock { $0.tasks.count + $0.finished.count } }
+
   /// Whether ``cancelAll()`` was called.
   var areCancelled: Bool { state.withLock { $0.isCancelled } }
 
   /// Cancels all tasks in the order in which they were started, and every task that is started later.
   func cancelAll() {
     let tasks = state.withLock { state in
-      defer { state.tasks = [:] }
+      defer { (state.tasks, state.finished) = ([:], []) }
       state.isCancelled = true
       return state.tasks.sorted { $0.key < $1.key }
     }
@@ -59,7 +62,7 @@ final class OwnedTasks: Sendable {
 
   private func finish(_ number: UInt64) {
     state.withLock { state in
-      if state.tasks.removeValue(forKey: number) == nil { state.finished.insert(number) }
+      if state.tasks.removeValue(forKey: number) == nil, !state.isCancelled { state.finished.insert(number) }
     }
   }
 }
