@@ -102,7 +102,7 @@ final class MutationDecisions<Source: RepositorySource> {
     state.hold(entry.id)
     defer { release(entry.id, in: engine) }
     do throws(Engine.Failure) {
-      _ = try await engine.add(mutation, on: entry.key, as: id, replacing: entry, hasCaller: false)
+      _ = try await engine.adder.add(mutation, on: entry.key, as: id, replacing: entry, hasCaller: false, in: engine)
       events.emit(.mutationRequeued(entry.id))
       return id
     } catch {

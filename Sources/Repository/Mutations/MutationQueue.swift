@@ -1,13 +1,12 @@
 internal import DataStore
-internal import Foundation
 internal import Multicast
 
-/// The queue of a repository's mutations: adds them, keeps the outcomes of their attempts, and reports them.
+/// The queue of a repository's mutations: keeps the outcomes of their attempts, and reports them.
 ///
-/// ``MutationQueueState`` decides, and the parts of the queue share it: ``MutationReader`` reads the stored mutations
-/// and observes their changes, ``MutationWriter`` writes them, ``MutationSender`` sends them, ``MutationCalls``
-/// completes the calls that wait for them, and ``MutationDecisions`` acts on the app's decisions. ``SyncState`` applies
-/// the mutations to the value.
+/// ``MutationQueueState`` decides, and the parts of the queue share it: ``MutationAdder`` adds mutations,
+/// ``MutationReader`` reads the stored mutations and observes their changes, ``MutationWriter`` writes them,
+/// ``MutationSender`` sends them, ``MutationCalls`` completes the calls that wait for them, and ``MutationDecisions``
+/// acts on the app's decisions. ``SyncState`` applies the mutations to the value.
 ///
 /// Belongs to one ``SyncEngine`` and is used in its isolation only.
 ///
@@ -22,10 +21,10 @@ internal import Multicast
 ///
 /// Here a change is a *mutation*: a record in the store, applied to the stored value for display and never written into
 /// it before the server has answered. It passes through these steps:
-/// 1. **Apply.** ``SyncEngine`` applies it to the visible value, and ``append(_:_:on:hasCaller:)`` reserves its place
-///    in its lane, in one step. The lane is blocked there, because a mutation isn't sent before it is durable.
-/// 2. **Persist.** ``makeDurable(_:replacing:in:)`` writes its record, which has the next sequence number of the store.
-///    If that fails, the mutation is rolled back and the call throws.
+/// 1. **Apply.** ``MutationAdder`` applies it to the visible value and reserves its place in its lane, in one step. The
+///    lane is blocked there, because a mutation isn't sent before it is durable.
+/// 2. **Persist.** ``MutationAdder`` writes its record, which has the next sequence number of the store. If that fails,
+///    the mutation is rolled back and the call throws.
 /// 3. **Send.** ``next(at:)`` passes it to the sender when it is first in its lane. Before the request, its record is
 ///    *marked*: it says that an attempt may have begun, so that a process that finds the mark treats the outcome as
 ///    unknown; see ``MutationWriter/mark(_:in:)``. If the attempt fails but may be repeated, the lane backs off, and
@@ -43,18 +42,14 @@ final class MutationQueue<Source: RepositorySource> {
   typealias Failure = RepositoryError<Source.Failure>
   typealias State = MutationQueueState<Source.Key, Mutation>
   typealias Entry = State.Entry
-  typealias Record = MutationRecord<Mutation>
   typealias Listed = PendingMutation<Source.Key, Mutation>
 
   let records: MutationRecords<Mutation>
 
   private let capabilities: SourceCapabilities<Source>
-  private let limits: QueueLimits
-  private let now: @Sendable () -> Date
   private let events: RepositoryEvents
   private let reports: QueueReports<Source>
   private let calls: MutationCalls<Source>
-  private let encoder = JSONEncoder()
   private let state: State
 
   /// - Parameters:
@@ -62,21 +57,19 @@ final class MutationQueue<Source: RepositorySource> {
   ///   - state: The state of the queue.
   ///   - records: The records of the mutations.
   ///   - calls: The calls that wait for the mutations.
-  ///   - configuration: The configuration of the repository.
   ///   - events: Receives the repository's events.
   ///   - liveCounts: Receives the number of live mutations; see ``MutationLedger/Entry/isLive``.
   ///   - version: Receives the version of the queue.
   ///   - lists: Receives the list of all mutations, under the name of their collection.
   init(
     _ capabilities: SourceCapabilities<Source>, _ state: State, _ records: MutationRecords<Mutation>,
-    _ calls: MutationCalls<Source>, configuration: RepositoryConfiguration, events: RepositoryEvents,
-    liveCounts: CurrentValueRelay<Int>, version: CurrentValueRelay<UInt64>, lists: KeyChannels<String, [Listed]>
+    _ calls: MutationCalls<Source>, events: RepositoryEvents, liveCounts: CurrentValueRelay<Int>,
+    version: CurrentValueRelay<UInt64>, lists: KeyChannels<String, [Listed]>
   ) {
     (self.capabilities, self.state, self.records) = (capabilities, state, records)
     (self.calls, self.events) = (calls, events)
     reports = QueueReports(
       of: records.keys.collection, liveCounts: liveCounts, version: version, lists: lists, events: events)
-    (limits, now) = (configuration.queueLimits, configuration.now)
   }
 
   // MARK: - Leading
@@ -198,128 +191,6 @@ final class MutationQueue<Source: RepositorySource> {
   /// Sends the list to its observers.
   func sendList() {
     reports.sendList(of: state)
-  }
-
-  // MARK: - Adding
-
-  /// Returns the record of a new mutation.
-  func record(of mutation: Mutation, on key: Source.Key) -> Record {
-    Record(key: key.storeID, sequence: .max, madeAt: now(), mutation: mutation, byteCount: byteCount(of: mutation))
-  }
-
-  private func byteCount(of mutation: Mutation) -> Int {
-    do {
-      return try encoder.encode(mutation).count
-    } catch {
-      // A mutation that can't be encoded fails in the store, with a better error.
-      return 0
-    }
-  }
-
-  /// Whether the limits allow another mutation.
-  func hasRoom(for record: Record) -> Bool {
-    state.hasRoom(for: record.byteCount, limits: limits, now: record.madeAt)
-  }
-
-  /// Adds a new mutation, which isn't sent before ``makeDurable(_:replacing:in:)``.
-  ///
-  /// The caller then calls ``reportChanges(in:)``.
-  ///
-  /// - Parameters:
-  ///   - id: The id of the mutation.
-  ///   - record: The record of the mutation.
-  ///   - key: The key of the value that it changes.
-  ///   - hasCaller: Whether a call will wait for its outcome.
-  func append(_ id: MutationID, _ record: Record, on key: Source.Key, hasCaller: Bool) {
-    state.add(id, key: key, lane: capabilities.lane(of: record.mutation, on: key), record: record)
-    if hasCaller { calls.open(id) }
-  }
-
-  /// Makes an appended mutation durable, and lets it be sent unless it has come into conflict meanwhile.
-  ///
-  /// - Parameters:
-  ///   - id: The id of the mutation.
-  ///   - replaced: The refused or conflicted mutation that it replaces, or `nil`. It has the same id if a mutation is
-  ///     sent again under its id.
-  ///   - engine: The engine.
-  /// - Returns: Whether it was added. It isn't if its user has signed out meanwhile, or if another process has sent,
-  ///   resolved or discarded the mutation that it replaces.
-  /// - Throws: A `StoreError` if it could not be written. The mutation is then forgotten, or refused or in conflict as
-  ///   before.
-  func makeDurable(
-    _ id: MutationID, replacing replaced: Entry?, in engine: isolated Engine
-  ) async throws(StoreError) -> Bool {
-    guard let entry = state[id] else { return false }
-    let added: (record: Record, commit: StoreCommit, isOvertaken: Bool)?
-    do throws(StoreError) {
-      added = try await add(entry, replacing: replaced, in: engine)
-    } catch {
-      // It isn't known any more if its user has signed out meanwhile.
-      let isKnown = state[id] != nil
-      forgetUnadded(id, in: engine)
-      if let replaced, replaced.id == id, isKnown {
-        state.restoreRefused(replaced)
-        reportChanges(in: engine)
-      }
-      throw error
-    }
-    guard let added else {
-      forgetUnadded(id, in: engine)
-      return false
-    }
-    let sequence = added.record.sequence
-    let isBehindGap = state.recordAddition(
-      of: id, sequence: sequence, tag: added.commit.tag, revision: added.commit.revision)
-    if let replaced, replaced.id != id { state.remove(replaced.id) }
-    guard state[id]?.isLive ?? false else {
-      // It came into conflict while it was being written.
-      await engine.writer.save(id, in: engine)
-      calls.end(id, .success(.conflicted(id)))
-      return true
-    }
-    events.emit(.mutationEnqueued(id, orderingKey: "\(entry.lane)"))
-    state.release(id)
-    if added.isOvertaken { engine.start { engine in await engine.reader.reload(id, in: engine) } }
-    if isBehindGap {
-      engine.start { engine in await engine.reader.readPredecessors(of: id, sequence, in: engine) }
-    }
-    reportChanges(in: engine)
-    engine.sender.pump(in: engine)
-    // Sending was paused during the write, so the attempt that the record is marked for doesn't begin.
-    if state.isPaused { engine.writer.removeMark(of: id, in: engine) }
-    if state.isStalled(entry.lane) {
-      calls.end(id, .success(.queued))
-    } else if !state.sends {
-      calls.startTimeout(of: id, in: engine)
-    }
-    return true
-  }
-
-  /// Adds the record of a mutation, unless its user signs out meanwhile.
-  private func add(
-    _ entry: Entry, replacing replaced: Entry?, in engine: isolated Engine
-  ) async throws(StoreError) -> (record: Record, commit: StoreCommit, isOvertaken: Bool)? {
-    while true {
-      let requirement = engine.users.requirement(of: entry.key.userID)
-      do throws(StoreError) {
-        return try await records.add(
-          entry.id, entry.record, replacing: replaced.map { ($0.id, $0.tag) }, requiring: requirement)
-      } catch {
-        guard case .preconditionFailed(requirement?.key.keyName) = error, let userID = entry.key.userID else {
-          throw error
-        }
-        try await engine.users.reload(UserDigest(userID), in: engine)
-        if state[entry.id] == nil { return nil }
-      }
-    }
-  }
-
-  /// Forgets a mutation that could not be made durable.
-  private func forgetUnadded(_ id: MutationID, in engine: isolated Engine) {
-    state.remove(id)
-    calls.close(id)
-    reportChanges(in: engine)
-    engine.sender.pump(in: engine)
   }
 
   // MARK: - Sending
@@ -493,7 +364,7 @@ final class MutationQueue<Source: RepositorySource> {
     events.emit(.mutationConflicted(id, conflict))
     reportChanges(in: engine)
     engine.sender.pump(in: engine)
-    // A mutation that isn't durable yet is saved by `makeDurable`.
+    // ``MutationAdder`` saves a mutation that isn't durable yet.
     guard entry.tag != nil else { return }
     engine.start { engine in
       await engine.writer.save(id, in: engine)

@@ -9,7 +9,8 @@ internal import Multicast
 /// - ``SyncChannels`` sends values and states to the observers of a key, and ``NewestValue`` to the observers of all
 ///   keys.
 /// - ``SyncLoader`` fetches values, and ``SyncWrites`` stores the replies.
-/// - ``MutationQueue`` keeps the mutations, and ``MutationSender`` sends them while the ``Election`` permits it.
+/// - ``MutationQueue`` keeps the mutations. ``MutationAdder`` adds them, and ``MutationSender`` sends them while the
+///   ``Election`` permits it.
 ///   ``MutationReader`` and ``MutationWriter`` read and write their records, ``MutationCalls`` completes the calls that
 ///   wait for them, and ``MutationDecisions`` performs the operations of ``PendingMutations``.
 /// - ``SyncExternalChanges`` applies the changes of other repositories and processes.
@@ -41,6 +42,7 @@ actor SyncEngine<Source: RepositorySource> {
   nonisolated let listKey: String
 
   let queue: MutationQueue<Source>
+  let adder: MutationAdder<Source>
   let sender: MutationSender<Source>
   let reader: MutationReader<Source>
   let writer: MutationWriter<Source>
@@ -80,8 +82,9 @@ actor SyncEngine<Source: RepositorySource> {
     let mutations = MutationQueueState<Key, Mutation>()
     calls = MutationCalls(CallTimeouts(clock, tasks))
     queue = MutationQueue(
-      capabilities, mutations, records, calls, configuration: configuration, events: events, liveCounts: liveCounts,
-      version: queueVersion, lists: channels.lists)
+      capabilities, mutations, records, calls, events: events, liveCounts: liveCounts, version: queueVersion,
+      lists: channels.lists)
+    adder = MutationAdder(capabilities, mutations, records, calls, configuration: configuration, events: events)
     reader = MutationReader(capabilities, mutations, records, calls, events: events)
     writer = MutationWriter(mutations, records, events: events)
     decisions = MutationDecisions(mutations, records, calls, events: events)
@@ -393,52 +396,8 @@ actor SyncEngine<Source: RepositorySource> {
   func perform(_ mutation: Mutation, on key: Key) async throws(Failure) -> MutationResult {
     if Task.isCancelled { throw .cancelled }
     try checkMayBegin(key)
-    let id = try await add(mutation, on: key, replacing: nil, hasCaller: true)
+    let id = try await adder.add(mutation, on: key, replacing: nil, hasCaller: true, in: self)
     return try await calls.outcome(of: id)
-  }
-
-  /// Applies a mutation and makes it durable, after all others.
-  ///
-  /// - Parameters:
-  ///   - mutation: The mutation.
-  ///   - key: The key of the value that it changes.
-  ///   - id: The id of the mutation. A mutation that the server may have applied keeps its id when it is sent again.
-  ///   - replaced: The entry that the mutation replaces, which may be the refused or conflicted entry of the same
-  ///     mutation; `nil` if there is none.
-  ///   - hasCaller: Whether a call will wait for its result.
-  func add(
-    _ mutation: Mutation, on key: Key, as id: MutationID = MutationID(),
-    replacing replaced: MutationQueue<Source>.Entry?, hasCaller: Bool
-  ) async throws(Failure) -> MutationID {
-    let cell = try await use(key)
-    defer { endUse(cell) }
-    var record = queue.record(of: mutation, on: key)
-    record.isOutcomeUnknown = replaced?.id == id
-    guard replaced != nil || queue.hasRoom(for: record) else { throw .queueFull }
-    do throws(MutationConflict) {
-      try cell.state.add(id, mutation)
-    } catch {
-      // Applying it may have revealed other mutations that aren't possible.
-      publish(cell)
-      throw .conflict(error)
-    }
-    queue.append(id, record, on: key, hasCaller: hasCaller)
-    if let entry = queue[id], !queue.sends(entry) { cell.deferDecision(on: id) }
-    // The value is published first, because the user waits for it.
-    publish(cell)
-    queue.reportChanges(in: self)
-    let isAdded: Bool
-    do throws(StoreError) {
-      isAdded = try await queue.makeDurable(id, replacing: replaced, in: self)
-    } catch {
-      removeFromOverlay([id], of: key)
-      throw .store(error)
-    }
-    guard isAdded else {
-      removeFromOverlay([id], of: key)
-      throw cell.isClosed ? .signedOut : .cancelled
-    }
-    return id
   }
 
   /// Returns all mutations in order.

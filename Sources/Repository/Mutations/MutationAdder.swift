@@ -1,0 +1,189 @@
+internal import DataStore
+internal import Foundation
+
+/// Adds mutations to the queue of a repository: applies them, reserves their places, and makes them durable.
+///
+/// A new mutation is visible and has its place in its lane in one step. It isn't sent before its record is stored, and
+/// it is rolled back if the record can't be stored.
+///
+/// Belongs to one ``SyncEngine`` and is used in its isolation only.
+final class MutationAdder<Source: RepositorySource> {
+  typealias Engine = SyncEngine<Source>
+  typealias Key = Source.Key
+  typealias Mutation = Source.Mutation
+  typealias Failure = RepositoryError<Source.Failure>
+  typealias State = MutationQueueState<Key, Mutation>
+  typealias Entry = State.Entry
+  typealias Record = MutationRecord<Mutation>
+
+  private let capabilities: SourceCapabilities<Source>
+  private let state: State
+  private let records: MutationRecords<Mutation>
+  private let calls: MutationCalls<Source>
+  private let limits: QueueLimits
+  private let now: @Sendable () -> Date
+  private let events: RepositoryEvents
+  private let encoder = JSONEncoder()
+
+  init(
+    _ capabilities: SourceCapabilities<Source>, _ state: State, _ records: MutationRecords<Mutation>,
+    _ calls: MutationCalls<Source>, configuration: RepositoryConfiguration, events: RepositoryEvents
+  ) {
+    (self.capabilities, self.state, self.records) = (capabilities, state, records)
+    (self.calls, self.events) = (calls, events)
+    (limits, now) = (configuration.queueLimits, configuration.now)
+  }
+
+  /// Applies a mutation and makes it durable, after all others.
+  ///
+  /// - Parameters:
+  ///   - mutation: The mutation.
+  ///   - key: The key of the value that it changes.
+  ///   - id: The id of the mutation. A mutation that the server may have applied keeps its id when it is sent again.
+  ///   - replaced: The entry that the mutation replaces, which may be the refused or conflicted entry of the same
+  ///     mutation; `nil` if there is none.
+  ///   - hasCaller: Whether a call will wait for its result.
+  ///   - engine: The engine.
+  func add(
+    _ mutation: Mutation, on key: Key, as id: MutationID = MutationID(), replacing replaced: Entry?, hasCaller: Bool,
+    in engine: isolated Engine
+  ) async throws(Failure) -> MutationID {
+    let cell = try await engine.use(key)
+    defer { engine.endUse(cell) }
+    var record = record(of: mutation, on: key)
+    record.isOutcomeUnknown = replaced?.id == id
+    guard replaced != nil || hasRoom(for: record) else { throw .queueFull }
+    do throws(MutationConflict) {
+      try cell.state.add(id, mutation)
+    } catch {
+      // Applying it may have revealed other mutations that aren't possible.
+      engine.publish(cell)
+      throw .conflict(error)
+    }
+    // Not sent before it is durable.
+    state.add(id, key: key, lane: capabilities.lane(of: mutation, on: key), record: record)
+    if hasCaller { calls.open(id) }
+    if let entry = state[id], !state.sends(entry) { cell.deferDecision(on: id) }
+    // The value is published first, because the user waits for it.
+    engine.publish(cell)
+    engine.queue.reportChanges(in: engine)
+    let isAdded: Bool
+    do throws(StoreError) {
+      isAdded = try await makeDurable(id, replacing: replaced, in: engine)
+    } catch {
+      engine.removeFromOverlay([id], of: key)
+      throw .store(error)
+    }
+    guard isAdded else {
+      engine.removeFromOverlay([id], of: key)
+      throw cell.isClosed ? .signedOut : .cancelled
+    }
+    return id
+  }
+
+  /// Returns the record of a new mutation.
+  private func record(of mutation: Mutation, on key: Key) -> Record {
+    Record(key: key.storeID, sequence: .max, madeAt: now(), mutation: mutation, byteCount: byteCount(of: mutation))
+  }
+
+  private func byteCount(of mutation: Mutation) -> Int {
+    do {
+      return try encoder.encode(mutation).count
+    } catch {
+      // A mutation that can't be encoded fails in the store, with a better error.
+      return 0
+    }
+  }
+
+  /// Whether the limits allow another mutation.
+  private func hasRoom(for record: Record) -> Bool {
+    state.hasRoom(for: record.byteCount, limits: limits, now: record.madeAt)
+  }
+
+  /// Makes an added mutation durable, and lets it be sent unless it has come into conflict meanwhile.
+  ///
+  /// - Parameters:
+  ///   - id: The id of the mutation.
+  ///   - replaced: The refused or conflicted mutation that it replaces, or `nil`. It has the same id if a mutation is
+  ///     sent again under its id.
+  ///   - engine: The engine.
+  /// - Returns: Whether it was added. It isn't if its user has signed out meanwhile, or if another process has sent,
+  ///   resolved or discarded the mutation that it replaces.
+  /// - Throws: A `StoreError` if it could not be written. The mutation is then forgotten, or refused or in conflict as
+  ///   before.
+  private func makeDurable(
+    _ id: MutationID, replacing replaced: Entry?, in engine: isolated Engine
+  ) async throws(StoreError) -> Bool {
+    guard let entry = state[id] else { return false }
+    let added: (record: Record, commit: StoreCommit, isOvertaken: Bool)?
+    do throws(StoreError) {
+      added = try await writeAddition(of: entry, replacing: replaced, in: engine)
+    } catch {
+      // It isn't known any more if its user has signed out meanwhile.
+      let isKnown = state[id] != nil
+      forgetUnadded(id, in: engine)
+      if let replaced, replaced.id == id, isKnown {
+        state.restoreRefused(replaced)
+        engine.queue.reportChanges(in: engine)
+      }
+      throw error
+    }
+    guard let added else {
+      forgetUnadded(id, in: engine)
+      return false
+    }
+    let sequence = added.record.sequence
+    let isBehindGap = state.recordAddition(
+      of: id, sequence: sequence, tag: added.commit.tag, revision: added.commit.revision)
+    if let replaced, replaced.id != id { state.remove(replaced.id) }
+    guard state[id]?.isLive ?? false else {
+      // It came into conflict while it was being written.
+      await engine.writer.save(id, in: engine)
+      calls.end(id, .success(.conflicted(id)))
+      return true
+    }
+    events.emit(.mutationEnqueued(id, orderingKey: "\(entry.lane)"))
+    state.release(id)
+    if added.isOvertaken { engine.start { engine in await engine.reader.reload(id, in: engine) } }
+    if isBehindGap {
+      engine.start { engine in await engine.reader.readPredecessors(of: id, sequence, in: engine) }
+    }
+    engine.queue.reportChanges(in: engine)
+    engine.sender.pump(in: engine)
+    // Sending was paused during the write, so the attempt that the record is marked for doesn't begin.
+    if state.isPaused { engine.writer.removeMark(of: id, in: engine) }
+    if state.isStalled(entry.lane) {
+      calls.end(id, .success(.queued))
+    } else if !state.sends {
+      calls.startTimeout(of: id, in: engine)
+    }
+    return true
+  }
+
+  /// Adds the record of a mutation, unless its user signs out meanwhile.
+  private func writeAddition(
+    of entry: Entry, replacing replaced: Entry?, in engine: isolated Engine
+  ) async throws(StoreError) -> (record: Record, commit: StoreCommit, isOvertaken: Bool)? {
+    while true {
+      let requirement = engine.users.requirement(of: entry.key.userID)
+      do throws(StoreError) {
+        return try await records.add(
+          entry.id, entry.record, replacing: replaced.map { ($0.id, $0.tag) }, requiring: requirement)
+      } catch {
+        guard case .preconditionFailed(requirement?.key.keyName) = error, let userID = entry.key.userID else {
+          throw error
+        }
+        try await engine.users.reload(UserDigest(userID), in: engine)
+        if state[entry.id] == nil { return nil }
+      }
+    }
+  }
+
+  /// Forgets a mutation that could not be made durable.
+  private func forgetUnadded(_ id: MutationID, in engine: isolated Engine) {
+    state.remove(id)
+    calls.close(id)
+    engine.queue.reportChanges(in: engine)
+    engine.sender.pump(in: engine)
+  }
+}
