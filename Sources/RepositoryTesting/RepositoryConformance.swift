@@ -83,7 +83,7 @@ public enum RepositoryConformance<Source: MutableSource> {
       },
       Check("L6 Once", "A mutation is applied once, even if the network loses or duplicates packets", body: checkOnce),
       Check("L7 Durable", "A mutation whose call has returned survives a relaunch", body: checkDurability),
-      Check("L8 Atomic", "If the process ends at any commit, an accepted mutation is in either the queue or the value") {
+      Check("L8 Atomic", "If the process ends at any commit, an accepted mutation is either queued or in the value") {
         try await checkAtomicity($0)
       },
       Check("L10 Sign-out", "If the key has a user, sign-out erases all data of the user, even if the process ends") {
