@@ -4,7 +4,7 @@ internal import Multicast
 /// A store that simulates that its process is killed after a number of commits.
 ///
 /// The next write, and each call after it, throws and changes nothing. Each save, removal, batch and erasure counts as
-/// a commit, even if the store below refuses it. Subscriptions continue.
+/// a commit, even if the store below refuses it. Subscriptions continue. Locks aren't supported.
 final class InterruptedStore: KeyValueStore {
   /// The error of each call after the process was killed; 5 is `EIO`.
   private static let error = StoreError.writeFailed(SystemError(code: 5, operation: "simulating", path: "memory"))

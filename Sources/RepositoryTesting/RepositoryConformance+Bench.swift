@@ -85,9 +85,10 @@ extension RepositoryConformance {
       return try await store.load(StoreKey<Source.Value>(name, id: harness.key.storeID))?.value
     }
 
-    func expectAllAppliedOnce(_ place: String) throws {
+    func expectAllAppliedOnce(_ situation: String) throws {
       let applied = try server.applied.map { try text($0.mutation) }.sorted()
-      try expect(applied, is: try harness.mutations.map(text).sorted(), "the mutations applied by the server \(place)")
+      let expected = try harness.mutations.map(text).sorted()
+      try expect(applied, is: expected, "the mutations applied by the server \(situation)")
     }
   }
 
@@ -113,9 +114,9 @@ extension RepositoryConformance {
     if found != expected { throw Mismatch("\(subject): expected \(expected), found \(found).") }
   }
 
-  static func expectShown(_ mutations: [Source.Mutation], in value: Source.Value, _ place: String) throws {
+  static func expectShown(_ mutations: [Source.Mutation], in value: Source.Value, _ situation: String) throws {
     for mutation in mutations where !shows(mutation, value) {
-      throw Mismatch("\(mutation) isn't visible \(place) in \(value).")
+      throw Mismatch("\(mutation) isn't visible \(situation) in \(value).")
     }
   }
 
@@ -134,7 +135,7 @@ extension RepositoryConformance {
   /// Waits until a repository shows a value, because values stored by another repository may arrive later.
   static func expectShown(
     _ expected: Source.Value, by repository: SyncedRepository<Source>, _ harness: RepositoryHarness<Source>,
-    _ place: String
+    _ situation: String
   ) async throws {
     let newest = CurrentValueRelay<Source.Value?>(nil)
     let values = repository.values(of: harness.key).subscribe()
@@ -147,17 +148,17 @@ extension RepositoryConformance {
         }
       }
     } catch is Mismatch {
-      throw Mismatch("A repository shows \(String(describing: newest.value)) \(place), not \(expected).")
+      throw Mismatch("A repository shows \(String(describing: newest.value)) \(situation), not \(expected).")
     }
   }
 
   /// Expects a value of `isPending` in the first state of a key.
   static func expectPending(
-    _ isPending: Bool, _ repository: SyncedRepository<Source>, _ harness: RepositoryHarness<Source>, _ place: String
+    _ isPending: Bool, _ repository: SyncedRepository<Source>, _ harness: RepositoryHarness<Source>, _ situation: String
   ) async throws {
     for await state in repository.states(of: harness.key) {
       if state.isPending == isPending { return }
-      throw Mismatch("`isPending` is \(state.isPending) \(place).")
+      throw Mismatch("`isPending` is \(state.isPending) \(situation).")
     }
   }
 

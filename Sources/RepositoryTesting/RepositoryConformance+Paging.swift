@@ -25,9 +25,9 @@ extension RepositoryConformance where Source: BidirectionalPagedSource {
         let repository = bench.makeScrollingRepository(store)
         try await bench.load(repository)
         // Scrolls until the list begins after the newest element.
-        repeat { try await bench.scroll(repository, by: 7) } while try await !bench.checkContiguity(in: store)
+        repeat { try await bench.scroll(repository, step: 7) } while try await !bench.checkContiguity(in: store)
         for _ in 1...8 {
-          try await bench.scroll(repository, by: .random(in: 0..<8, using: &random))
+          try await bench.scroll(repository, step: .random(in: 0..<8, using: &random))
           _ = try await bench.checkContiguity(in: store)
         }
       }
@@ -50,7 +50,7 @@ extension RepositoryConformance.Bench where Source: BidirectionalPagedSource {
   ///   - repository: The repository.
   ///   - step: The kind of the step: 0 loads the newest page, 1 reloads, 2 to 4 load the previous page, and any other
   ///     number loads more.
-  fileprivate func scroll(_ repository: SyncedRepository<Source>, by step: Int) async throws {
+  fileprivate func scroll(_ repository: SyncedRepository<Source>, step: Int) async throws {
     do throws(RepositoryError<Source.Failure>) {
       switch step {
       case 0: try await repository.loadNewest(harness.key)
@@ -75,7 +75,7 @@ extension RepositoryConformance.Bench where Source: BidirectionalPagedSource {
     )
     let start = found.first.flatMap { all.firstIndex(of: $0) } ?? 0
     guard found.count <= 2, found == Array(all[start...].prefix(found.count)) else {
-      throw RepositoryConformance.Mismatch("\(found) isn't a contiguous part of \(all) of at most two (seed \(seed)).")
+      throw RepositoryConformance.Mismatch("\(found) isn't one or two adjacent elements of \(all) (seed \(seed)).")
     }
     let (previous, next) = (start > 0 ? found.first : nil, start + found.count < all.count ? found.last : nil)
     guard stored.previousCursor == previous, stored.nextCursor == next else {

@@ -34,26 +34,26 @@ extension RepositoryConformance {
 
   /// Signs out a user whose sign-out may have begun before, and expects that no data of the user is left.
   private static func expectSignedOut(
-    _ userID: String, _ bench: Bench, _ store: any KeyValueStore, _ place: String
+    _ userID: String, _ bench: Bench, _ store: any KeyValueStore, _ situation: String
   ) async throws {
     let repository = bench.makeRepository(store, isPaused: true)
     try await repository.signOut(userID: userID, unsent: .discard)
-    try expect(await bench.stored(in: store) == nil, is: true, "whether the value was erased \(place)")
-    try expect(await repository.mutations.list().count, is: 0, "the number of mutations \(place)")
+    try expect(await bench.stored(in: store) == nil, is: true, "whether the value was erased \(situation)")
+    try expect(await repository.mutations.list().count, is: 0, "the number of mutations \(situation)")
     var isRefused = false
     do throws(RepositoryError<Source.Failure>) {
       try await repository.perform(bench.harness.mutations[0], on: bench.harness.key)
     } catch {
       if case .signedOut = error { isRefused = true }
     }
-    try expect(isRefused, is: true, "whether a mutation is refused with `signedOut` \(place)")
+    try expect(isRefused, is: true, "whether a mutation is refused with `signedOut` \(situation)")
     bench.network.isReachable = true
     try await bench.whileNetworkRuns {
       await repository.credentialsChanged(userID: userID)
       try await bench.load(repository)
     }
     let applied = try bench.server.applied.map { try text($0.mutation) }
-    try expect(applied, is: [], "the mutations applied by the server \(place)")
-    try expect(await bench.stored(in: store), is: bench.harness.initial, "the value after a new sign-in \(place)")
+    try expect(applied, is: [], "the mutations applied by the server \(situation)")
+    try expect(await bench.stored(in: store), is: bench.harness.initial, "the value after a new sign-in \(situation)")
   }
 }

@@ -9,8 +9,8 @@ public import Repository
 /// A repository keeps its laws only if its source and its store meet their requirements. The source must send the id of
 /// a mutation as its idempotency key, classify failures correctly, and acknowledge only changes that the server made.
 /// The store must keep what it committed, completely. Each check runs repositories over a ``SimulatedNetwork``, which
-/// loses, duplicates and delays packets or is unreachable where the law is about that. It throws a ``Failure`` that
-/// names the broken law.
+/// loses, duplicates and delays packets or is unreachable where the law is about that. The check throws a ``Failure``
+/// that names the broken law.
 ///
 /// The checks don't depend on a test library. With Swift Testing, each check becomes a separate test case:
 ///
@@ -73,7 +73,8 @@ public enum RepositoryConformance<Source: MutableSource> {
 
   /// The checks for every source.
   ///
-  /// For a `BidirectionalPagedSource`, there are more in ``pagingChecks``.
+  /// For a `BidirectionalPagedSource`, there are more in ``pagingChecks``. Only the package's own tests check the laws L1 to
+  /// L3.
   public static var checks: [Check] {
     [
       Check("L4 No flicker", "An effect that an observer has seen stays visible", body: checkFlicker),
@@ -82,7 +83,7 @@ public enum RepositoryConformance<Source: MutableSource> {
       },
       Check("L6 Once", "A mutation is applied once, even if the network loses or duplicates packets", body: checkOnce),
       Check("L7 Durable", "A mutation whose call has returned survives a relaunch", body: checkDurability),
-      Check("L8 Atomic", "If the process ends at any commit, a mutation is either in the queue or in the value") {
+      Check("L8 Atomic", "If the process ends at any commit, an accepted mutation is either queued or in the value") {
         try await checkAtomicity($0)
       },
       Check("L10 Sign-out", "If the key has a user, sign-out erases all data of the user, even if the process ends") {
@@ -230,13 +231,13 @@ extension RepositoryConformance {
       let repository = bench.makeRepository(reopened, isPaused: true)
       let queue = Set(try await repository.mutations.list().map { try text($0.mutation) })
       let stored = try await bench.stored(in: reopened)
-      let place = "when the process ended after \(count) commits"
+      let situation = "when the process ended after \(count) commits"
       for mutation in mutations {
         let isStored = stored.map { shows(mutation, $0) } ?? false
         let isQueued = queue.contains(try text(mutation))
-        if isStored, isQueued { throw Mismatch("\(mutation) is in the queue and in the stored value \(place).") }
+        if isStored, isQueued { throw Mismatch("\(mutation) is in the queue and in the stored value \(situation).") }
         if !isStored, !isQueued, try accepted.contains(where: { try text($0) == text(mutation) }) {
-          throw Mismatch("\(mutation) is neither in the queue nor in the stored value \(place).")
+          throw Mismatch("\(mutation) is neither in the queue nor in the stored value \(situation).")
         }
       }
       bench.network.isReachable = true
@@ -246,7 +247,7 @@ extension RepositoryConformance {
       }
       let applied = try bench.server.applied.map { try text($0.mutation) }
       for mutation in accepted {
-        try expect(applied.count { $0 == (try? text(mutation)) }, is: 1, "the applications of \(mutation) \(place)")
+        try expect(applied.count { $0 == (try? text(mutation)) }, is: 1, "the applications of \(mutation) \(situation)")
       }
       if !store.wasInterrupted { return }
     }

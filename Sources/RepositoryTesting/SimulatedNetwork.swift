@@ -227,14 +227,14 @@ public final class SimulatedNetwork: Sendable {
   public func deliver(_ id: Packet.ID) -> Bool {
     guard let entry = state.withLock({ $0.remove(id) }) else { return false }
     entry.deliver()
-    // If the packet was a reply, the caller has already received it.
+    // A delivered reply has already ended the call, so failing the call has no effect.
     state.withLock { $0.end(entry.packet) }?()
     return true
   }
 
   /// Loses a packet.
   ///
-  /// If no other packet of the exchange is in transit, the caller fails with ``Failure/noReply``, unless its call has
+  /// If no other packet of the exchange is in transit, its call fails with ``Failure/noReply``, unless the call has
   /// ended.
   ///
   /// - Returns: Whether the packet was in transit.

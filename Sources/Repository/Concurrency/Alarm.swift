@@ -13,9 +13,7 @@ final class Alarm {
   /// Whether there is a deadline.
   var isSet: Bool { pending != nil }
 
-  /// Sets the deadline, which replaces a different one with its action.
-  ///
-  /// If it is the present deadline, nothing changes.
+  /// Replaces the deadline and its action, unless the deadline is the present one.
   ///
   /// - Parameters:
   ///   - deadline: The deadline, or `nil` for none.

@@ -2,7 +2,8 @@ internal import Multicast
 
 /// Runs pieces of asynchronous work one at a time, in the order of the calls.
 ///
-/// Work runs to completion: cancelling a caller doesn't remove its work from the queue.
+/// Cancelling a caller doesn't remove its work from the queue. The work runs in the caller's task, so it can notice the
+/// cancellation.
 package final class AsyncSerialQueue: Sendable {
   private struct State {
     var isBusy = false

@@ -6,8 +6,10 @@ public enum AppActivity: Hashable, Sendable {
   case inactive
 }
 
-/// Reports when the app becomes active or inactive, because values are fetched while they are observed only in an
-/// active app; see ``LoadingPolicy/whileObserved(stopTimeout:every:)``.
+/// Reports when the app becomes active or inactive.
+///
+/// A loading policy fetches observed values only while the app is active; see
+/// ``LoadingPolicy/whileObserved(stopTimeout:every:)``.
 public protocol ActivityMonitor: Sendable {
   /// The present activity, then every later one.
   ///

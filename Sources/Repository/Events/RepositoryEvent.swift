@@ -20,7 +20,7 @@ public enum RepositoryEvent: Hashable, Sendable {
   /// A request was cancelled because its last caller was cancelled.
   case requestCancelled(key: String)
 
-  /// A reply was discarded because it may be older than the visible value.
+  /// A reply was discarded because it may be older than the stored value, or doesn't fit it.
   case replyDiscarded(key: String)
 
   /// A mutation is durable and will be sent.
@@ -29,7 +29,7 @@ public enum RepositoryEvent: Hashable, Sendable {
   /// A mutation is being sent; the first attempt is number 1.
   case mutationSending(MutationID, attempt: Int)
 
-  /// The server has applied a mutation, and the resulting value is stored.
+  /// The server has applied a mutation, and the stored value, if there is one, includes it.
   case mutationDelivered(MutationID)
 
   /// A mutation was rolled back and is no longer sent.
@@ -118,7 +118,8 @@ extension RepositoryEvent: CustomStringConvertible {
     case .requestFinished(let key): "request \(key) finished"
     case .requestFailed(let key, let reason): "request \(key) failed: \(reason)"
     case .requestCancelled(let key): "request \(key) cancelled, because its last caller was cancelled"
-    case .replyDiscarded(let key): "reply to request \(key) discarded, because it may be older than the visible value"
+    case .replyDiscarded(let key):
+      "reply to request \(key) discarded, because it may be older than the stored value or doesn't fit it"
     case .mutationEnqueued(let id, let orderingKey): "mutation \(id) enqueued in lane \(orderingKey)"
     case .mutationSending(let id, let attempt): "mutation \(id) is being sent, attempt \(attempt)"
     case .mutationDelivered(let id): "mutation \(id) delivered"

@@ -5,9 +5,9 @@ internal import Foundation
 ///
 /// A pure state machine: methods record values, removals and uses, and return the values to remove.
 ///
-/// **Invariant**: ``count`` and ``byteCount`` are those of the stored values. `order` contains every value once, at
-/// the place of its last use, except the values that ``takeVictims(at:limit:isKept:)`` took or had to keep. Those
-/// return to `order` with their next use, or with ``restoreVictims(_:)``.
+/// **Invariant**: ``count`` and ``byteCount`` are those of the stored values. `order` contains the last use of every
+/// value, except of the values that ``takeVictims(at:limit:isKept:)`` took or had to keep. Those return to `order` with
+/// their next use, and the taken ones also with ``restoreVictims(_:)``.
 ///
 /// - Complexity: O(1) amortized for each function, unless stated otherwise. The memory depends on the number of stored
 ///   values, not on the number of values over time.
@@ -149,6 +149,8 @@ struct EvictionState<Key: Hashable & Sendable> {
   /// Restores values that could not be removed.
   ///
   /// They are the first to be taken again, except those used meanwhile.
+  ///
+  /// - Complexity: That of ``FIFO/prepend(_:)`` for each of them.
   mutating func restoreVictims(_ victims: [Victim]) {
     for victim in victims.reversed() {
       guard let item = items[victim.key], item.place == nil else { continue }

@@ -2,7 +2,7 @@ internal import DataStore
 internal import Foundation
 internal import Multicast
 
-/// Removes the values that an ``EvictionPolicy`` or a call evicts; ``EvictionState`` decides which.
+/// Removes the values that a call evicts, and those that an ``EvictionPolicy`` evicts, as ``EvictionState`` decides.
 ///
 /// A removal requires that the stored value is the known one, so that a value that another process has just stored is
 /// not removed. The engine reads the value of a key for an observer or a call only when a removal has ended; see
@@ -48,7 +48,7 @@ final class SyncEvictions<Source: RepositorySource> {
     alarm = Alarm(clock, tasks)
   }
 
-  /// The number and the size of the stored values, or `nil` if it isn't known, because the policy sets no limit or the
+  /// The number and the size of the stored values, or `nil` if they aren't known, because the policy sets no limit or the
   /// values haven't been read yet.
   var usage: (count: Int, byteCount: Int)? { hasStarted ? (state.count, state.byteCount) : nil }
 

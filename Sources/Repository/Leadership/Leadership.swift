@@ -88,7 +88,7 @@ public struct StoreLeadership: Leadership {
     self.retryInterval = retryInterval
   }
 
-  /// Acquires a lock of the given name in the store.
+  /// Attempts to acquire a lock of the given name in the store.
   public func tryToLead(_ name: String, on store: any KeyValueStore) async throws(StoreError) -> LeadershipResult {
     switch try await store.acquireLock(name) {
     case .acquired(let lock): .leading(lease: lock)

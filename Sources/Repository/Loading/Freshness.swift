@@ -25,7 +25,7 @@ public struct Freshness: Hashable, Sendable {
   /// Returns the age of a value, or `nil` if it was saved in the future or implausibly long ago.
   public static func age(savedAt: Date, now: Date) -> Duration? {
     let seconds = now.timeIntervalSince(savedAt)
-    // A stored time may be any number, and converting one that doesn't fit to a duration would trap.
+    // A stored time may be any number, and the conversion to a duration traps if the number doesn't fit.
     guard seconds >= 0, seconds < 1e15 else { return nil }
     return .seconds(seconds)
   }

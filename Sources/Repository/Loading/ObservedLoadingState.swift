@@ -29,7 +29,7 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     var lastLoad: Duration
     /// Whether a fetch was due while nothing could be fetched for the key.
     var hasMissedRequest = false
-    /// Whether a request of this machine is in progress.
+    /// Whether a request that this state machine returned is in progress.
     ///
     /// During a request, no interval is counted.
     var isFetching = false
@@ -113,7 +113,7 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     case failed
   }
 
-  /// Records that a request of this machine has ended.
+  /// Records that a request that this state machine returned has ended.
   ///
   /// - Parameters:
   ///   - ended: The request.
@@ -141,9 +141,9 @@ struct ObservedLoadingState<Key: RepositoryKey> {
   /// Returns the requests that are due, and ends the observations whose stop timeout has passed.
   mutating func takeDue(at now: Duration) -> [Request] {
     var requests: [Request] = []
-    while let first = alarms.first, first.deadline <= now || !counts(first.element) {
+    while let first = alarms.first, first.deadline <= now || !isValid(first.element) {
       _ = alarms.removeFirst()
-      guard counts(first.element) else { continue }
+      guard isValid(first.element) else { continue }
       switch first.element.purpose {
       case .stop: stop(first.element.key)
       // The next alarm is set when this fetch has ended.
@@ -227,7 +227,7 @@ struct ObservedLoadingState<Key: RepositoryKey> {
 
   // MARK: - Alarms
 
-  private func counts(_ alarm: KeyAlarm) -> Bool { observations[alarm.key]?.alarmNumber == alarm.number }
+  private func isValid(_ alarm: KeyAlarm) -> Bool { observations[alarm.key]?.alarmNumber == alarm.number }
 
   /// Sets the alarm of an observed key, replacing an earlier one, unless a request is in progress.
   private mutating func setAlarm(of key: Key) {
@@ -241,9 +241,9 @@ struct ObservedLoadingState<Key: RepositoryKey> {
   private mutating func insert(_ alarm: KeyAlarm, deadline: Duration) {
     // Removes outdated alarms before there are too many of them.
     if alarms.items.count > 2 * observations.count + 32 {
-      let counting = alarms.items.filter { counts($0.element) }
+      let valid = alarms.items.filter { isValid($0.element) }
       alarms.removeAll()
-      for item in counting { alarms.insert(item.element, deadline: item.deadline) }
+      for item in valid { alarms.insert(item.element, deadline: item.deadline) }
     }
     alarms.insert(alarm, deadline: deadline)
   }

@@ -57,7 +57,9 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
     channels.finish()
   }
 
-  /// The values of a key: the present value first, then every later one, including those stored by other processes.
+  /// The values of a key: the present value first, then every later one.
+  ///
+  /// Of the values that another process stores, an observer may get only the newest.
   public nonisolated func values(of key: Key) -> ObservedValues<Value> {
     ObservedValues { [weak self] in
       guard let self else { return finishedStream() }
@@ -85,7 +87,8 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
   ///   - change: The change. It is called again, on the newer value, if another repository or process stored one
   ///     meanwhile.
   /// - Returns: The result of `change`.
-  /// - Throws: A `StoreError`. The value is then unchanged.
+  /// - Throws: A `StoreError`. The value is then unchanged, unless the outcome is unknown or the stored bytes were
+  ///   quarantined, as `StoreError` describes.
   public func update<Result: Sendable>(
     _ key: Key, _ change: @Sendable (inout Value) -> Result
   ) async throws(StoreError) -> Result {
@@ -113,7 +116,7 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
   ///
   /// Observers get the default value.
   ///
-  /// - Throws: A `StoreError`. The value is then unchanged.
+  /// - Throws: A `StoreError`. The value is then unchanged, with the exceptions of ``update(_:_:)``.
   public func remove(_ key: Key) async throws(StoreError) {
     try await inTurn(key) { () async throws(StoreError) in try await store.remove(storeKey(key)) }
   }

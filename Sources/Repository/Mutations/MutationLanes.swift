@@ -1,7 +1,8 @@
 /// Decides which mutation is sent next, and which mutations wait.
 ///
-/// Each ordering key has a lane, a FIFO of mutations. Only the first mutation of a lane may be in flight, and the next
-/// one is sent when the attempt of the first has completed. A lane needs one of a limited number of slots to send.
+/// Each ordering key of a user has a lane, a FIFO of mutations. Only the first mutation of a lane may be in flight, and
+/// the next one is sent when the attempt of the first has completed. A lane needs one of a limited number of slots to
+/// send.
 /// Ready lanes get free slots in the order in which they became ready. A send that exceeds a time limit releases its
 /// slot, so a stuck lane delays other lanes by that time at most.
 ///

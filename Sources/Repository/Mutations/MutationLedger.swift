@@ -257,7 +257,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
 
   /// Records that an attempt begins.
   ///
-  /// Until the attempt has failed, the mutation can't be cancelled.
+  /// Until the attempt has failed or was abandoned, the mutation can't be cancelled.
   mutating func beginAttempt(_ id: MutationID) {
     edit(id) {
       ($0.isInFlight, $0.isTakenOver) = (true, false)
@@ -324,7 +324,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     edit(id) { ($0.record.isOutcomeUnknown, $0.isRefusedByServer) = (false, true) }
   }
 
-  /// Records that a mutation will not be sent again.
+  /// Records why a mutation is no longer sent.
   mutating func recordVerdict(_ verdict: Record.Verdict, on id: MutationID) {
     edit(id) {
       ($0.record.verdict, $0.record.unfinishedAttempts) = (verdict, 0)

@@ -88,7 +88,7 @@ struct MutationCounter: Codable, Sendable {
 /// reason, and a confirmation may store no value. So the commit that withdraws a mutation also saves the ids in this
 /// type. A confirmation costs nothing more, except that a repository that waits for it loads these ids once.
 struct MutationWithdrawals: Codable, Sendable {
-  /// The number of mutations that are kept.
+  /// The greatest number of ids that are kept.
   ///
   /// Only recent ones matter, because a call waits for another repository for a limited time; see ``CallTimeouts``.
   static var limit: Int { 64 }

@@ -16,8 +16,9 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
   typealias Record = MutationRecord<Mutation>
 
   enum Write: Sendable {
-    /// Adds a record with the next sequence number. Removes another record in the same commit, or replaces an older
-    /// record of the same mutation.
+    /// Adds a record with the next sequence number.
+    ///
+    /// `replacing` names a record that the same commit removes, or an older record of the same mutation.
     ///
     /// Fails with ``DataStore/StoreError/preconditionFailed(_:)`` if the user has signed out or in.
     case add(
@@ -34,7 +35,7 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
 
   /// The condition under which a record is removed even if another process has changed it.
   enum RemovalCondition: Sendable {
-    /// No attempt may be in flight.
+    /// No attempt is marked, so none can be in flight.
     case unsent
     /// Refused or in conflict.
     case undecided

@@ -93,7 +93,7 @@ final class MutationWriter<Source: RepositorySource> {
     marking.formUnion(ids)
     defer {
       marking.subtract(ids)
-      // Sending was paused during the writes, when ``removeMarks(of:in:)`` kept these marks. The first mutation isn't
+      // If sending was paused during the writes, ``removeMarks(of:in:)`` kept these marks. The first mutation isn't
       // waiting: its attempt goes on.
       if state.isPaused { for id in ids.dropFirst() { removeMark(of: id, in: engine) } }
     }

@@ -36,7 +36,8 @@ extension PendingMutationError: CustomStringConvertible {
       "The mutation \(id) isn't in the queue, or another operation on it is in progress. The server may have it."
     case .alreadySent(let id):
       "The mutation \(id) is in flight or not durable yet: undo it with another one. If it was refused, discard it."
-    case .notRefused(let id): "The mutation \(id) was not refused, so it can't be requeued or discarded."
+    case .notRefused(let id):
+      "The mutation \(id) was not refused, so it can't be requeued, and can be discarded only if it is in conflict."
     case .notConflicted(let id): "The mutation \(id) is not in conflict, so it can't be resolved."
     case .conflict(let conflict): "The change still isn't possible: \(conflict.reason)"
     case .store(let error): error.description

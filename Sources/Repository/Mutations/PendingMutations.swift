@@ -64,8 +64,8 @@ public struct PendingMutations<Source: MutableSource>: Sendable {
 
   /// Resolves a mutation that is in conflict.
   ///
-  /// A mutation that is sent has a new id, except a retried one that the server may have made already. That keeps its
-  /// id, so that the server makes the change once.
+  /// A mutation that is sent has a new id, unless it is retried and the server may have made the change already. Then it
+  /// keeps its id, so that the server makes the change once.
   ///
   /// - Returns: The id of the mutation that is sent, or `nil` if it was discarded.
   /// - Throws: ``PendingMutationError/notConflicted(_:)``, ``PendingMutationError/conflict(_:)`` if the mutation to

@@ -1,6 +1,7 @@
-/// Distinguishes this repository's own changes of records, their echoes, from external changes.
+/// Distinguishes the store's reports of this repository's own changes of records, their echoes, from those of external
+/// changes.
 ///
-/// The store reports every change of a record, including the repository's own, possibly long after it was made.
+/// The store reports every change of a record, possibly long after it was made.
 ///
 /// A pure state machine.
 ///

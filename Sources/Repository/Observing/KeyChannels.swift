@@ -65,7 +65,7 @@ final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
     state.withLock { $0.channels[key]?.channel }?.subscriberCount ?? 0
   }
 
-  /// Returns whether a new observer of a key would get an element at once.
+  /// Returns whether the channel of a key replays an element; `false` if there is no channel.
   func hasReplay(of key: Key) -> Bool {
     state.withLock { $0.channels[key]?.hasReplay ?? false }
   }

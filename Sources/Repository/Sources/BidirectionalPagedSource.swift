@@ -2,7 +2,7 @@
 ///
 /// ``Paged`` is a ready-made conforming type.
 public protocol BidirectionalPagedValue: PagedValue {
-  /// The cursor of the page before the first element; `nil` if there is none, so that the first element is the newest
+  /// The cursor of the page before the first element; `nil` if there is none, because the first element is the newest
   /// one.
   var previousCursor: String? { get set }
 }

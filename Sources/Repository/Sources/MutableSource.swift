@@ -41,7 +41,7 @@ public protocol RepositoryMutation<Value>: Codable, Sendable {
   /// The type of the value that the mutation changes.
   associatedtype Value
 
-  /// Applies the change that the server will make to a value.
+  /// Applies to a value the change that the server will make.
   ///
   /// The function must be pure, because it is called again for every new value of the server. It must have no further
   /// effect on a value that already has the change. If the repository can determine that a value has the change,
@@ -79,8 +79,8 @@ public enum MutationReply<Value: Sendable>: Sendable {
 
   /// The server made the same change as the mutation's `apply(to:)`.
   ///
-  /// If nothing is stored, nothing is stored afterwards either, unless the mutation was applied to
-  /// ``MutableSource/empty``. The value is then fetched.
+  /// If nothing is stored and the mutation was applied to ``MutableSource/empty``, the value is fetched. If there is no
+  /// such value either, nothing is stored.
   case done
 }
 

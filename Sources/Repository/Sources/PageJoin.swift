@@ -1,4 +1,5 @@
-/// Joins fetched pages to stored ones, so that the stored elements are always a contiguous part of the server's list.
+/// Joins fetched pages to stored ones, so that the stored elements are a contiguous part of the server's list, except for
+/// elements that mutations of this device inserted.
 enum PageJoin {
   /// Returns the newest page, followed by the stored elements after its last one.
   ///
@@ -24,9 +25,9 @@ enum PageJoin {
       let overlap = stored.elements.firstIndex(where: { $0.id == last.id }),
       fetched?.elements.contains(where: { $0.id == last.id }) ?? true
     else { return page }
-    let newer = Set(page.elements.map(\.id))
-    let rest = stored.elements[(overlap + 1)...].filter { !newer.contains($0.id) }
-    guard !rest.isEmpty, stored.elements[..<overlap].allSatisfy({ newer.contains($0.id) }),
+    let pageIDs = Set(page.elements.map(\.id))
+    let rest = stored.elements[(overlap + 1)...].filter { !pageIDs.contains($0.id) }
+    guard !rest.isEmpty, stored.elements[..<overlap].allSatisfy({ pageIDs.contains($0.id) }),
       rest.last?.id == stored.elements.last?.id, refusedCursor == nil || stored.nextCursor != refusedCursor
     else { return page }
     var joined = page
@@ -44,9 +45,9 @@ enum PageJoin {
   /// - Complexity: O(*n*), where *n* is the number of elements.
   static func next<Value: PagedValue>(_ page: Value, after cursor: String, behind stored: Value?) -> Value? {
     guard let stored, stored.nextCursor == cursor else { return nil }
-    let older = Set(stored.elements.map(\.id))
+    let storedIDs = Set(stored.elements.map(\.id))
     var joined = page
-    joined.elements = stored.elements + page.elements.filter { !older.contains($0.id) }
+    joined.elements = stored.elements + page.elements.filter { !storedIDs.contains($0.id) }
     return joined
   }
 }
@@ -89,9 +90,9 @@ extension PageJoin {
   private static func join<Value: BidirectionalPagedValue>(
     _ page: Value, _ rest: ArraySlice<Value.Element>, of stored: Value
   ) -> Value {
-    let newer = Set(page.elements.map(\.id))
+    let pageIDs = Set(page.elements.map(\.id))
     var joined = page
-    joined.elements += rest.filter { !newer.contains($0.id) }
+    joined.elements += rest.filter { !pageIDs.contains($0.id) }
     joined.nextCursor = stored.nextCursor
     return joined
   }

@@ -5,7 +5,7 @@ public import DataStore
 /// The value is stored in parts, so changing one element of a long list writes only a small part of it.
 public struct Paged<Element: Codable & Equatable & Identifiable & Sendable>: BidirectionalPagedValue
 where Element.ID: Sendable {
-  /// The elements of all pages fetched so far.
+  /// The elements of one page, or of several adjacent pages.
   public var elements: [Element]
 
   /// The cursor of the next page; `nil` if there is none.

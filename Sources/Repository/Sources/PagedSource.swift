@@ -5,7 +5,7 @@ public protocol PagedValue: Codable, Equatable, Sendable {
   /// The type of the elements.
   associatedtype Element: Identifiable where Element.ID: Sendable
 
-  /// The elements of all pages fetched so far, without duplicates.
+  /// The elements of one page, or of several adjacent pages, without duplicates.
   var elements: [Element] { get set }
 
   /// The cursor of the next page; `nil` if there is none.

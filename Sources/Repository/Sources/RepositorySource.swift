@@ -1,6 +1,6 @@
 /// The source of a ``SyncedRepository``'s values: an adapter between the repository and a client of a server.
 ///
-/// Each call of a source fetches one value. A source is stateless: storing, ordering and deciding is the repository's
+/// Each call of a source makes one request. A source is stateless: storing, ordering and deciding is the repository's
 /// work.
 ///
 /// ```swift
@@ -30,8 +30,8 @@ public protocol RepositorySource<Key, Value>: Sendable {
 
   /// The collection of the values in the store.
   ///
-  /// The repository keeps its own records, such as mutations, in collections whose names begin with this name and a
-  /// period, such as `.mutations`. No repository of another source may use the same names on the same store.
+  /// The repository keeps its own records in collections whose names begin with this name and a period, for example
+  /// `profile.mutations`. No repository of another source may use the same names on the same store.
   var name: String { get }
 
   /// Fetches a value.

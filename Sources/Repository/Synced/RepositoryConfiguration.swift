@@ -47,7 +47,7 @@ public struct RepositoryConfiguration: Sendable {
   /// The rule that decides which of the repositories on one store sends the mutations of all.
   public var leadership: any Leadership
 
-  /// The limits on the number, size and age of stored values.
+  /// The limits on the number, the size and the idle time of stored values.
   public var eviction: EvictionPolicy
 
   /// The executor of the repository's tasks; `nil` for the default executor.
@@ -71,7 +71,7 @@ public struct RepositoryConfiguration: Sendable {
   ///   - network: The monitor that reports whether the network is available.
   ///   - activity: The monitor that reports whether the app is active.
   ///   - leadership: The rule that decides which of the repositories on one store sends the mutations of all.
-  ///   - eviction: The limits on the number, size and age of stored values. By default all values are kept.
+  ///   - eviction: The limits on the number, the size and the idle time of stored values. By default all values are kept.
   public init(
     pageSize: Int = 20,
     maximumPages: Int? = nil,

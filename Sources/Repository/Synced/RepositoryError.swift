@@ -39,7 +39,7 @@ extension RepositoryError: CustomStringConvertible {
     case .queueFull: "Too many changes are waiting to be sent. Try again once the server can be reached."
     case .signedOut:
       "The user has signed out. After the user has signed in again, call credentialsChanged(userID:), then try again."
-    case .cancelled: "The call was cancelled. Repeat it if its result is still needed."
+    case .cancelled: "The call was cancelled. Fetch again if the value is still needed; a change may still be sent."
     }
   }
 }

@@ -83,7 +83,8 @@ final class SyncEnvironment<Source: RepositorySource> {
     engine.start { engine in await engine.environment.fetchObserved(afterChange: change, in: engine) }
   }
 
-  /// Fetches observed values, unless the network's availability has changed in the meantime.
+  /// Waits for mutations to be sent, and then fetches observed values, unless the network's availability has changed in
+  /// the meantime.
   private func fetchObserved(afterChange change: Int, in engine: isolated Engine) async {
     if engine.queue.canSend { await waitForMutations() }
     if change == changeCount { engine.observedLoading.setOnline(true, in: engine) }

@@ -44,7 +44,7 @@ struct VersionBarriers: Sendable {
   /// The time at which the base last changed in any way.
   private var lastChange: UInt64 = 0
 
-  /// Returns a timestamp that is later than all earlier ones.
+  /// Returns a timestamp that is later than all that were returned before.
   mutating func now() -> Timestamp {
     lastNumber += 1
     return Timestamp(number: lastNumber)

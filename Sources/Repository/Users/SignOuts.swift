@@ -153,7 +153,7 @@ final class SignOuts<Source: RepositorySource> {
 
   // MARK: - Locking
 
-  /// The lock, or `nil` if the store doesn't support locks.
+  /// A lock that is held, or a substitute for it in a store that doesn't support locks.
   private struct HeldLock {
     let lock: StoreLock?
 

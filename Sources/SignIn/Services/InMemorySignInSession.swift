@@ -29,7 +29,7 @@ public actor InMemorySignInSession: SignInSessionType {
   /// - Parameters:
   ///   - accounts: The accounts of the server.
   ///   - now: A closure that returns the current time, for the date of a sign-in.
-  ///   - answering: A closure that runs before each reply, to simulate the delay of a network.
+  ///   - answering: A closure that runs before each call is processed, to simulate the delay of a network.
   public init(
     accounts: [Account], now: @escaping @Sendable () -> Date = { Date() },
     answering: @escaping @Sendable () async -> Void = {}
@@ -56,7 +56,7 @@ public actor InMemorySignInSession: SignInSessionType {
     _ = try account(uid: uid)
   }
 
-  /// Returns the user with the given id, with the date of the last sign-in.
+  /// Returns the user with the given id, with the date of the last sign-in, or `Date.distantPast` if there is none.
   public func user(uid: String) async throws(SignInSessionError) -> User {
     try await answer()
     let account = try account(uid: uid)

@@ -8,7 +8,7 @@ public enum SignInError: Error, Sendable, Hashable {
   case refused(SignState)
   /// The server couldn't be reached, or it refused the request.
   case session(SignInSessionError)
-  /// The user's data on this device wasn't erased, so the user is still signed in.
+  /// The user's data on this device wasn't erased, or only in part, so the user is still signed in.
   ///
   /// The server doesn't have some of the user's changes, or the data couldn't be erased.
   case userData(UserDataError)

@@ -3,8 +3,8 @@ public import Multicast
 
 /// The single source of truth for the signed-in user, shared by all screens.
 ///
-/// Its properties broadcast, and each call of a method acts once. The first word of a method's name says what
-/// subscribers see:
+/// Its streams broadcast, and each call of a method acts once. The first word of a method's name says what subscribers
+/// see:
 ///
 /// - `reload…`, `loadMore…` and `update…` fetch from the server, and broadcast the result.
 /// - `fetch…` fetches from the server, and returns the result to the caller only.

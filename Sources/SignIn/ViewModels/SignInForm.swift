@@ -7,7 +7,7 @@ struct SignInForm: Equatable {
     case failedToSignOut(SignInError)
   }
 
-  /// The minimum length of a username in characters, as in the original app.
+  /// The minimum length of a username in characters, as in the app that this module reimplements.
   static let minimumUsernameLength = 4
 
   private(set) var state: SignState
@@ -19,7 +19,10 @@ struct SignInForm: Equatable {
     self.state = state
   }
 
-  /// Sets the next state, discards a report that doesn't fit it, and clears the password after a sign-out.
+  /// Sets the next state, and updates the report and the password.
+  ///
+  /// A sign-out is reported, and clears the password. Once a user is signed in, a report of a sign-out or of a failed
+  /// sign-in is discarded.
   ///
   /// A failed call may report its error before or after the state that follows it; the result is the same.
   mutating func update(_ next: SignState) {
@@ -61,9 +64,10 @@ struct SignInForm: Equatable {
     if case .signed = state { asksToDiscard ? "Discard and SignOut" : "SignOut" } else { "Submit" }
   }
 
-  /// The messages of the original app, except that a failure has the English description of its error.
+  /// The messages of the app that this module reimplements, except that a failure has the English description of its
+  /// error.
   ///
-  /// As in the original, “应该大于4位” asks for more than four characters, although four are enough.
+  /// As in that app, “应该大于4位” asks for more than four characters, although four are enough.
   var message: String {
     switch (state, report) {
     case (_, .failedToSignIn(let error)), (_, .failedToSignOut(let error)): error.description

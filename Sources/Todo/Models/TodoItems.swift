@@ -4,7 +4,7 @@ public import Foundation
 ///
 /// No two items have the same id. Decoding fails if two items do.
 public struct TodoItems: Sendable, Hashable {
-  /// The number of unfinished items at which no item can be added.
+  /// The number of unfinished items at which ``canAdd`` is `false`.
   public static let unfinishedLimit = 5
 
   /// The items, in the order in which they were added.
@@ -13,7 +13,10 @@ public struct TodoItems: Sendable, Hashable {
   /// Creates an empty list.
   public init() {}
 
-  /// Whether an item can be added, which is the case while fewer than ``unfinishedLimit`` items are unfinished.
+  /// Whether a screen lets the user add an item, which is the case while fewer than ``unfinishedLimit`` items are
+  /// unfinished.
+  ///
+  /// ``TodoList/add(_:)`` doesn't check this.
   ///
   /// - Complexity: O(*n*), where *n* is the number of items.
   public var canAdd: Bool { elements.count { !$0.isFinished } < Self.unfinishedLimit }

@@ -8,7 +8,7 @@ internal import Repository
 /// An observer first receives the list that is already stored, if there is one.
 ///
 /// - **Ordering**: Edits are made one at a time, in the order of the calls. Observers see each edit that changes the
-///   list once, in that order.
+///   list once, in that order. Of the edits of another process, they may see only the newest.
 /// - **Durability**: Once an edit returns, it survives a crash or `SIGKILL` of the process if the store's medium does.
 ///   An edit that throws changes nothing, except as ``TodoListError/store(_:)`` says.
 /// - **Several lists** may share a store, in one process or in several. No edit is lost.
