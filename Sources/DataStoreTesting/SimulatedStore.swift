@@ -8,8 +8,8 @@ public import Multicast
 /// simulate the stores of several processes, and ``disconnect()`` simulates that a process is killed. ``Hooks`` delay
 /// calls and make them fail.
 ///
-/// A store notices the commits of other stores in ``noticeExternalChanges()``, and by any call for a key that they
-/// changed. It notices them in the order in which they were made.
+/// A store notices the commits of other stores in ``noticeExternalChanges()`` and ``observe(collection:as:)``, and by
+/// any call for a key that they changed. It notices them in the order in which they were made.
 ///
 /// Values are kept without encoding. So no call fails because a value can't be encoded or decoded, and there are no
 /// schemas.

@@ -45,7 +45,7 @@ extension StoreConformance {
         await read(2, from: key, on: harness),
         is: [.saved(first, old), .removed(first, revision: commit.revision)], "the changes of the key")
     },
-    Check("An external commit is one element for observers of a collection") { harness in
+    Check("An external commit is one element for observers of a collection if the medium is watched") { harness in
       let (store, other) = (try await harness.open(), try await harness.open())
       try await store.save(Note("old"), for: first)
       let changes = try await store.observe(collection: first.collection, as: Note.self).changes

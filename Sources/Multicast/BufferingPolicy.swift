@@ -86,8 +86,8 @@ public struct BufferingPolicy<Failure: Error>: Sendable {
   ///
   /// - Parameters:
   ///   - capacity: The maximum number of buffered elements, which must be at least 0.
-  ///   - makeError: A closure that returns the error to throw. It runs once, in the subscriber's `next()`, outside any
-  ///     lock.
+  ///   - makeError: A closure that returns the error to throw. It runs at most once for each subscriber, in its
+  ///     `next()`, outside any lock.
   public static func error(_ capacity: Int, _ makeError: @escaping @Sendable (BufferOverflow) -> Failure) -> Self {
     Self(capacity: capacity, minimum: 0, overflow: .error(makeError))
   }

@@ -1,7 +1,7 @@
 /// A holder of an object's current subscription, which cancels the subscription when another one replaces it.
 ///
 /// An object that observes a stream through a ``WeakSubscriber`` holds its current subscription here. The subscription
-/// is also cancelled when the object is released. Either ends the loop that reads from the subscription.
+/// is also cancelled when the object is released. A cancellation ends the loop that reads from the subscription.
 @MainActor
 package final class CurrentSubscription<Element: Sendable> {
   private var subscription: MulticastSubscription<Element, Never>?

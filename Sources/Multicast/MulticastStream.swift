@@ -35,7 +35,7 @@ public struct MulticastStream<Element: Sendable, Failure: Error>: AsyncSequence,
     AsyncIterator(subscriber: ChannelSubscriber(core: core, policy: policy))
   }
 
-  /// Registers a subscriber now whose elements are read later.
+  /// Registers a subscriber now, so that its elements can be read later.
   ///
   /// The replay and the elements sent from this call on wait, as far as the policy keeps them, until a task iterates
   /// the subscription.

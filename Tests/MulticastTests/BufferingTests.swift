@@ -13,7 +13,8 @@ import Testing
     let dropped: Int
   }
 
-  /// The results of sending the elements 1 to 5 to a subscriber with capacity 3 that doesn't read.
+  /// The results of sending the elements 1 to 5 to a subscriber that doesn't read, with capacity 3 if the policy has a
+  /// parameter for it.
   static let examples = [
     Example(
       testDescription: "unbounded", policy: .unbounded,

@@ -71,7 +71,7 @@ import Testing
     #expect(channel.value == 1)
   }
 
-  @Test func `Subscribers of a current-value relay receive each of its values`() {
+  @Test func `A subscriber of a current-value relay that keeps up receives each value`() {
     let relay = CurrentValueRelay("idle")
     let reader = Reader(relay.stream, on: executor)
     executor.runUntilIdle()

@@ -40,7 +40,7 @@ import Testing
     for reader in readers { #expect(reader.events == [.failed("second")]) }
   }
 
-  @Test func `The first terminal event wins`() async {
+  @Test func `The first termination takes effect, and later ones change nothing`() async {
     let failedFirst = MulticastChannel<Int, Failure>(buffering: .unbounded)
     let failed = failedFirst.stream.subscribe()
     failedFirst.finish(throwing: .first)

@@ -103,7 +103,7 @@ import Testing
     #expect(clock.pendingSleeps == [])
   }
 
-  @Test func `Every sleeper wakes although others sleep, wake and are cancelled concurrently`() async {
+  @Test func `A sleeper that isn't cancelled wakes although others sleep, wake and are cancelled concurrently`() async {
     let tasks = (0..<500).map { number in sleeper(.seconds(number % 7)) }
     for (number, task) in tasks.enumerated() where number % 3 == 0 { task.cancel() }
     for _ in 0..<7 { clock.advance(by: .seconds(1)) }

@@ -48,7 +48,7 @@ import Testing
         },
         { seen.record(await Self.events(of: channel.stream)) })
       let events = seen.values[0]
-      // The elements are consecutive up to the last one, and a replay is never empty.
+      // The elements are consecutive up to the last one, and at least as many as the replay keeps.
       #expect(events == (20 - (events.count - 1)..<20).map { .element($0) } + [.finished])
       #expect(events.count > replay)
     }
@@ -184,7 +184,7 @@ import Testing
         },
         {
           var iterator = channel.stream.makeAsyncIterator()
-          // The iterator has read an element in every other round. It never suspends, as an element was just sent.
+          // In every other round, the iterator reads an element first. It doesn't suspend, as one was just sent.
           if round.isMultiple(of: 2) { channel.send(Token(10)) }
           if round.isMultiple(of: 2) { _ = await iterator.next() }
         })

@@ -3,7 +3,7 @@ import Testing
 
 /// C13: code that runs inside a call of a channel may use the channel.
 ///
-/// A test that runs code under the channel's lock hangs.
+/// If the channel ran such code under its lock, the test would hang.
 @Suite(.timeLimit(.minutes(15))) struct ReentrancyTests {
   /// An executor that runs each job inside `enqueue`, and therefore inside the `resume` that made the job ready.
   final class InlineExecutor: TaskExecutor {

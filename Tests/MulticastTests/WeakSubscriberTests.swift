@@ -30,7 +30,7 @@ import Testing
     #expect(screen.received == [1, 2, 3])
   }
 
-  @Test func `The object can be released while the next element is awaited, which ends the wait`() async {
+  @Test func `The object can be released while the next element is awaited, and that element ends the loop`() async {
     let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
     let elements = channel.stream.subscribe()
     let counts = CurrentValueRelay(0)

@@ -2,7 +2,7 @@ import Multicast
 import MulticastTesting
 import Testing
 
-/// Three examples of Rx's subjects, step by step, with two observers that are drained in order after each step.
+/// Three examples of Rx's subjects, step by step, each with an early and a late observer.
 @Suite struct WorkedExampleTests {
   let executor = ManualTaskExecutor()
 

@@ -97,7 +97,7 @@ public protocol StoreBackend: SendableMetatype {
   /// The default implementation throws.
   ///
   /// - Parameter isErased: Returns whether to delete an item. It is called while nothing but this call can change the
-  ///   stored bytes.
+  ///   stored bytes. A backend that can't guarantee this checks afterwards, and calls it again if anything has changed.
   /// - Throws: ``StoreError/removeFailed(_:)`` or ``StoreError/readFailed(_:)``; then some items may have been deleted.
   mutating func erase(_ isErased: (StoredItem) -> Bool) throws(StoreError)
 

@@ -33,7 +33,7 @@ package struct FileSystem: Sendable {
     let linkCount: Int
   }
 
-  /// Called before each system call, to inject an error.
+  /// Called before almost every system call, to inject an error.
   ///
   /// Returns the error number with which the call fails instead of being made, or `nil` to make the call.
   package var fault: @Sendable (Call) -> CInt?

@@ -127,8 +127,8 @@ extension FolderHub {
       // Watching the same folder again changes nothing, and returns the same descriptor.
       unwatch(state.checked(try find(watch, insteadOf: target), by: id))
     } catch {
-      // The failure may be temporary, and no caller requested the check. If the folder is unusable, the backend's own
-      // call fails. The next call checks again.
+      // The failure may be temporary, so it doesn't end the watch. If the folder is unusable, the backend's own call
+      // fails. The next call checks again.
       state.couldNotCheck(id)
     }
   }

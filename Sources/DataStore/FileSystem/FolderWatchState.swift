@@ -113,8 +113,9 @@ struct FolderWatchState {
     phase = .watching(newTarget)
   }
 
-  /// Records the target that a check found: the store looks whether its path still refers to the same folder, although
-  /// no event has requested that.
+  /// Records the target that a check found.
+  ///
+  /// A check determines which folder is at the watched path, although no event has requested that.
   mutating func checked(_ newTarget: Target) {
     guard let target else { return }
     // If the target is another one, the unread events of the old one are lost. If an earlier check failed, the store

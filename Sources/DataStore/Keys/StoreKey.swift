@@ -38,7 +38,7 @@ public struct StoreKey<Value: Codable & Sendable>: Hashable, Sendable {
 
   /// Checks that a store can keep a value under this key.
   ///
-  /// Every call of a store makes the same check. Call this method before work that depends on a later save, such as a
+  /// Every call for a key makes the same check. Call this method before work that depends on a later save, such as a
   /// request to a server.
   ///
   /// - Throws: ``StoreError/invalidKey(_:)``.

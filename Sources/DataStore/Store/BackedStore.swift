@@ -42,7 +42,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   ///
   /// - Parameters:
   ///   - backend: The backend that keeps the bytes.
-  ///   - now: A function that returns the current time, for ``StoredValue/savedAt``.
+  ///   - now: Returns the current time, for ``StoredValue/savedAt`` and the names of quarantined bytes.
   public init(backend: sending Backend, now: @escaping @Sendable () -> Date = { Date() }) {
     self.now = now
     contents = StoreContents(backend: backend, eventRelay: eventRelay, now: now)

@@ -11,10 +11,10 @@ final class ChangeChecker<Backend: StoreBackend> {
   private var checksOfCommits: [any AnyCheck] = []
   /// Whether changes were reported that no check has read since.
   private var needsCheck = false
-  /// Whether a report was dismissed in the current attempt of ``CommitQueue``, because it seemed to be of the own
-  /// removals of the commit group.
+  /// Whether a report was dismissed in the current attempt of ``CommitQueue``, because it seemed to be of the commit
+  /// group's own removals.
   private var hasDismissedReport = false
-  /// The names that durable commits have changed and that aren't recorded yet.
+  /// The names of the keys of durable commits that aren't recorded yet.
   ///
   /// They aren't read, because the changes would be mistaken for external ones. A later check reads them.
   var unrecordedNames: Set<String> = []
@@ -107,8 +107,9 @@ final class ChangeChecker<Backend: StoreBackend> {
 
   /// Takes the report of external changes from before a commit that isn't the first of its attempt.
   ///
-  /// It only checks whether the names that the group has removed are still missing. It doesn't reconcile any changes,
-  /// because the earlier commits of the group aren't recorded yet, so theirs would be mistaken for external ones.
+  /// It only checks whether all reported names are names that the group has removed and that are still missing. It
+  /// doesn't reconcile any changes, because the earlier commits of the group aren't recorded yet, so theirs would be
+  /// mistaken for external ones.
   ///
   /// - Parameters:
   ///   - backend: The backend.
@@ -154,7 +155,7 @@ final class ChangeChecker<Backend: StoreBackend> {
   /// Records that an attempt has ended.
   ///
   /// If a commit of the attempt wasn't made, a report that was dismissed as one of the group's own removals may have
-  /// been of another process's removal. So a check reads all changes after all.
+  /// been of another process's removal. So a check reads the reported names after all.
   func endAttempt(madeAll: Bool) {
     if hasDismissedReport, !madeAll { needsCheck = true }
     hasDismissedReport = false

@@ -44,8 +44,8 @@ struct CommitGroup {
       group.all.append(commit)
     }
     pending.removeFirst(takenCount)
-    // Lets each replaced commit refer directly to the last one of its chain, which is the one that is written. From the
-    // back, because the reference of the next commit is then already the final one.
+    // Lets each replaced commit refer directly to the last one of its chain, which is the one that is written. The loop
+    // goes backward, so that the next commit of a chain already refers to the last one.
     for commit in group.all.reversed() { commit.successor = commit.successor.map { $0.successor ?? $0 } }
     return group
   }

@@ -16,10 +16,10 @@ public import Multicast
 /// - **Group commit**: Saves and commits that arrive while the store is writing are written together if the medium
 ///   supports that. Of several saves of one key, the store may write only the last. Each save returns when its value,
 ///   or a later one, is durable, and each is sent.
-/// - **External changes**: A change that another process makes in the same place is noticed by the next call for its
-///   key, if not before. Observers receive the newest external value of a key once, and may skip values that it has
-///   replaced. Whether a change is noticed without a call depends on the medium. The store's own changes are never
-///   reported as external ones. The last save wins unless a precondition says otherwise.
+/// - **External changes**: A change that another process or another store object makes in the same place is noticed by
+///   the next call for its key, if not before. Observers receive the newest external value of a key once, and may skip
+///   values that it has replaced. Whether a change is noticed without a call depends on the medium. The store's own
+///   changes are never reported as external ones. The last save wins unless a precondition says otherwise.
 /// - **Schemas**: A value of an older schema is migrated when it is read; see ``VersionedValue``. A value of a future
 ///   schema is left untouched and reported.
 /// - **Corruption**: Corrupt bytes are quarantined, and ``events`` reports where they are. Streams continue with the
@@ -135,7 +135,7 @@ public protocol KeyValueStore: Sendable {
   ///
   /// A locked name can't be locked again, not even by the same store. A lock has no effect on calls of other kinds.
   ///
-  /// It ends when it is released or when its process ends, so a process that is killed leaves no lock behind.
+  /// A lock ends when it is released or when its process ends, so a process that is killed leaves no lock behind.
   ///
   /// The default implementation returns ``StoreLockResult/unsupported``.
   ///

@@ -22,7 +22,8 @@ final class PendingCommit {
   /// The writes of the commit, as they were last prepared.
   private(set) var writes: [StoreWrite] = []
 
-  /// The outcome of the last call of ``decide(reading:)``; ``Verdict/retry`` without one since ``discardReads()``.
+  /// The outcome of the last call of ``decide(reading:)``; ``Verdict/retry`` if it threw, or if there was no call since
+  /// ``discardReads()``.
   private(set) var verdict = Verdict.retry
 
   /// The result of writing this commit; `nil` while it is in flight.

@@ -67,10 +67,11 @@ final class StoreContents<Backend: StoreBackend> {
     }
   }
 
-  /// Reconciles the result of a read with the last known state, except for corrupt bytes, which are quarantined
-  /// instead.
+  /// Reconciles the result of a read with the last known state.
   ///
-  /// If the read has found an external change, ``ChangeChecker/publish(_:)`` sends it.
+  /// If the read has found an external change, the next flush of the topic sends it.
+  ///
+  /// - Precondition: The read has not found corrupt bytes, which the caller quarantines instead.
   @discardableResult
   func reconcile<Value>(_ result: ReadResult<Value>, _ slot: Slot<Value>) -> Reconciled<Value> {
     let action = slot.topic.reconcile(result, slot.id, revision: revision(of: result))

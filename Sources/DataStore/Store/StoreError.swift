@@ -1,7 +1,8 @@
 /// The reason why a call of a store failed.
 ///
 /// The value that was stored before is intact, or was quarantined because it could not be decoded or migrated, or
-/// because the whole store was corrupt. The only exception is the unknown outcome that ``writeFailed(_:)`` describes.
+/// because the whole store was corrupt. The exceptions are the unknown outcome that ``writeFailed(_:)`` describes, and
+/// an erasure that erased some items before it failed.
 public enum StoreError: Error, Hashable, Sendable {
   /// The reason why a key is invalid.
   public enum InvalidKey: Hashable, Sendable {
@@ -53,8 +54,10 @@ public enum StoreError: Error, Hashable, Sendable {
 
   /// A call to the operating system or to a database failed while writing. The old value is still stored.
   ///
-  /// The exception is an unknown outcome: if the answer of a database server was lost, and the server can't be asked
-  /// again or no longer knows it, the new value may be stored instead. The `SQLSTATE` of the error is then 40003.
+  /// The exception is an unknown outcome, after which the new value may be stored instead:
+  /// - The answer of a database server was lost, and the server can't be asked again or no longer knows it. The
+  ///   `SQLSTATE` of the error is then 40003.
+  /// - A ``FileStore`` could neither make the change durable nor undo it.
   case writeFailed(SystemError)
 
   /// A call to the operating system or to a database failed while removing. The value is still stored.

@@ -1,8 +1,9 @@
 /// An event that concerns the owner of a store, whether or not a call fails because of it.
 public enum StoreEvent: Hashable, Sendable {
-  /// Bytes that could not be decoded, or not be migrated before a save replaced them, were quarantined.
+  /// Bytes were quarantined, because they could not be decoded, or because a save replaced a value that could not be
+  /// migrated.
   ///
-  /// Nothing is stored for the key until the next save, which may be the one that replaces them.
+  /// Nothing is stored for the key until the next save, which may be the one that caused the quarantine.
   ///
   /// `movedTo` is the place of the bytes, for a bug report or a repair.
   case valueQuarantined(StoreKeyName, movedTo: String, reason: String)
@@ -23,11 +24,11 @@ public enum StoreEvent: Hashable, Sendable {
 
   /// External changes could not be watched or read, or corrupt bytes among them could not be quarantined.
   ///
-  /// Also sent if a key could not be read after an erasure, which its observers then notice late too.
+  /// Observers receive the changes late: with the next change in the same place, with the next call for the same key,
+  /// or, if the watch could not begin, with the next observer. A store on a PostgreSQL server reads them again by
+  /// itself, within seconds.
   ///
-  /// Observers receive them late: with the next change in the same place, with the next call for the same key, or, if
-  /// the watch could not begin, with the next observer. A store on a PostgreSQL server reads them again by itself,
-  /// within seconds.
+  /// The event is also sent if a key could not be read after an erasure. Its observers then notice the erasure late.
   case watchingFailed(StoreError)
 
   /// The journal of an unfinished commit was quarantined, because it was corrupt, or because an item that isn't a file

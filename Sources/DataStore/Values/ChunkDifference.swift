@@ -23,8 +23,9 @@ struct ChunkDifference: Equatable {
 
   /// Compares two chunks.
   ///
-  /// The comparison recognizes any number of elements that were changed in place, or one insertion or deletion of any
-  /// number of consecutive elements. After any other change, only the elements before it are recognized as stored.
+  /// If the chunks have the same number of elements, the comparison recognizes each element that has kept its position.
+  /// Otherwise it recognizes one insertion or deletion of any number of consecutive elements. After any other change of
+  /// the number, it recognizes only the elements before the first difference.
   ///
   /// - Complexity: O(*n*) for *n* elements in both chunks.
   init<Value: PartitionedValue>(

@@ -130,7 +130,7 @@ private struct ChunkAlignment<Value: PartitionedValue> {
   private let new: Elements
   /// The start of each chunk in `old`, followed by the end of the last one.
   private let starts: [Int]
-  /// The number of elements that may still be compared; a chunk that has more of them is regarded as changed.
+  /// The number of elements that may still be compared; a chunk of more elements is regarded as changed.
   ///
   /// The first pass of ``alignAll()`` needs fewer comparisons than the limit and precedes any search, so it is never
   /// stopped.
@@ -174,7 +174,7 @@ private struct ChunkAlignment<Value: PartitionedValue> {
       region = region.lowerBound..<position
     }
     for chunk in chunks {
-      guard let position = position(of: chunk, after: chunks, in: region) else { continue }
+      guard let position = position(of: chunk, among: chunks, in: region) else { continue }
       replace(chunks.lowerBound..<chunk, by: region.lowerBound..<position)
       keep(chunk, at: position, &chunks, &region)
     }
@@ -187,7 +187,7 @@ private struct ChunkAlignment<Value: PartitionedValue> {
   /// `chunks` and `region` are the parts of the two versions that aren't aligned yet. If the elements before the chunk
   /// were only changed in place, its distance from the start is the same in both. If those after it were only changed
   /// in place, its distance from the end is the same in both.
-  private mutating func position(of chunk: Int, after chunks: Range<Int>, in region: Range<Int>) -> Int? {
+  private mutating func position(of chunk: Int, among chunks: Range<Int>, in region: Range<Int>) -> Int? {
     let fromStart = region.lowerBound + length(chunks.lowerBound..<chunk)
     let fromEnd = region.upperBound - length(chunk..<chunks.upperBound)
     for position in [fromStart, fromEnd] where matches(chunk, at: position, in: region) { return position }

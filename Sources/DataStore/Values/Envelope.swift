@@ -161,6 +161,7 @@ extension Envelope {
       schema = format > Envelope.format ? nil : try container.decode(Int.self, forKey: .schema)
     }
 
+    /// Returns the version, in which an unknown schema counts as the supported one.
     func known(to supported: StoredVersion) -> StoredVersion {
       StoredVersion(format: format, schema: schema ?? supported.schema)
     }

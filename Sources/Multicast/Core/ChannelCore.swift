@@ -139,7 +139,7 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
     contents.withLock { $0.read(subscriber, limit: limit, into: target, releasing: &released) }
   }
 
-  /// Stores the waiter until the subscriber has something to read, or resumes it at once if it already has.
+  /// Stores the waiter until the subscriber has something to read, or resumes it at once if the subscriber already has.
   func park(_ subscriber: Int, _ waiter: Waiter) {
     var released = Contents.Released()
     defer { released.release() }

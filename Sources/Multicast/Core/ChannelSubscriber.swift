@@ -234,8 +234,8 @@ final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
 
   // MARK: - The hand-off slot
 
-  /// Returns memory for the element to be handed off to a suspended call: the subscriber's own hand-off slot, or newly
-  /// allocated memory if another task's call uses that slot.
+  /// Returns memory for one element outside the batch: the subscriber's own hand-off slot, or newly allocated memory if
+  /// another task's call uses that slot.
   private func takeHandOffSlot() -> ElementSlots<Element> {
     let isTaken = isHandOffSlotTaken.exchange(true, ordering: .acquiring)
     return ElementSlots(base: isTaken ? .allocate(capacity: 1) : memory + batchLimit)

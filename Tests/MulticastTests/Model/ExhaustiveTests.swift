@@ -26,10 +26,11 @@ import Testing
       }
     }
 
-    /// Returns the events that are possible in the model's state and may change it.
+    /// Returns the events to try in the model's state.
     private func events(for model: ChannelModel) -> [ChannelEvent] {
       var events: [ChannelEvent] = [.send]
-      // After termination, these events change nothing, just like a send.
+      // After termination, a finish or a failure changes nothing, as a send does. Resetting the replay then is left to
+      // the random tests.
       if model.end == nil { events += [.finish, .fail, .resetReplay] }
       if model.subscribers.count(where: { $0 != nil }) < 2 { events += policies.map { .subscribe($0) } }
       for slot in model.subscribers.indices {

@@ -9,9 +9,9 @@ struct RandomEvents {
     let replay: Int
     let subscriberLimit: Int
     let policies: [ModelPolicy]
-    /// The percentage of events that are calls of `next()`.
+    /// The percentage of draws for a call of `next()`; a draw that isn't possible is repeated.
     let nextShare: Int
-    /// The percentage of events that are sends.
+    /// The approximate percentage of draws for a send.
     let sendShare: Int
     /// The maximum number of suspended calls of one subscriber.
     var waiterLimit = 2

@@ -54,7 +54,8 @@ struct Reader<Element: Sendable & Equatable>: Sendable {
 extension MulticastSubscription where Element: Equatable {
   /// Calls `next()` `count` times and returns the results.
   ///
-  /// An element or the termination must be available for each call, so that none suspends.
+  /// For each call, an element or the termination must be available or arrive during the call, because a call without
+  /// either never returns.
   func read(_ count: Int) async -> [Event<Element>] {
     var iterator = makeAsyncIterator()
     var events: [Event<Element>] = []

@@ -281,7 +281,7 @@ MUTANTS = [
     ),
     mutant(
         "last-terminal-event-wins",
-        "the first terminal event wins (C10)",
+        "only the first termination takes effect (C10)",
         (
             CONTENTS,
             "    case .none: return []\n    case .terminate",

@@ -7,11 +7,11 @@ public import Foundation
 /// - **Atomicity**: A commit of several keys writes a journal before it changes the first of them. The next process
 ///   that opens the folder finishes an interrupted commit, so a process that is killed at any instant leaves all
 ///   changes or none.
-/// - **Privacy**: Only the owner can access the files and folders (permissions 0600 and 0700). The store reads and
+/// - **Privacy**: Only the owner can access the files and new folders (permissions 0600 and 0700). The store reads and
 ///   writes nothing outside the folder for any key, and follows no symbolic links in it.
-/// - **External changes** are noticed immediately while the store is observed, if the file system reports them. Network
-///   file systems often don't, and no system reports that a parent of the folder was renamed; then the next call
-///   notices the changes.
+/// - **External changes** are noticed without a call while the store is observed, if the file system reports them.
+///   Network file systems often don't, and no system reports that a parent of the folder was renamed; then the next
+///   call notices the changes.
 /// - **Locking**: Calls that change a value take turns with those of other processes, by a lock on the folder. A call
 ///   that doesn't get the lock within five seconds throws, and so do the commits that were about to be written with it.
 /// - **Size**: A value may have up to one gibibyte. A larger file is left unchanged, and calls for its key throw.
@@ -29,7 +29,7 @@ public struct FileStore: ForwardingStore {
   ///
   /// - Parameters:
   ///   - folder: The folder, as a file URL. No other program should use it.
-  ///   - now: Returns the current time, for ``StoredValue/savedAt``.
+  ///   - now: Returns the current time, for ``StoredValue/savedAt`` and the names of quarantined bytes.
   public init(folder: URL, now: @escaping @Sendable () -> Date = { Date() }) {
     self.init(folder: folder, fileSystem: FileSystem(), now: now)
   }

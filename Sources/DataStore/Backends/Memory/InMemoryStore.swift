@@ -10,7 +10,7 @@ public struct InMemoryStore: ForwardingStore {
   ///
   /// - Parameters:
   ///   - storage: The storage that holds the bytes. A second store over the same storage simulates a relaunch.
-  ///   - now: Returns the current time, for ``StoredValue/savedAt``.
+  ///   - now: Returns the current time, for ``StoredValue/savedAt`` and the names of quarantined bytes.
   public init(storage: InMemoryStorage = InMemoryStorage(), now: @escaping @Sendable () -> Date = { Date() }) {
     base = BackedStore(backend: InMemoryBackend(storage: storage), now: now)
   }

@@ -49,7 +49,7 @@
 
     /// Quarantines the database, unless an earlier attempt failed and the files have not changed since.
     ///
-    /// It then throws the error of the earlier attempt.
+    /// In that case, it throws the error of the earlier attempt.
     ///
     /// An attempt that is undone changes the folder. That would wake the watching store for another attempt, and so on
     /// indefinitely.

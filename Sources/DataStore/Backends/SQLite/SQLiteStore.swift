@@ -14,8 +14,8 @@
   /// - **Corruption**: A database that SQLite finds corrupt is quarantined with those files, never deleted; see
   ///   ``StoreError/corruptStore(movedTo:reason:)``. A database of a future layout, or of another program, is left
   ///   unchanged.
-  /// - **External changes** are noticed immediately while the store is observed, including those of other programs that
-  ///   change the table `value`.
+  /// - **External changes** are noticed without a call while the store is observed, including those of other programs
+  ///   that change the table `value`.
   public struct SQLiteStore: ForwardingStore {
     package let base: BackedStore<SQLiteBackend>
 
@@ -30,7 +30,7 @@
     ///     WAL mode doesn't work on network volumes.
     ///   - busyTimeout: The longest single wait of a call for another process that uses the database. Then the call
     ///     throws.
-    ///   - now: Returns the current time, for ``StoredValue/savedAt`` and the name of a quarantined database.
+    ///   - now: Returns the current time, for ``StoredValue/savedAt`` and the times of quarantines.
     public init(
       file: URL, busyTimeout: Duration = .seconds(5), now: @escaping @Sendable () -> Date = { Date() }
     ) {

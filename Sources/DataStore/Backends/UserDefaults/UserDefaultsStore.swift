@@ -21,7 +21,7 @@ public struct UserDefaultsStore: ForwardingStore {
   /// - Parameters:
   ///   - suiteName: The name of the suite. If the system can't open a suite of that name, each call throws a
   ///     ``StoreError``.
-  ///   - now: Returns the current time, for ``StoredValue/savedAt``.
+  ///   - now: Returns the current time, for ``StoredValue/savedAt`` and the names of quarantined bytes.
   public init(suiteName: String, now: @escaping @Sendable () -> Date = { Date() }) {
     base = BackedStore(backend: UserDefaultsBackend(suiteName: suiteName), now: now)
   }
