@@ -239,7 +239,7 @@ import Testing
     executor.runUntilIdle()
   }
 
-  @Test func `If the store fails to remove a value, it is removed with the next one`() async throws {
+  @Test func `A value that the store fails to remove is removed with the next one`() async throws {
     let repository = makeRepository(configuration: limited(EvictionPolicy(maximumCount: 1)))
     try await repository.refresh("a")
     let events = repository.events.subscribe()

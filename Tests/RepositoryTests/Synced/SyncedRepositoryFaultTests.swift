@@ -822,7 +822,7 @@ import Testing
     #expect(await repository.report().undecidedCount == 0)
   }
 
-  @Test func `A call ends after a timeout if the store can't be read for the outcome of its mutation`() async throws {
+  @Test func `A call ends after a timeout if the outcome of its mutation can't be read`() async throws {
     try await put(Notes())
     let (sends, isReadable) = (Gate(), Setting(true))
     let repository = makeRepository { (_) async in await sends.pass() }
