@@ -40,7 +40,7 @@ struct GetMomentsByUserIDSessionTests {
   }
 
   @Test(arguments: ServerSchema.allCases)
-  func `The toggle for likes is read again for each request`(schema: ServerSchema) async throws {
+  func `Whether a timeline includes likes is decided for each request`(schema: ServerSchema) async throws {
     try await BFFServer.run(options: schema.options) { server in
       let answers = Lock([true, false, true])
       let session = GetMomentsByUserIDSession(

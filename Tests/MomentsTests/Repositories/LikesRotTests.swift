@@ -9,7 +9,7 @@ import Repository
 import TestSupport
 import Testing
 
-/// Corrupt files of a queue affect no other files.
+/// Corrupt files of a timeline or of its queued likes affect no other files.
 ///
 /// The number of rounds is a fifth of `MOMENTS_ROT_ROUNDS` in the environment.
 @Suite(.timeLimit(.minutes(15))) struct LikesRotTests {
@@ -93,7 +93,7 @@ import Testing
     let observer = repo.momentsDetails(userID: "0").subscribe()
     defer { observer.cancel() }
 
-    // One event reports each unreadable like, and its bytes are at the location of the event.
+    // One event reports each unreadable like, and names the file to which the bytes were moved.
     var unreported = Set(files.likes.map(\.id)).subtracting(good.map(\.id))
     var iterator = events.makeAsyncIterator()
     while !unreported.isEmpty {

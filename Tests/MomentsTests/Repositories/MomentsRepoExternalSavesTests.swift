@@ -59,7 +59,7 @@ import Testing
 
   @Test
   func
-    `An external save before one of the repository's own is kept, and the replies are fetched again`()
+    `An external save before one of the repository's own is kept, and the timeline is fetched again`()
     async throws
   {
     let replies = Replies(["own", "old", "newest"])
@@ -84,7 +84,7 @@ import Testing
     saving.open()
     try await load.value
     try await reload.value
-    // Both replies may be older than the external save, so both are fetched again.
+    // Both replies may be older than the external save, so the timeline is fetched again for both calls.
     var names: [String] = []
     for await details in observer {
       names.append(details.userDetails.name)

@@ -136,7 +136,7 @@ import Testing
       getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ in Self.liked() }, updateMomentLikeSession: session)
     do throws(MomentsRepoError) {
       try await repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0")
-      Issue.record("The store must refuse.")
+      Issue.record("The call didn't throw.")
     } catch {
       guard case .store = error else {
         Issue.record("Unexpected error \(error)")

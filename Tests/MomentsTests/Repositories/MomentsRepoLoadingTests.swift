@@ -121,7 +121,7 @@ import Testing
       ])
   }
 
-  @Test func `A load that is cancelled leaves the state unchanged`() async throws {
+  @Test func `A cancelled load of a stored timeline leaves it loaded`() async throws {
     let gate = Gate()
     let harness = RepoHarness(getMoments: { _ throws(APISessionError) in
       await gate.pass()
@@ -149,7 +149,7 @@ import Testing
     #expect(await states.first(1) == [.idle])
   }
 
-  @Test func `A load that is cancelled before it begins doesn't hide the result of the next one`() async throws {
+  @Test func `A load that is cancelled as soon as it begins doesn't hide the result of the next one`() async throws {
     let repo = MomentsRepo(
       persistentDataStore: PersistentDataStore(InMemoryStore()),
       getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ throws(APISessionError) in

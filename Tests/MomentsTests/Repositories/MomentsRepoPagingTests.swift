@@ -378,7 +378,9 @@ import Testing
     }
   }
 
-  @Test(.requiresBFF) func `A page whose cursor no longer exists can be fetched after a reload`() async throws {
+  @Test(.requiresBFF) func `If the server no longer has the next page's cursor, paging continues after a reload`()
+    async throws
+  {
     try await BFFServer.run { server in
       let session = APISession(url: server.url)
       let repo = MomentsRepo(

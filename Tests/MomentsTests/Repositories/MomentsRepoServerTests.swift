@@ -146,7 +146,9 @@ struct MomentsRepoServerTests {
   // MARK: - Sharing
 
   @Test(arguments: [true, false])
-  func `A hundred callers make one request, which ends with the last caller`(lastIsCancelled: Bool) async throws {
+  func `A hundred callers share a request, which is cancelled only if the last caller is`(lastIsCancelled: Bool)
+    async throws
+  {
     let folder = TemporaryFolder()
     try await BFFServer.run { server in
       let launch = Launch(in: folder.url, at: server)

@@ -15,10 +15,10 @@ import Testing
     let store = PersistentDataStore(InMemoryStore())
     try await store.save(momentsDetails: .fixture(name: "Earlier"), userID: "0")
     let harness = RepoHarness(store: store)
-    let names = harness.repo.momentsDetails.subscribe()
-    let names0 = harness.repo.momentsDetails(userID: "0").subscribe()
-    #expect(await names.first(1).map(\.userDetails.name) == ["Earlier"])
-    #expect(await names0.first(1).map(\.userDetails.name) == ["Earlier"])
+    let everyone = harness.repo.momentsDetails.subscribe()
+    let one = harness.repo.momentsDetails(userID: "0").subscribe()
+    #expect(await everyone.first(1).map(\.userDetails.name) == ["Earlier"])
+    #expect(await one.first(1).map(\.userDetails.name) == ["Earlier"])
   }
 
   @Test func `The newest timeline of all users is replayed, and each user's own timeline`() async throws {
@@ -206,7 +206,7 @@ import Testing
     let observer = repo.momentsDetails.subscribe()
     do throws(MomentsRepoError) {
       try await repo.getMoments(userID: "0")
-      Issue.record("The store must refuse.")
+      Issue.record("The call didn't throw.")
     } catch {
       guard case .store = error else {
         Issue.record("Unexpected error \(error)")

@@ -6,7 +6,7 @@ import Multicast
 import MulticastTesting
 import Repository
 
-/// A repository on a real store and stubbed sessions.
+/// A repository on an in-memory store and stubbed sessions.
 ///
 /// By default its clock stands still, so that no wait ends by itself on a slow machine.
 struct RepoHarness: Sendable {

@@ -65,7 +65,7 @@ import Testing
     #expect(seen == [false, true, false, true])
   }
 
-  @Test func `A toggle that can't be stored throws`() async throws {
+  @Test func `Updating a toggle that can't be stored throws`() async throws {
     let folder = try TemporaryFolder.existing()
     let blocked = folder.url.appending(path: "store")
     // A file in place of the folder makes every call of the store fail.
@@ -73,7 +73,7 @@ import Testing
     let toggles = TogglesDataStore(FileStore(folder: blocked))
     do throws(TogglesDataStoreError) {
       try await toggles.update(Self.like, isOn: true)
-      Issue.record("The store must refuse.")
+      Issue.record("The update didn't throw.")
     } catch {
       guard case .store = error else {
         Issue.record("Unexpected error \(error)")

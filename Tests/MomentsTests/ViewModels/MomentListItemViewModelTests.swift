@@ -46,7 +46,7 @@ import Testing
   }
 
   @Test(arguments: ["nan", "-nan", "inf", "-infinity", "", "yesterday", "2020-11-16"])
-  func `The description of a date that isn't a number is nil`(_ createdDate: String) {
+  func `The description of a date that isn't a finite number is nil`(_ createdDate: String) {
     #expect(row(.fixture(createdDate: createdDate)).postDateDescription == nil)
   }
 

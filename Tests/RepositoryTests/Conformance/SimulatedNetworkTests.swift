@@ -71,7 +71,7 @@ import Testing
     #expect(servedNumbers == [2])
   }
 
-  @Test func `A duplicate request is served again, and the first reply counts`() async {
+  @Test func `A duplicate request is served again, and its reply counts if the first reply is lost`() async {
     let call = begin(1)
     #expect(network.duplicate(1)?.id == 2)
     network.deliver(1)

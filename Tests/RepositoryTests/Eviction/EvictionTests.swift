@@ -66,7 +66,7 @@ import Testing
     #expect(evicted == ["b", "a"])
   }
 
-  @Test func `The values never exceed the byte limit`() async throws {
+  @Test func `The stored values are within the byte limit after each call`() async throws {
     let keys = try #require(Int(ProcessInfo.processInfo.environment["MOMENTS_EVICTION_KEYS"] ?? "2000"))
     let limit = keys * 10
     let repository = makeRepository(configuration: limited(EvictionPolicy(maximumBytes: limit)), store: memory)
@@ -202,7 +202,7 @@ import Testing
     #expect(!isFirst.value)
   }
 
-  @Test func `An observer that subscribes during the removal of a value never gets it`() {
+  @Test func `An observer that subscribes during the removal of a value never gets that value`() {
     let executor = ManualTaskExecutor()
     var configuration = limited(EvictionPolicy(maximumCount: 1))
     configuration.taskExecutor = executor
@@ -239,7 +239,7 @@ import Testing
     executor.runUntilIdle()
   }
 
-  @Test func `If the store fails, the value stays and is evicted with the next one`() async throws {
+  @Test func `A value that the store fails to remove is removed with the next one`() async throws {
     let repository = makeRepository(configuration: limited(EvictionPolicy(maximumCount: 1)))
     try await repository.refresh("a")
     let events = repository.events.subscribe()

@@ -18,7 +18,7 @@ struct InterleavedRun<Source: MarksSourceType> {
     var acknowledgement = Acknowledgement.value
     /// Whether some calls of the store fail.
     var failsStore = false
-    /// Whether a second process sends too.
+    /// Whether a second process uses the storage.
     var isShared = false
     /// The number of operations.
     var length = 50

@@ -71,13 +71,13 @@ final class Journal: Sendable {
   ///   - storage: The storage that the processes share.
   ///   - server: The server.
   ///   - isPaged: Whether a stored value may lack older elements of the server's value.
-  ///   - isShared: Whether several processes send.
+  ///   - isShared: Whether several processes use the storage at a time.
   init(seed: UInt64, storage: SimulatedStorage, server: MarksServer, isPaged: Bool, isShared: Bool) {
     state = Lock(State(random: SplitMix64(seed: seed)))
     (self.storage, self.server, self.isPaged, self.isShared) = (storage, server, isPaged, isShared)
   }
 
-  /// The events in order, without the values that are random in each process.
+  /// The events in order, without values that the seed doesn't determine, such as ids.
   var trace: [String] { state.withLock { $0.trace } }
 
   var violations: [String] { state.withLock { $0.violations } }

@@ -223,7 +223,7 @@ import Testing
     #expect(isEmpty.value)
   }
 
-  @Test func `A mutation that its follower cancels isn't sent by the leader`() async throws {
+  @Test func `A mutation that a follower cancels isn't sent by the leader`() async throws {
     let gate = Gate()
     let first = makeProcess("first", onSend: { () async in await gate.pass() })
     _ = perform(.add("1"), first)
@@ -256,7 +256,7 @@ import Testing
     #expect(server.applied.map(\.mutation) == [.add("1")])
   }
 
-  @Test func `A follower's call is confirmed although the confirmed mutation stores nothing`() async throws {
+  @Test func `A follower's call is confirmed even if the mutation leaves nothing in the store`() async throws {
     let gate = Gate()
     let first = makeProcess("first", reply: { _ in .done })
     let second = makeProcess("second", onCommitted: { (keys) async in if keys.addsNotesMutation { await gate.pass() } })
@@ -847,7 +847,7 @@ import Testing
     #expect(await process.repository.report().leadership == .leading)
   }
 
-  @Test func `A follower without mutations to send doesn't try to lead`() async throws {
+  @Test func `A follower without mutations to send doesn't try to lead again`() async throws {
     let vacancies = MulticastRelay<Void>(buffering: .latest)
     let leadership = ScriptedLeadership([.success(.following(vacancies: vacancies.stream))])
     let process = makeProcess("only", leadership: leadership)

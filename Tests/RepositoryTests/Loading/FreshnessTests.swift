@@ -13,7 +13,7 @@ import Testing
     #expect(freshness.isFresh(savedAt: saved, now: saved + seconds) == isFresh)
   }
 
-  @Test func `Without a time to live every value is stale`() {
+  @Test func `If the time to live isn't positive, every value is stale`() {
     #expect(!Freshness(timeToLive: .zero).isFresh(savedAt: saved, now: saved))
     #expect(!Freshness(timeToLive: .seconds(-1)).isFresh(savedAt: saved, now: saved))
   }

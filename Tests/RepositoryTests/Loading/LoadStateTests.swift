@@ -45,7 +45,7 @@ import Testing
       ])
   }
 
-  @Test func `Cancelling restores the state before a load, and has no effect without one`() {
+  @Test func `Cancelling a load keeps the existing value, and has no effect without a load`() {
     #expect(
       results { $0.cancel() } == [
         .idle, .idle, .loaded(Self.old), .loaded(Self.old), .failed(Self.first, previous: nil),
@@ -61,7 +61,7 @@ import Testing
       ])
   }
 
-  @Test func `Every state has a value, a loading status and a failure`() {
+  @Test func `Each state reports its value, whether it is loading, and its failure`() {
     #expect(Self.states.map(\.value) == [nil, nil, "old", "old", nil, "old"])
     #expect(Self.states.map(\.loadedValue?.isPending) == [nil, nil, true, true, nil, true])
     #expect(Self.states.map(\.isLoading) == [false, true, true, false, false, false])

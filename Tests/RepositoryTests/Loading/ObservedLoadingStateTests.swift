@@ -19,7 +19,7 @@ import Testing
     return requests
   }
 
-  @Test func `Only the first observer causes a fetch`() {
+  @Test func `Only the first observer of a key causes a fetch`() {
     var state = State()
     #expect(state.begin("a", Self.plain, at: .zero) == [.refresh("a")])
     #expect(state.begin("a", Self.often, at: .seconds(1)) == [])
@@ -209,7 +209,7 @@ import Testing
     #expect(state.count == 0)
   }
 
-  @Test func `Memory use depends on the number of observed keys`() {
+  @Test func `Memory use depends only on the number of observed keys`() {
     var state = State()
     let daily = LoadingSchedule(stopTimeout: .seconds(86_400), every: .seconds(86_400))
     #expect(end(state.begin("a", daily, at: .zero), &state, at: .zero) == [.refresh("a")])
@@ -301,7 +301,7 @@ import Testing
       return left.isEmpty ? [] : request(ended.key, isReload: result == .failed && left.contains(.reload(ended.key)))
     }
 
-    /// Returns the requests that are due.
+    /// Returns the requests that are due, and ends the observations whose stop timeout has passed.
     mutating func takeDue(at now: Int) -> Set<State.Request> {
       for (key, observation) in observations where observation.stop.map({ $0 <= now }) ?? false {
         edit(key) { ($0.stop, $0.hasStopped) = (nil, true) }

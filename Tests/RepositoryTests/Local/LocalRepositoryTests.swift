@@ -204,7 +204,7 @@ import Testing
     try await #expect(store.load(.notes("a"))?.value == Notes("one"))
   }
 
-  @Test func `An update concurrent with the first observer reaches it`() async throws {
+  @Test func `An update during the load for the first observer reaches that observer`() async throws {
     for round in 0..<500 {
       let gate = Gate()
       let drafts = drafts(in: GatedStore(base: InMemoryStore(), gate: gate))

@@ -229,7 +229,7 @@ import Testing
         names.allSatisfy { lanes.waiting(in: $0).map(\.rawValue) == model.waiting[$0, default: []].map(String.init) })
     }
 
-    // No mutation stays blocked.
+    // Ends everything that keeps a mutation from being sent.
     for number in model.held.sorted() {
       lanes.unblock(Self.id(number), lane: model.waiting.first { $0.value.contains(number) }!.key)
     }

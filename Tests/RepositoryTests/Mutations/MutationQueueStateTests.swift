@@ -67,7 +67,7 @@ import Testing
     #expect(sent(by: state) == "8")
   }
 
-  @Test func `A new leader sends nothing behind a mutation that it hasn't noticed since its last reading`() {
+  @Test func `A new leader sends its own mutation only once the mutations stored before it are known`() {
     let state = State()
     state.recordReading(upTo: 5)
     let own = MutationID(rawValue: "own")

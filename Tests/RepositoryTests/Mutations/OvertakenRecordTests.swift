@@ -189,7 +189,7 @@ import Testing
       key: "a", sequence: 1, madeAt: Date(timeIntervalSinceReferenceDate: 0), mutation: .add("1"), byteCount: 1)
   }
 
-  /// Stores the record of a mutation that was never sent.
+  /// Stores the record of a mutation that was never sent, and returns its tag.
   private func savedTag(of id: MutationID) -> StoreTag? {
     let tag = Setting<StoreTag?>(nil)
     _ = Task(executorPreference: executor) { [storage] in
@@ -200,7 +200,7 @@ import Testing
     return tag.value
   }
 
-  /// Stores the record of a mutation that was refused although the server may have applied it.
+  /// Stores the record of a mutation that was refused although the server may have applied it, and returns its key.
   private func saveRefusedRecord(of id: MutationID) -> StoreKey<MutationRecord<NotesMutation>> {
     let key = MutationKeys<NotesMutation>(repository: "notes").record(id)
     var record = Self.record

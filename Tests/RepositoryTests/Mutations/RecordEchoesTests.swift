@@ -19,7 +19,7 @@ import Testing
     #expect(echoes.endWriting(id) == nil)
   }
 
-  @Test func `All changes up to an own removal are echoes, even if they are reported late`() {
+  @Test func `All changes up to this repository's own removal are echoes, even if they are reported late`() {
     var echoes = RecordEchoes()
     echoes.recordRemoval(of: id, revision: 5)
     #expect(echoes.receive(id, revision: 3) == false)

@@ -199,7 +199,7 @@ import Testing
     #expect(takeRequests() == ["3 before 7", "after 9", "after nothing"])
   }
 
-  @Test func `A page never begins at an element that this device inserted`() async throws {
+  @Test func `An element that this device inserted is never the cursor of a page`() async throws {
     let repository = makeRepository()
     try await repository.reload("a")
     try await repository.loadMore("a")

@@ -12,7 +12,7 @@ import Testing
   private let events = RepositoryEvents(replay: 1000)
   /// The number of requests so far.
   private let started = CurrentValueRelay(0)
-  /// The number of requests that found themselves cancelled.
+  /// The number of requests that ended because they were cancelled.
   private let cancelled = CurrentValueRelay(0)
 
   private func requests() -> Requests { Requests(events: events) }
@@ -184,7 +184,7 @@ import Testing
     #expect(started.value == 1)
   }
 
-  @Test func `No request remains after callers have joined and left at random times`() async {
+  @Test func `No request remains after callers have joined and left at various times`() async {
     let requests = requests()
     let running = CurrentValueRelay(0)
     await withTaskGroup(of: Void.self) { group in

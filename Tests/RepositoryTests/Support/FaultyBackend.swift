@@ -8,7 +8,7 @@ final class FaultPlan: Sendable {
     /// The change isn't made, and the call fails.
     case refused
     /// The change is made, but the call fails.
-    case appliedUnheard
+    case appliedButFailed
   }
 
   private struct State {

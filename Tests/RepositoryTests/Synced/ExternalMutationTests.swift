@@ -57,7 +57,7 @@ import Testing
     for await list in repository.mutations.changes where list.contains(where: { $0.key == "z" }) { break }
   }
 
-  @Test func `A mutation that another process stores during a write stays visible`() async throws {
+  @Test func `A mutation that another process completes during a write stays visible`() async throws {
     let values: MulticastSubscription<Notes, Never>
     do {
       let repository = makeRepository()
@@ -77,7 +77,7 @@ import Testing
     await expectNothingDisappears(from: values)
   }
 
-  @Test func `A mutation that another process stores before its attempt stays visible`() async throws {
+  @Test func `A mutation that another process completes before this one sends it stays visible`() async throws {
     let values: MulticastSubscription<Notes, Never>
     do {
       let repository = makeRepository()
@@ -103,7 +103,7 @@ import Testing
     await expectNothingDisappears(from: values)
   }
 
-  @Test func `A mutation that another process stores after a change that is being applied stays visible`()
+  @Test func `A mutation that another process completes while an older value is applied stays visible`()
     async throws
   {
     let values: MulticastSubscription<Notes, Never>

@@ -5,7 +5,7 @@ import MulticastTesting
 import Repository
 import RepositoryTesting
 
-/// A store whose calls a test can delay and fail.
+/// A store whose calls a test can delay or make fail.
 ///
 /// It forwards all calls to another store, except that it supports locks only on demand.
 final class InterceptedStore: ForwardingStore {
@@ -157,7 +157,7 @@ final class Setting<Value: Sendable>: Sendable {
   }
 }
 
-/// A task executor that holds its jobs until a test runs them, and after ``open()`` runs each job immediately.
+/// A task executor that holds its jobs until a test runs them, and after ``open()`` runs them on the system's threads.
 ///
 /// When ``runUntilIdle()`` returns, the tasks on the executor have run as far as they can.
 final class SteppingExecutor: TaskExecutor {
@@ -198,7 +198,7 @@ final class SteppingExecutor: TaskExecutor {
   }
 }
 
-/// Returns whether work finishes before a time limit, or before the time limit of the test.
+/// Returns whether work returns or throws before a time limit, or before the time limit of the test.
 ///
 /// On a busy machine, work that doesn't hang may take minutes. So only a test that expects the work not to finish
 /// passes a limit.
@@ -238,12 +238,12 @@ enum SumMutation: RepositoryMutation, Equatable {
   }
 }
 
-typealias TallyServer = InMemoryServer<String, Sum, SumMutation>
-typealias TallySource = ScriptedSource<String, Sum, SumMutation, NotesFailure>
+typealias SumServer = InMemoryServer<String, Sum, SumMutation>
+typealias SumSource = ScriptedSource<String, Sum, SumMutation, NotesFailure>
 
 extension ScriptedSource where Key == String, Value == Sum, Mutation == SumMutation, Failure == NotesFailure {
   init(
-    _ server: TallyServer, onFetch: @escaping @Sendable () async throws(NotesFailure) -> Void = {},
+    _ server: SumServer, onFetch: @escaping @Sendable () async throws(NotesFailure) -> Void = {},
     onSend: @escaping @Sendable () async throws(NotesFailure) -> Void = {}
   ) {
     self.init(

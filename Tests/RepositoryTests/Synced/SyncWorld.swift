@@ -34,7 +34,7 @@ struct Count: RepositoryMutation, Equatable {
 struct SyncWorld {
   enum Event: Hashable, CaseIterable, Sendable {
     case perform
-    /// Performs a mutation that is impossible once the server has the change 0.
+    /// Performs a mutation that is impossible on a value with the change 0.
     case performExcluded
     case send, arriveAtServer, replyWithValue, replyDone, replyWithPatch, loseReply, failBeforeServer, refuse
     case cancel
@@ -89,8 +89,9 @@ struct SyncWorld {
   /// Whether observers see `empty` with mutations applied.
   private var showsEmpty = false
 
-  /// - Parameter empty: The value that mutations are applied to if nothing is stored, as is the case at first; `nil` if
-  ///   they have no effect in that case, and a value is stored at first.
+  /// Creates a world in which nothing is stored, unless `empty` is `nil`.
+  ///
+  /// - Parameter empty: The value that mutations are applied to if nothing is stored; `nil` if they then do nothing.
   init(empty: Tally? = nil) {
     self.empty = empty
     state = SyncState(empty: empty)

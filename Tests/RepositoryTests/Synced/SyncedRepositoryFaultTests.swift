@@ -26,7 +26,7 @@ import Testing
 
   // MARK: - Lanes
 
-  @Test func `A mutation that a fetched value shows doesn't block its lane`() async throws {
+  @Test func `A mutation that a fetched value includes doesn't block its lane`() async throws {
     try await put(Notes())
     let isBroken = Setting(true)
     let repository = makeRepository(losingReplies: isBroken)
@@ -38,7 +38,7 @@ import Testing
     #expect(server.value(of: "a") == Notes("1", "2"))
   }
 
-  @Test func `Mutations that fetched values show don't count as sends in flight`() async throws {
+  @Test func `Mutations that fetched values include don't count as sends in flight`() async throws {
     let isBroken = Setting(true)
     let repository = makeRepository(losingReplies: isBroken)
     for key in ["a", "b", "c", "d"] {
@@ -510,7 +510,7 @@ import Testing
     }
   }
 
-  @Test func `Conflicts of many mutations take linear time`() async throws {
+  @Test func `Conflicts of many mutations cause a linear number of applications`() async throws {
     let repository = SyncedRepository(
       ScriptedSource<String, Notes, CountedMutation, NotesFailure>(
         "counted", fetch: { (_) throws(NotesFailure) in throw .offline },
@@ -553,13 +553,13 @@ import Testing
   }
 
   @Test func `A mutation isn't applied twice when the store reports a change late`() async throws {
-    let tallies = TallyServer(empty: Sum())
+    let sums = SumServer(empty: Sum())
     let key = StoreKey<Sum>("tally", id: "a")
     try await memory.save(Sum(count: 5), for: key)
-    tallies.edit("a") { $0 = Sum(count: 5) }
+    sums.edit("a") { $0 = Sum(count: 5) }
     let gate = Gate()
     store.set { $0.onChanges = { (_) async in await gate.pass() } }
-    let repository = SyncedRepository(TallySource(tallies), store: store, configuration: configuration)
+    let repository = SyncedRepository(SumSource(sums), store: store, configuration: configuration)
     let seen = Setting<[Int]>([])
     let values = repository.values(of: "a").subscribe()
     let observing = Task {
@@ -571,12 +571,12 @@ import Testing
     #expect(try await repository.perform(.increment, on: "a") == .confirmed)
     // Another repository's mutation is reported after the late changes, so that the test can wait for them.
     let other = SyncedRepository(
-      TallySource(tallies, onSend: { () throws(NotesFailure) in throw .offline }), store: memory,
+      SumSource(sums, onSend: { () throws(NotesFailure) in throw .offline }), store: memory,
       configuration: configuration)
     #expect(try await other.perform(.increment, on: "z") == .queued)
     gate.open()
     for await list in repository.mutations.changes where list.contains(where: { $0.key == "z" }) { break }
-    tallies.edit("a") { $0 = Sum(count: 100) }
+    sums.edit("a") { $0 = Sum(count: 100) }
     try await repository.reload("a")
     await observing.value
     #expect(seen.value.filter { $0 != 100 }.allSatisfy { $0 <= 6 }, "\(seen.value)")
@@ -715,7 +715,7 @@ import Testing
     #expect(seen.value <= count)
   }
 
-  @Test func `A long queue whose replies are values drains in linear time`() async throws {
+  @Test func `A long queue whose replies are values drains with a linear number of applications`() async throws {
     let total = Setting(0)
     let isOffline = Setting(true)
     let repository = SyncedRepository(
@@ -822,7 +822,7 @@ import Testing
     #expect(await repository.report().undecidedCount == 0)
   }
 
-  @Test func `A call ends after a timeout if the store can't say what became of its mutation`() async throws {
+  @Test func `A call ends after a timeout if the outcome of its mutation can't be read`() async throws {
     try await put(Notes())
     let (sends, isReadable) = (Gate(), Setting(true))
     let repository = makeRepository { (_) async in await sends.pass() }
@@ -852,14 +852,14 @@ import Testing
   }
 
   @Test func `A mutation that two repositories send counts once when one of them has stored it`() async throws {
-    let tallies = TallyServer(empty: Sum())
+    let sums = SumServer(empty: Sum())
     let key = StoreKey<Sum>("tally", id: "a")
     try await memory.save(Sum(count: 5), for: key)
-    tallies.edit("a") { $0 = Sum(count: 5) }
+    sums.edit("a") { $0 = Sum(count: 5) }
     let isOffline = Setting(true)
     let repository = SyncedRepository(
-      TallySource(
-        tallies, onFetch: { () throws(NotesFailure) in throw .offline },
+      SumSource(
+        sums, onFetch: { () throws(NotesFailure) in throw .offline },
         onSend: { () throws(NotesFailure) in if isOffline.value { throw .offline } }), store: store,
       configuration: configuration)
     #expect(try await repository.perform(.increment, on: "a") == .queued)
@@ -871,10 +871,10 @@ import Testing
     await repository.retryNow()
     await gate.arrivals()
     // The other repository, which found the mutation in the store, commits first.
-    let other = SyncedRepository(TallySource(tallies), store: memory, configuration: configuration)
+    let other = SyncedRepository(SumSource(sums), store: memory, configuration: configuration)
     try await other.waitForPendingMutations()
     let offline = SyncedRepository(
-      TallySource(tallies, onSend: { () throws(NotesFailure) in throw .offline }), store: memory,
+      SumSource(sums, onSend: { () throws(NotesFailure) in throw .offline }), store: memory,
       configuration: configuration)
     #expect(try await offline.perform(.increment, on: "z") == .queued)
     for await list in repository.mutations.changes where list.contains(where: { $0.key == "z" }) { break }
@@ -889,7 +889,7 @@ import Testing
 
   // MARK: - Limits and lifetimes
 
-  @Test func `The age of a refused mutation doesn't fill the queue`() async throws {
+  @Test func `A refused mutation doesn't count toward the age limit of the queue`() async throws {
     try await put(Notes())
     let now = Setting(Date(timeIntervalSince1970: 0))
     let isOffline = Setting(true)
@@ -953,7 +953,7 @@ import Testing
     #expect(await !finishes(within: .seconds(2)) { await sent.arrivals(2) })
   }
 
-  @Test @MainActor func `An observed object doesn't keep itself alive`() async throws {
+  @Test @MainActor func `An object that observes values doesn't keep itself alive`() async throws {
     try await put(Notes("stored"))
     let repository = makeRepository()
     var observed: Observed<Notes>? = Observed(repository.values(of: "a"))

@@ -7,7 +7,7 @@ import Testing
 /// The child processes edit the notes of two keys: `shared`, which another client also edits, and `own`. The number of
 /// an edit determines its effect; see `NumberedEdit`.
 @Suite(.timeLimit(.minutes(15))) struct SyncedRepositoryKillTests {
-  /// The outcome of an edit whose process is killed at each call.
+  /// The outcome of an edit whose process is killed at a file system call.
   enum Cycle: CaseIterable {
     case confirmed, replyLost, refused, conflicted
 
@@ -38,7 +38,7 @@ import Testing
         for seed in first..<min(first + Self.maximumLaunches, Self.rounds) {
           try await Self.killOne(in: history, seed: seed)
         }
-        try await history.finish("the \(number). history, seeds from \(first)")
+        try await history.finish("history \(number), seeds from \(first)")
       }
     }
   }
@@ -69,7 +69,7 @@ import Testing
           try await children[index].kill(in: history)
           if index == 0 { await children[1].run(forLines: .random(in: 0...6)) }
         }
-        try await history.finish("the \(number). history, seed \(seed)")
+        try await history.finish("history \(number), seed \(seed)")
       }
     }
   }

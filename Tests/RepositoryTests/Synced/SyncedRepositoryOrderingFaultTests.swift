@@ -38,7 +38,7 @@ import Testing
     #expect(server.value(of: "b") == Notes("late"))
   }
 
-  @Test func `A call that waits for a mutation in flight ends when the user is signed out`() async throws {
+  @Test func `A call that waits for a mutation in flight ends when the user has to sign in again`() async throws {
     try await put(Notes(), "a")
     try await put(Notes(), "b")
     let gate = Gate()
@@ -161,16 +161,16 @@ import Testing
   }
 
   @Test func `A mutation that the server may have applied is requeued under the same id`() async throws {
-    let tallies = TallyServer(empty: Sum())
+    let sums = SumServer(empty: Sum())
     let key = StoreKey<Sum>("tally", id: "a")
     try await memory.save(Sum(count: 5), for: key)
-    tallies.edit("a") { $0 = Sum(count: 5) }
+    sums.edit("a") { $0 = Sum(count: 5) }
     let isBroken = Setting(true)
     let repository = SyncedRepository(
       ScriptedSource<String, Sum, SumMutation, NotesFailure>(
-        "tally", fetch: { tallies.value(of: $0) },
+        "tally", fetch: { sums.value(of: $0) },
         send: { (mutation, key, id) throws(NotesFailure) in
-          guard let reply = try? tallies.apply(mutation, to: key, id: id) else { throw .conflict }
+          guard let reply = try? sums.apply(mutation, to: key, id: id) else { throw .conflict }
           if isBroken.value { throw .brokenConnection }
           return .value(reply)
         }, disposition: { $0.disposition }), store: store, configuration: twoAttempts)
@@ -185,8 +185,8 @@ import Testing
     isBroken.value = false
     #expect(try await repository.mutations.requeue(id) == id)
     try await repository.waitForPendingMutations()
-    #expect(tallies.value(of: "a") == Sum(count: 6))
-    #expect(tallies.received == [id, id, id])
+    #expect(sums.value(of: "a") == Sum(count: 6))
+    #expect(sums.received == [id, id, id])
     try await #expect(memory.load(key)?.value == Sum(count: 6))
     try await #expect(repository.mutations.list() == [])
   }
@@ -209,7 +209,7 @@ import Testing
     try await #expect(repository.mutations.list() == [])
   }
 
-  @Test func `A conflict of a mutation that the server may have applied is retried under the same id`() async throws {
+  @Test func `A conflicted mutation that the server may have applied is retried under the same id`() async throws {
     try await put(Notes("x"))
     let isBroken = Setting(true)
     let repository = makeRepository(losingReplies: isBroken)
@@ -228,7 +228,8 @@ import Testing
     try await #expect(repository.mutations.list() == [])
   }
 
-  @Test func `A conflict that the server found after a lost reply is retried under a new id`() async throws {
+  @Test func `A mutation that the server finds in conflict after a lost reply is retried under a new id`() async throws
+  {
     try await put(Notes())
     let attempts = Counter()
     let repository = makeRepository { (_) throws(NotesFailure) in
@@ -460,15 +461,15 @@ import Testing
   // MARK: - Two repositories on one store
 
   @Test func `A mutation that another repository has completed isn't applied to its own result`() async throws {
-    let tallies = TallyServer(empty: Sum())
+    let sums = SumServer(empty: Sum())
     let key = StoreKey<Sum>("tally", id: "a")
     try await memory.save(Sum(count: 5), for: key)
-    tallies.edit("a") { $0 = Sum(count: 5) }
+    sums.edit("a") { $0 = Sum(count: 5) }
     let (sending, late) = (Gate(), Gate())
     let other = SyncedRepository(
-      TallySource(tallies, onSend: { () async throws(NotesFailure) in await sending.pass() }), store: memory,
+      SumSource(sums, onSend: { () async throws(NotesFailure) in await sending.pass() }), store: memory,
       configuration: configuration)
-    let repository = SyncedRepository(TallySource(tallies), store: store, configuration: configuration)
+    let repository = SyncedRepository(SumSource(sums), store: store, configuration: configuration)
     try await #expect(repository.mutations.list() == [])
     let call = Task { try await other.perform(.increment, on: "a") }
     for await list in repository.mutations.changes where list.count == 1 { break }
@@ -483,19 +484,19 @@ import Testing
   @Test func `A mutation of another repository that is reported during opening isn't applied to its own result`()
     async throws
   {
-    let tallies = TallyServer(empty: Sum())
+    let sums = SumServer(empty: Sum())
     let key = StoreKey<Sum>("tally", id: "a")
     try await memory.save(Sum(count: 5), for: key)
-    tallies.edit("a") { $0 = Sum(count: 5) }
+    sums.edit("a") { $0 = Sum(count: 5) }
     let (reading, saved, removed) = (Gate(), Gate(), Gate())
     let reports = Counter()
     store.set {
       $0.onChanges = { (_) async in await (reports.next() == 1 ? saved : removed).pass() }
       $0.onLoad = { (name) async in if name == key.keyName { await reading.pass() } }
     }
-    let repository = SyncedRepository(TallySource(tallies), store: store, configuration: configuration)
+    let repository = SyncedRepository(SumSource(sums), store: store, configuration: configuration)
     try await #expect(repository.mutations.list() == [])
-    let other = SyncedRepository(TallySource(tallies), store: memory, configuration: configuration)
+    let other = SyncedRepository(SumSource(sums), store: memory, configuration: configuration)
     #expect(try await other.perform(.increment, on: "a") == .confirmed)
     let values = repository.values(of: "a").subscribe()
     await reading.arrivals()
@@ -508,13 +509,13 @@ import Testing
   }
 
   @Test func `A mutation of another repository that is reported late isn't applied to its own result`() async throws {
-    let tallies = TallyServer(empty: Sum())
+    let sums = SumServer(empty: Sum())
     let key = StoreKey<Sum>("tally", id: "a")
     try await memory.save(Sum(count: 5), for: key)
-    tallies.edit("a") { $0 = Sum(count: 5) }
+    sums.edit("a") { $0 = Sum(count: 5) }
     let late = Gate()
     store.set { $0.onChanges = { (_) async in await late.pass() } }
-    let repository = SyncedRepository(TallySource(tallies), store: store, configuration: configuration)
+    let repository = SyncedRepository(SumSource(sums), store: store, configuration: configuration)
     let seen = Setting<[Int]>([])
     let hasSix = Gate()
     hasSix.open()
@@ -527,16 +528,16 @@ import Testing
       }
     }
     try await #expect(repository.mutations.list() == [])
-    let other = SyncedRepository(TallySource(tallies), store: memory, configuration: configuration)
+    let other = SyncedRepository(SumSource(sums), store: memory, configuration: configuration)
     #expect(try await other.perform(.increment, on: "a") == .confirmed)
     await hasSix.arrivals()
     let offline = SyncedRepository(
-      TallySource(tallies, onSend: { () throws(NotesFailure) in throw .offline }), store: memory,
+      SumSource(sums, onSend: { () throws(NotesFailure) in throw .offline }), store: memory,
       configuration: configuration)
     #expect(try await offline.perform(.increment, on: "z") == .queued)
     late.open()
     for await list in repository.mutations.changes where list.contains(where: { $0.key == "z" }) { break }
-    tallies.edit("a") { $0 = Sum(count: 100) }
+    sums.edit("a") { $0 = Sum(count: 100) }
     try await repository.reload("a")
     await observing.value
     #expect(seen.value == [5, 6, 100])
@@ -566,7 +567,9 @@ import Testing
     try await #expect(repository.mutations.list() == [])
   }
 
-  /// Makes a mutation in a repository that backs off, and lets another repository send it, which waits at a gate.
+  /// Makes a mutation in a repository that backs off, and lets another repository send it.
+  ///
+  /// The request waits at a gate.
   private func sendElsewhere(
     in repository: NotesRepository, _ gate: Gate
   ) async throws -> (id: MutationID, other: NotesRepository) {

@@ -111,24 +111,24 @@ import Testing
   @Test func `A change that another process confirms after a commit of this one counts once`() async throws {
     let key = StoreKey<Sum>("tally", id: "a")
     start { [storage] in try await SimulatedStore(storage: storage).save(Sum(count: 5), for: key) }
-    let tallies = TallyServer(empty: Sum())
-    tallies.edit("a") { $0 = Sum(count: 5) }
+    let sums = SumServer(empty: Sum())
+    sums.edit("a") { $0 = Sum(count: 5) }
     var configuration = RepositoryConfiguration(clock: ManualClock(), leadership: NoLeadership())
     configuration.taskExecutor = executor
     let gate = Gate()
     let store = SimulatedStore(
       storage: storage, hooks: .init(onCommitted: { keys in if keys.contains(key.keyName) { await gate.pass() } }))
-    let repository = SyncedRepository(TallySource(tallies), store: store, configuration: configuration)
+    let repository = SyncedRepository(SumSource(sums), store: store, configuration: configuration)
     let seen = CurrentValueRelay<[Int]>([])
     let values = repository.values(of: "a").subscribe()
     start { for await value in values { seen.update { $0.append(value.count) } } }
     let isOffline = Setting(true)
     let other = SyncedRepository(
-      TallySource(tallies, onSend: { () throws(NotesFailure) in if isOffline.value { throw .offline } }),
+      SumSource(sums, onSend: { () throws(NotesFailure) in if isOffline.value { throw .offline } }),
       store: SimulatedStore(storage: storage), configuration: configuration)
     start { try await other.perform(.increment, on: "a") }
     start { await store.noticeExternalChanges() }
-    tallies.edit("a") { $0 = Sum(count: 15) }
+    sums.edit("a") { $0 = Sum(count: 15) }
     // The commit of this repository is made, but hasn't returned.
     start { try await repository.reload("a") }
     isOffline.value = false

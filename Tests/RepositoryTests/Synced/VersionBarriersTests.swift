@@ -112,7 +112,7 @@ import Testing
   }
 
   /// Simulates an order on a server whose value changes with every request it serves, and returns a description of the
-  /// fault.
+  /// fault, if there is one.
   private func olderAfterNewer<Request>(
     _ steps: [Interleavings.Step], begin: () -> Request, accept: (Request) -> Bool
   ) -> String? {

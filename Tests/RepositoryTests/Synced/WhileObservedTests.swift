@@ -161,7 +161,7 @@ import Testing
     #expect(world.takeRequests() == ["fetch a"])
   }
 
-  @Test func `An interval fetches repeatedly while the value is observed`() {
+  @Test func `A value with an interval is fetched repeatedly while it is observed`() {
     world.observe("a", as: "first", .whileObserved(every: .seconds(10)))
     #expect(world.takeRequests() == ["fetch a"])
     world.wait(9)
@@ -384,7 +384,7 @@ import Testing
     #expect(world.takeRequests() == [])
   }
 
-  @Test func `An earlier call doesn't end the wait for the network`() {
+  @Test func `A reply to an earlier call doesn't end the wait for the network`() {
     world.holdsFetches.value = true
     world.call { try? await $0.reload("a") }
     #expect(world.takeRequests() == ["fetch a"])

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A process is killed at each file system call of a sign-out, and the next process completes it.
+/// A process is killed at a file system call of a sign-out, and the next process completes the sign-out.
 @Suite(.timeLimit(.minutes(15))) struct SignOutKillTests {
   private static let rounds = ProcessInfo.processInfo.environment["MOMENTS_KILL_ROUNDS"].flatMap { Int($0) } ?? 24
 
@@ -20,7 +20,9 @@ import Testing
     }
   }
 
-  /// - Returns: Whether the process completed with fewer calls.
+  /// Runs a sign-out whose process is killed at a call.
+  ///
+  /// - Returns: Whether the process made fewer calls, and so ended by itself.
   private static func dieAtCall(_ fatal: Int, _ store: SharedPlace.Kind) async throws -> Bool {
     let place = try SharedPlace(store)
     defer { extendLifetime(place) }

@@ -77,7 +77,7 @@ import Testing
 
   @Test func `No event names a user who has signed out while a request began`() {
     var named: [[Int]] = []
-    // A call stops after each number of steps, the user signs out, and the call is cancelled a few steps later.
+    // A call stops after `steps` jobs, the user signs out, and the call is cancelled after `laterSteps` further jobs.
     for steps in 0..<40 {
       for laterSteps in 0..<8 {
         let (repository, caller) = (makeRepository(SimulatedStore(storage: SimulatedStorage())), ManualTaskExecutor())

@@ -9,7 +9,7 @@ import RepositoryTesting
 
 /// One run of repositories whose user signs out and in.
 ///
-/// A seed determines the run unless its place is real.
+/// A seed determines the run, unless the stores use their own threads; see ``SignOutPlace/isReal``.
 ///
 /// Two processes use one place. One user, Jake, signs out at random times; the other user, Mary, stays. All of Jake's
 /// data contains his name.
@@ -38,8 +38,7 @@ struct SignOutRun {
     var signIns = 0
     /// The number of those calls in flight.
     var pendingSignIns = 0
-    /// The value of ``signIns`` when the last sign-out that completed had begun, or `nil` if a sign-in has begun or
-    /// ended since.
+    /// The value of ``signIns`` when the last completed sign-out began, or `nil` if a sign-in has begun or ended since.
     var isOut: Int?
 
     mutating func beginSignIn() {
@@ -338,7 +337,7 @@ struct SignOutRun {
     if !found.isEmpty { violate("Jake is signed out, but process \(process.number) shows \(found).") }
   }
 
-  /// The values of Jake's keys that new observers get.
+  /// The values, states and events with Jake's name that new observers get.
   private mutating func shown(by repository: Repository) -> [String] {
     runUntilQuiet()
     let seen = Setting<[String]>([])

@@ -61,7 +61,7 @@ import Testing
     #expect(await events.first(1).first?.description.contains("jake") == false)
   }
 
-  @Test func `A mutation of another user that mentions the user stays, even if it is added meanwhile`() async throws {
+  @Test func `Another user's mutation that mentions the user stays, even if added during the erasure`() async throws {
     isOffline.value = true
     let other = makeRepository(store: memory)
     let key = mary
@@ -116,7 +116,7 @@ import Testing
     #expect(try temporary.namesAndBytes.contains { String(decoding: $0, as: UTF8.self).contains("say") })
   }
 
-  @Test func `A value that was shown to all observers isn't replayed even if its key isn't in use`() async throws {
+  @Test func `A sign-out forgets the newest value of all keys, even if its key isn't in use`() async throws {
     let repository = makeRepository(onFetch: { [isOffline] (_) throws(NotesFailure) in
       if isOffline.value { throw .offline }
     })

@@ -44,6 +44,8 @@ extension UsersSuite {
   var mary: UserKey { UserKey("mary", "a") }
 
   /// Creates a repository whose requests call `onFetch` and `onSend` first.
+  ///
+  /// While ``isOffline`` is `true`, sending fails without a call of `onSend`.
   func makeRepository(
     store: (any KeyValueStore)? = nil, retryPolicy: RetryPolicy = RetryPolicy(),
     onSend: @escaping @Sendable (NotesMutation) async throws(NotesFailure) -> Void = { _ in },

@@ -26,14 +26,14 @@ struct NumberedNotes: Codable, Equatable, Sendable {
 
 /// An edit of notes, determined by its writer and its number.
 ///
-/// Each group of eight consecutive edits has its own two notes, so that the edits of different writers can be applied
-/// in any order.
+/// Each group of eight consecutive edits of a writer has its own two notes, so that the edits of different writers can
+/// be applied in any order.
 struct NumberedEdit: RepositoryMutation, Hashable {
   enum Change: Int {
     case addFirst, setFirst
     /// An edit that the server rejects.
     case addForbidden
-    /// An edit at which another client removes the first note, if the notes are shared, see
+    /// An edit after which another client removes the first note, if the notes are shared; see
     /// ``NotesServer/isShared(_:)``.
     case addSecond
     /// An edit that conflicts if another client has removed the first note.
@@ -73,7 +73,7 @@ struct NumberedEdit: RepositoryMutation, Hashable {
   }
 }
 
-/// A simulated server of notes, whose file outlives the processes that use it, several of them at the same time.
+/// A simulated server of notes, whose file outlives the processes that use it. Several can use it at the same time.
 ///
 /// Each applied edit is one line, `ID KEY WRITER NUMBER`, written with a single call. An edit is therefore either
 /// applied or not, whenever the process is killed. An id is accepted only once. A request that repeats an id gets the

@@ -205,7 +205,7 @@ extension TestChild {
   ) {
     let values = Dictionary(uniqueKeysWithValues: keys.map { ($0, notes.values(of: $0).subscribe()) })
     let states = Dictionary(uniqueKeysWithValues: keys.map { ($0, notes.states(of: $0).subscribe()) })
-    // The pending mutations are sent once the stored value has been read, even if there is none.
+    // The first list of pending mutations arrives once the stored value has been read, even if there is none.
     for key in keys { for await _ in notes.pendingMutations(of: key) { break } }
     try await notes.waitForPendingMutations()
     for item in try await notes.mutations.list() {
@@ -217,7 +217,7 @@ extension TestChild {
         }
       say("listed \(item.key) \(item.mutation.name) \(item.id) \(standing)")
     }
-    // A repository stores the result of a mutation after it has reported it, so the repository must still exist.
+    // A repository stores the result of a mutation after reporting it, so the repository must still exist.
     try await reportRecords(in: open(place))
     return (values, states)
   }

@@ -9,7 +9,7 @@ internal import Synchronization
 /// The process prints `durable LANE NUMBER` when a step is durable, and `ended LANE NUMBER RESULT` when its call has
 /// returned.
 extension TestChild {
-  private typealias Steppers = SyncedRepository<StepsSource>
+  private typealias StepsRepository = SyncedRepository<StepsSource>
 
   private struct StepsSource: MutableSource {
     let server: StepsServer
@@ -30,7 +30,7 @@ extension TestChild {
   /// LANE` when the repository shows the server's steps.
   static func takeSteps(as writer: String, in place: URL) async throws {
     let server = StepsServer(beside: place)
-    let steps = Steppers(StepsSource(server: server), store: open(place))
+    let steps = StepsRepository(StepsSource(server: server), store: open(place))
     let inputEnd = InputEnd()
     await withTaskGroup { group in
       for lane in lanes { group.addTask { await takeSteps(as: writer, lane, by: steps, until: inputEnd) } }
@@ -60,7 +60,7 @@ extension TestChild {
 
   /// Performs steps, each as soon as the previous one is durable, with at most four calls in flight.
   private static func takeSteps(
-    as writer: String, _ lane: String, by steps: Steppers, until inputEnd: InputEnd
+    as writer: String, _ lane: String, by steps: StepsRepository, until inputEnd: InputEnd
   ) async {
     let events = steps.events.subscribe()
     await withTaskGroup(of: Void.self) { group in

@@ -81,7 +81,7 @@ struct Steps: Codable, Equatable, Sendable {
   var last: [String: Int] = [:]
 }
 
-/// The next step of a writer.
+/// A numbered step of a writer.
 struct Step: RepositoryMutation, Hashable {
   let writer: String
   let number: Int

@@ -13,16 +13,23 @@ package final class FakeTerminal: TerminalType {
   package let size: TerminalSize
   private let openFailure: TerminalError?
   private let failure: TerminalError?
-  private let beforeShowing: @Sendable () async -> Void
+  private let whileShowing: @Sendable () async -> Void
 
+  /// Creates a terminal.
+  ///
+  /// - Parameters:
+  ///   - size: The size of the terminal.
+  ///   - openFailure: The error of ``open()``.
+  ///   - failure: The error of ``show(_:)``.
+  ///   - whileShowing: A closure that runs in ``show(_:)`` after the frame was recorded.
   package init(
     size: TerminalSize = TerminalSize(columns: 80, rows: 24), openFailure: TerminalError? = nil,
-    failure: TerminalError? = nil, beforeShowing: @escaping @Sendable () async -> Void = {}
+    failure: TerminalError? = nil, whileShowing: @escaping @Sendable () async -> Void = {}
   ) {
     self.size = size
     self.openFailure = openFailure
     self.failure = failure
-    self.beforeShowing = beforeShowing
+    self.whileShowing = whileShowing
   }
 
   package var events: MulticastStream<TerminalEvent, Never> { channel.stream }
@@ -37,7 +44,7 @@ package final class FakeTerminal: TerminalType {
     if let failure { throw failure }
     frames.send(frame)
     newFrames.send(frame)
-    await beforeShowing()
+    await whileShowing()
   }
 
   package func suspend() { calls.send("suspend") }

@@ -60,7 +60,7 @@ package final class PseudoTerminal {
     source.activate()
   }
 
-  /// Moves a descriptor to a number that no socket of another test has had.
+  /// Moves a descriptor to a number above those of other tests' sockets.
   ///
   /// On Linux, `URLSession` closes sockets that libdispatch still watches. If a new descriptor gets the number of such
   /// a socket, libdispatch never reports events for it.

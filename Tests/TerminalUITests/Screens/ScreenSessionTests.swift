@@ -193,7 +193,7 @@ import Testing
   @Test func `A burst of changes while a frame is written becomes one frame`() async {
     let gate = Gate()
     let isHeld = Lock(false)
-    let terminal = FakeTerminal(beforeShowing: { if isHeld.withLock({ $0 }) { await gate.pass() } })
+    let terminal = FakeTerminal(whileShowing: { if isHeld.withLock({ $0 }) { await gate.pass() } })
     let session = makeSession(on: terminal)
     async let ending = session.run()
     _ = await terminal.frames.stream.first(1)

@@ -102,7 +102,7 @@ import Todo
     #expect(try await list.fetchItems().elements == [milk])
   }
 
-  @Test func `A store that can't be written throws, and the list is unchanged`() async throws {
+  @Test func `If the store can't be written, an edit throws, and the list is unchanged`() async throws {
     let failure = StoreError.writeFailed(SystemError(code: 28, operation: "write", path: "/store"))
     let isFull = Lock(false)
     let list = TodoList(

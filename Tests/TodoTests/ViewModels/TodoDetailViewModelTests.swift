@@ -26,7 +26,7 @@ import Todo
     #expect(await todo.next() == nil)
   }
 
-  @Test func `Dropping the screen finishes the stream without an item`() async {
+  @Test func `Releasing the model finishes the stream without an item`() async {
     var detail: TodoDetailViewModel? = TodoDetailViewModel()
     var todo = detail?.todo.makeAsyncIterator()
     detail = nil
@@ -67,11 +67,11 @@ import Todo
 
   @Test func `A late subscriber receives the end only, because nothing is replayed`() async {
     let detail = TodoDetailViewModel(editing: TodoItem(name: "买牛奶"))
-    var untouched = detail.todo.makeAsyncIterator()
+    var early = detail.todo.makeAsyncIterator()
     detail.done()
     var late = detail.todo.makeAsyncIterator()
     #expect(await late.next() == nil)
-    #expect(await untouched.next()?.name == "买牛奶")
+    #expect(await early.next()?.name == "买牛奶")
   }
 
   @Test func `Subscribers have a stream and can't send`() {

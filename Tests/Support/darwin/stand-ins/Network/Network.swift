@@ -7,7 +7,7 @@ public struct NWPath: Equatable, Sendable {
   public let status: NWPath.Status
 }
 
-// That it is `Sendable` is assumed.
+// Assumed to be `Sendable`.
 public final class NWPathMonitor: Sendable {
   @preconcurrency public var pathUpdateHandler: (@Sendable (_ newPath: NWPath) -> Void)? {
     get { fatalError() }
