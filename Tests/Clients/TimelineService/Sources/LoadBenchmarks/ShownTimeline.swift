@@ -61,10 +61,10 @@ struct ShownTimeline {
     max(shownBefore, shownCount <= made ? shownCount : 0, min(confirmedCount, made))
   }
 
-  /// The moment that a like changes; the first like is number 0.
+  /// Returns the moment that a like changes; the first like is number 0.
   static func moment(ofLike number: Int) -> Int { (number + 1).trailingZeroBitCount }
 
-  /// Whether a like sets or clears its moment.
+  /// Returns whether a like sets `isLiked` of its moment, as opposed to clearing it.
   static func isLiked(byLike number: Int) -> Bool {
     let code = (number + 1) ^ (number + 1) >> 1
     return code >> moment(ofLike: number) & 1 == 1
