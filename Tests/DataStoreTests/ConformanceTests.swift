@@ -66,7 +66,7 @@ import Testing
 
   #if PostgreSQL
     @Test(
-      .disabled(if: PostgreSQLPlace.isMissing, "MOMENTS_POSTGRESQL names no server."),
+      .disabled(if: PostgreSQLPlace.isMissing, "MOMENTS_POSTGRESQL is not set."),
       arguments: StoreConformance.checks)
     func `A store on a server keeps the rules`(check: StoreConformance.Check) async throws {
       let place = try PostgreSQLPlace()

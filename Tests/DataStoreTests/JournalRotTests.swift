@@ -353,7 +353,7 @@ import Testing
   }
 
   @Test(arguments: Obstacle.allCases)
-  func `A store continues if a file can't be staged, replaced or removed`(
+  func `A store stays usable if an obstacle has the name of a staged file, or of one to replace or remove`(
     obstacle: Obstacle
   ) async throws {
     let interrupted = try await interrupt()

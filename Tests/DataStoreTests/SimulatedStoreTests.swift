@@ -8,8 +8,9 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct SimulatedStoreTests {
   /// The checks that apply to a simulated store.
   ///
-  /// It doesn't encode values, so checks of stored bytes don't apply. A call for any key of an external commit notices
-  /// the whole commit. Other stores that don't watch notice it key by key, so the check of that doesn't apply either.
+  /// It doesn't encode values, so checks of stored bytes don't apply. Nor does the check of external commits, which
+  /// expects a store without a watch to notice them key by key: in this store a call for one key notices the whole
+  /// commit.
   private static let checks = StoreConformance.checks.filter { check in
     !check.needsCorruption
       && !["encoded", "schema", "migrat", "in parts", "An external commit"].contains { check.rule.contains($0) }

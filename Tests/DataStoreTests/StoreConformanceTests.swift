@@ -36,7 +36,7 @@ import Testing
   }
 }
 
-/// A store that breaks one rule.
+/// A store in memory with one fault.
 struct FaultyStore: KeyValueStore {
   enum Fault: CaseIterable, Sendable {
     case ignoresIDs

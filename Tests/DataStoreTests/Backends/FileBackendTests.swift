@@ -19,7 +19,7 @@ import Testing
   private let old = Data("old".utf8)
   private let new = Data("new, and longer".utf8)
 
-  /// Records calls, and makes one of them fail.
+  /// Records calls, and can make one of them fail.
   private final class Script: Sendable {
     let calls = Lock<[FileSystem.Call]>([])
     private let failing: Int?
@@ -39,7 +39,7 @@ import Testing
       })
     }
 
-    /// The recorded calls, with the names of temporary files replaced.
+    /// The recorded calls, with the names of staged files and of the journal replaced by `temporary`.
     var lines: [String] {
       calls.withLock { calls in
         calls.map { call in
@@ -72,7 +72,7 @@ import Testing
     try second.write(new, to: "a")
     #expect(
       script.lines == [
-        // The files of ended processes are removed.
+        // The backend looks for a journal and for staged files that ended processes left.
         "open \(folderName)", "flock \(folderName)", "open temporary", "open \(folderName)",
         "readdir \(folderName)", "readdir \(folderName)", "readdir \(folderName)", "readdir \(folderName)",
         // The folder is made durable in its parent.

@@ -237,10 +237,10 @@ import Testing
     #expect(mkfifo(file("text.0.value").path(percentEncoded: false), 0o600) == 0)
     try FileManager.default.createDirectory(at: file("text.1.value"), withIntermediateDirectories: false)
     let store = FileStore(folder: folder)
-    for userID in ["0", "1"] {
-      let path = file("text.\(userID).value").path(percentEncoded: false)
+    for id in ["0", "1"] {
+      let path = file("text.\(id).value").path(percentEncoded: false)
       await #expect(throws: StoreError.readFailed(SystemError(code: EINVAL, operation: "open", path: path))) {
-        try await store.load(StoreKey<String>("text", id: userID))
+        try await store.load(StoreKey<String>("text", id: id))
       }
     }
   }

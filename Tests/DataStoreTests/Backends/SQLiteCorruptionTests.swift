@@ -59,15 +59,15 @@
       #expect(!log.isEmpty)
       let files = try FileManager.default.contentsOfDirectory(atPath: copy.url.path(percentEncoded: false)).count
       var second = SQLiteBackend(file: corrupt, busyTimeout: .seconds(5), now: { Date(timeIntervalSince1970: 0) })
-      let place = try movedTo(#expect(throws: StoreError.self) { try second.write(new, to: "a") })
-      #expect(place == copy.url.path(percentEncoded: false) + "store.sqlite.corrupt-19700101T000000.000Z")
-      #expect(try Data(contentsOf: URL(filePath: place + "-wal")) == log)
+      let quarantinePath = try movedTo(#expect(throws: StoreError.self) { try second.write(new, to: "a") })
+      #expect(quarantinePath == copy.url.path(percentEncoded: false) + "store.sqlite.corrupt-19700101T000000.000Z")
+      #expect(try Data(contentsOf: URL(filePath: quarantinePath + "-wal")) == log)
       let filesAfter = try FileManager.default.contentsOfDirectory(atPath: copy.url.path(percentEncoded: false)).count
       #expect(filesAfter == 2 * files)
       second = SQLiteBackend(file: corrupt, busyTimeout: .seconds(5), now: { Date(timeIntervalSince1970: 0) })
       try Data("no database".utf8).write(to: corrupt)
-      let other = try movedTo(#expect(throws: StoreError.self) { try second.write(new, to: "a") })
-      #expect(other == place + "-2")
+      let otherPath = try movedTo(#expect(throws: StoreError.self) { try second.write(new, to: "a") })
+      #expect(otherPath == quarantinePath + "-2")
       try second.write(new, to: "a")
       #expect(try second.read("a") == new)
     }

@@ -84,7 +84,7 @@
       let early = try await store.changes(of: key).subscribe()
       let first = try await store.save("first", for: key)
       try place.corruptSchema()
-      // The corruption is found by the check that the commit wakes.
+      // The commit that corrupts the database wakes the store, whose check finds the corruption.
       await expectCorruptionEvent(of: store, because: "malformed database schema")
       let late = try await store.changes(of: key).subscribe()
       let second = try await store.save("second", for: key)

@@ -16,14 +16,16 @@ import Testing
 
 /// Two backends over one folder, as in two processes.
 ///
-/// Each test runs an operation of one backend before each system call of the other backend's operation in turn.
+/// Most tests run an operation of one backend before each system call of the other backend's operation in turn.
 @Suite struct SharedFolderTests {
   private let temporary = TemporaryFolder(inMemory: true)
   private let old = Data("old".utf8)
   private let new = Data("new, and longer".utf8)
   private let theirs = Data("theirs".utf8)
 
-  /// Runs a closure before one of the calls, or as soon afterwards as no lock keeps it out, and makes other calls fail.
+  /// Runs a closure before one of the calls, or as soon afterwards as no lock keeps it out.
+  ///
+  /// Also makes certain calls fail.
   private final class Interruption: Sendable {
     private let count = Atomic(0)
     private let interruptedCall = Lock<String?>(nil)
@@ -35,9 +37,9 @@ import Testing
 
     /// - Parameters:
     ///   - position: The number of the call, from 1.
-    ///   - faults: The error numbers of the calls that fail.
+    ///   - faults: The error numbers of the calls that fail, by operation and file name.
     ///   - body: The closure to run. It returns `false` if a lock kept it out.
-    ///   - check: A closure that runs before each later call.
+    ///   - check: A closure that runs before each call after the one at which `body` succeeded.
     init(
       before position: Int, faults: [String: CInt], body: @escaping @Sendable () -> Bool,
       check: @escaping @Sendable () -> Void
@@ -269,7 +271,7 @@ import Testing
     }
   }
 
-  @Test func `A write during a failing removal stays if it came last`() throws {
+  @Test func `A write during a failing removal stays`() throws {
     try interleave(failing: "fsync \(folderName)") { [theirs] in
       try $0.write(theirs, to: "a")
     } with: { backend in
@@ -282,7 +284,7 @@ import Testing
     }
   }
 
-  @Test func `A write during a failing quarantine stays if it came last`() throws {
+  @Test func `A write during a failing quarantine stays`() throws {
     try interleave(failing: "fsync \(folderName)") { [theirs] in
       try $0.write(theirs, to: "a")
     } with: { backend in

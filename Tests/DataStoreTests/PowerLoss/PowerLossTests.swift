@@ -30,7 +30,7 @@ import Testing
       let place = kind.place(inFolder: volume.url.appending(path: "outer/inner", directoryHint: .isDirectory))
       var progress = CommitProgress(.mixed)
       for round in 1...Self.rounds {
-        // With few commits, the child ends by itself, and the power is cut while it closes the store.
+        // With few commits, the child ends by itself, and the power is cut while it closes the store, or afterwards.
         let (first, count) = (progress.number + 1, Int.random(in: 1...20, using: &random))
         let (operation, isRepeated) = (Int.random(in: 1...200, using: &random), Bool.random(using: &random))
         let restoration = Self.restoration(forgets: round.isMultiple(of: 2), &random)

@@ -38,7 +38,7 @@ import Testing
     var progress = CommitProgress(commits)
     for fatal in 1... {
       let first = progress.number + 1
-      // The range contains each kind of change, and starts at different kinds.
+      // Six mixed commits include each of their five kinds. The rounds begin with different kinds.
       let last = progress.number + (commits == .mixed ? 6 : 2)
       var child = try ChildProcess("die-at-call", place, ["\(fatal)", commits.rawValue, "\(first)", "\(last)"])
       let lines = await child.allLines()

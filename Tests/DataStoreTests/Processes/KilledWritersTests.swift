@@ -106,7 +106,7 @@ import Testing
     var lines = Array(repeating: [String](), count: writerCount)
     var alive = Array(children.indices)
     while !alive.isEmpty {
-      // A line of one process is at an arbitrary instant of another one.
+      // When one process has printed a line, the others are at arbitrary instants.
       for _ in 0..<Int.random(in: 0...5) {
         let writer = alive.randomElement()!
         if let line = await children[writer].line() { lines[writer].append(line) }
@@ -121,7 +121,7 @@ import Testing
   }
 }
 
-/// Reads, in all ways in which a store can be read, values that each commit sets to the same value.
+/// Reads, in every way in which a store can be read, the keys under which each commit saves one and the same value.
 private struct CommitReader<Order: ReadOrder>: Sendable {
   typealias Value = Order.Value
 

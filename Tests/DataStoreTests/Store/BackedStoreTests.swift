@@ -56,7 +56,7 @@ import Testing
     let storage = InMemoryStorage()
     let name = try key.keyName.encoded()
     storage[name] = Data("corrupt".utf8)
-    // The first replacement is corrupt too, so the store must read twice again.
+    // The first replacement is corrupt too, so the store must read two more times.
     let externals = Lock([Data("corrupt again".utf8), try encodedEnvelope("theirs")])
     let backend = OvertakenBackend(storage: storage) { externals.withLock { $0.isEmpty ? nil : $0.removeFirst() } }
     let store = BackedStore(backend: backend)
@@ -234,7 +234,7 @@ private struct BlockingBackend: StoreBackend {
   func names() -> [String] { [] }
 }
 
-/// An in-memory backend in which another process stores other bytes right before each quarantine.
+/// An in-memory backend in which another process may store other bytes right before a quarantine.
 private struct OvertakenBackend: StoreBackend, Sendable {
   let storage: InMemoryStorage
   /// Returns the bytes that another process stores, or `nil` if it stores none.

@@ -28,7 +28,7 @@ import Testing
     try await expectOneEvent(of: store)
   }
 
-  @Test func `A save of a corrupt store succeeds, and an event reports the corruption`() async throws {
+  @Test func `A save to a corrupt store succeeds, and an event reports the corruption`() async throws {
     let store = BackedStore(backend: backend)
     try await store.save("a", for: key)
     backend.corrupt()

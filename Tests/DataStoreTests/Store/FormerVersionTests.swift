@@ -31,7 +31,7 @@ import Testing
     let observation = try await store.observe(collection: "page", as: Page.self)
     #expect(observation.stored.map(\.key.id) == [nil, "Jake/0"])
 
-    // The tag of a value that was stored without one is derived from the stored bytes, so every store derives the same.
+    // The tag of a value that was stored without one is derived from the bytes, so it is the same in every store.
     #expect(try await open().load(page)?.tag == loaded.tag)
     var batch = StoreBatch()
     batch.require(loaded.tag, of: page)

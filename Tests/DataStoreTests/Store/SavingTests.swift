@@ -128,7 +128,7 @@ import Testing
     for change in expected { #expect(await iterator.next() == [change]) }
   }
 
-  @Test func `While another process locks the store, one save of a burst waits for it, and all later ones throw`()
+  @Test func `If another process locks the store during a burst, one save waits, and it and all later ones throw`()
     async throws
   {
     let keys = ["a", "b", "c"].map { StoreKey<Int>("number", id: $0) }
@@ -157,7 +157,7 @@ import Testing
       }
     }
     let last = commit { $0.save(1, for: shared) }
-    // The other commits of the same group aren't tried.
+    // If a commit is locked out, the others of its group aren't tried. So both fail only if they are in one group.
     backend.lockedNames.withLock { $0 = ["number.a"] }
     try await releaseBackend()
     _ = await first.value
@@ -200,7 +200,7 @@ import Testing
     #expect(revisions == [1, 2, 3, 4])
   }
 
-  @Test func `A replaced save isn't overtaken by one that arrived after it while the last save waits for a quarantine`()
+  @Test func `While a save waits for a quarantine, a save that it replaces isn't overtaken by one of another key`()
     async throws
   {
     let (a, b) = (StoreKey<Int>("number", id: "a"), StoreKey<Int>("number", id: "b"))
@@ -234,7 +234,7 @@ import Testing
     #expect(try await store.load(b)?.value == 2)
   }
 
-  @Test func `A removal by another process is sent, although the group has tried to remove its key`() async throws {
+  @Test func `A removal by another process is sent, even if the group has tried to remove the same key`() async throws {
     let (a, b) = (StoreKey<Int>("number", id: "a"), StoreKey<Int>("number", id: "b"))
     try await store.save(1, for: a)
     let changes = try await store.changes(of: a).subscribe()
@@ -336,7 +336,7 @@ private final class HeldBackend: StoreBackend, Sendable {
   let lockedNames = Lock<Set<String>>([])
   /// The names whose writes find the whole store corrupt, once each.
   let corruptNames = Lock<[String]>([])
-  /// The names that another process removes while this one tries to, which fails.
+  /// The names that another process removes right when this one tries to, so that this one's commit fails.
   let overtakenNames = Lock<Set<String>>([])
   /// Whether the next quarantine finds the whole store corrupt.
   let corruptsQuarantine = Lock(false)

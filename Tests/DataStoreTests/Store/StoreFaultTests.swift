@@ -144,7 +144,7 @@ import Testing
     #expect(try await FileStore(folder: temporary.url).load(key)?.value == "next")
     let temporaryFiles = try FileManager.default.contentsOfDirectory(atPath: temporary.url.path(percentEncoded: false))
       .filter { $0.hasPrefix(".DataStore") }
-    // If its removal fails too, one temporary file may remain for now.
+    // If the call that failed was the removal of a temporary file, that file may remain.
     #expect(temporaryFiles.count <= 1)
     return hasFailed
   }

@@ -21,7 +21,8 @@ struct CommitProgress {
   /// - Parameters:
   ///   - acknowledged: The number of the last acknowledged commit.
   ///   - open: Opens a store that no other process uses, as after a relaunch.
-  /// - Throws: ``Unexpected`` if the stored values are neither those before nor those after the commit.
+  /// - Throws: ``Unexpected`` if the stored values are neither those before nor those after the commit, or if two reads
+  ///   find different values.
   mutating func find(acknowledged: Int, open: () throws -> any KeyValueStore) async throws {
     while number < acknowledged { advance() }
     // Both ways of reading must finish an interrupted commit, so each of them comes first in some rounds.
@@ -37,7 +38,8 @@ struct CommitProgress {
     }
   }
 
-  /// An error for stored values that match neither the acknowledged commits nor those and the one in flight.
+  /// An error for stored values that match neither the acknowledged commits nor those and the one in flight, or that
+  /// differ between two reads.
   struct Unexpected: Error, CustomStringConvertible {
     let expected: NumberedCommits.State
     let inFlight: NumberedCommits.State?

@@ -2,7 +2,7 @@ import DataStore
 import Foundation
 import TestSupport
 
-/// The stores that several processes may use at the same time, and whose values survive `SIGKILL`.
+/// The stores in the file system that several processes may use at the same time, and whose values survive `SIGKILL`.
 enum DurableStore: CaseIterable {
   case files
   #if SQLite

@@ -233,7 +233,7 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 100, 5000, 20_000])
-  func `Versions with nothing in common have a bounded number of comparisons`(count: Int) {
+  func `Versions without a common chunk have a bounded number of comparisons`(count: Int) {
     let old = stored(5000)
     #expect(comparisons(old, (0..<count).map { -1 - $0 }) <= 4 * (5000 + count))
     #expect(comparisons(old, (0..<count).map { ($0 * 7919) % 5000 }) <= 4 * (5000 + count))

@@ -101,7 +101,7 @@ import Testing
     "{\"format\":1,\"schema\":1,\"savedAt\":0}", "{\"format\":1,\"schema\":1,\"savedAt\":0}\n",
     "{\"format\":1,\"schema\":1,\"savedAt\":0}\n1 2", "{\"format\":1,\"schema\":1,\"savedAt\":0}\n\"text\"",
   ])
-  func `Bytes that are not a value are corrupt for a reason`(text: String) {
+  func `Bytes that are not a value are corrupt, and the reason is given`(text: String) {
     guard case .corrupt(let reason) = decode(text, as: Int.self) else {
       Issue.record("\(text)")
       return

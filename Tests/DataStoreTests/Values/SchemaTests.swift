@@ -115,21 +115,21 @@ import Testing
     let person = Person(first: "Jake", last: "Lin")
     let other = StoreKey<Int>("number")
 
-    var ofNothing = StoreBatch()
-    ofNothing.require(nil, of: key)
-    ofNothing.save(person, for: key)
-    await #expect(throws: StoreError.preconditionFailed(key.keyName)) { try await store.commit(ofNothing) }
-    var ofAnother = StoreBatch()
-    ofAnother.save(person, for: key)
-    ofAnother.require(old.tag, of: other)
-    await #expect(throws: StoreError.preconditionFailed(other.keyName)) { try await store.commit(ofAnother) }
+    var requiringNothing = StoreBatch()
+    requiringNothing.require(nil, of: key)
+    requiringNothing.save(person, for: key)
+    await #expect(throws: StoreError.preconditionFailed(key.keyName)) { try await store.commit(requiringNothing) }
+    var requiringAnother = StoreBatch()
+    requiringAnother.save(person, for: key)
+    requiringAnother.require(old.tag, of: other)
+    await #expect(throws: StoreError.preconditionFailed(other.keyName)) { try await store.commit(requiringAnother) }
     #expect(storage.names == [name])
     #expect(storage[name] == bytes)
 
-    var ofOld = StoreBatch()
-    ofOld.require(old.tag, of: key)
-    ofOld.save(person, for: key)
-    try await store.commit(ofOld)
+    var requiringOld = StoreBatch()
+    requiringOld.require(old.tag, of: key)
+    requiringOld.save(person, for: key)
+    try await store.commit(requiringOld)
     #expect(try await store.load(key)?.value == person)
     #expect(storage.names.contains { $0 != name && storage[$0] == bytes })
   }
@@ -152,7 +152,7 @@ import Testing
     var elements: [Int]
   }
 
-  @Test func `A value that has no parts until its migration is replaced by the next save`() async throws {
+  @Test func `The next save replaces a value that had no parts before its migration`() async throws {
     try await InMemoryStore(storage: storage).save(OldList(elements: []), for: StoreKey("list"))
     let key = StoreKey<List>("list")
     let store = InMemoryStore(storage: storage)

@@ -4,7 +4,7 @@ import Testing
 @testable import DataStore
 
 @Suite struct StoreTagTests {
-  @Test func `A tag is its text, also after it was encoded and decoded`() throws {
+  @Test func `A tag can be created from its text, and is the same after encoding and decoding`() throws {
     let tag = StoreTag()
     #expect(StoreTag(text: tag.text) == tag)
     #expect(try JSONDecoder().decode([StoreTag].self, from: JSONEncoder().encode([tag])) == [tag])

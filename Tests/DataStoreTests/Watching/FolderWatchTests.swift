@@ -126,7 +126,7 @@ import Testing
     }
 
     /// Waits until this process has no inotify instance any more, and ends the process with a failure if it keeps one.
-    private static func instanceIsClosed() async throws {
+    private static func waitUntilInstanceIsClosed() async throws {
       let deadline = ContinuousClock.now + .seconds(60)
       // The system doesn't report that a descriptor is closed.
       while instanceCount > 0 {
@@ -149,7 +149,7 @@ import Testing
           watches.removeFirst(49)
           #expect(Self.instanceCount == 1)
           watches = []
-          try await Self.instanceIsClosed()
+          try await Self.waitUntilInstanceIsClosed()
         }
       }
     }
@@ -172,7 +172,7 @@ import Testing
         }
         #expect(Self.instanceCount == 1)
         (stores, subscriptions) = ([], [])
-        try await Self.instanceIsClosed()
+        try await Self.waitUntilInstanceIsClosed()
         extendLifetime(temporary)
       }
     }

@@ -15,7 +15,7 @@ import Testing
   import Musl
 #endif
 
-/// The behavior of a store when another store changes the same folder.
+/// The behavior of a store when another store or program changes the same folder or storage.
 ///
 /// Both stores are in one process, which makes no difference to them.
 @Suite(.timeLimit(.minutes(15))) struct WatchingTests {
@@ -123,7 +123,7 @@ import Testing
     #expect(await changes.next()?.map(\.stored?.value) == ["theirs", "again"])
   }
 
-  @Test func `A folder that disappears is an event, and is observed again when it returns`() async throws {
+  @Test func `A folder that disappears is reported, and is observed again when it returns`() async throws {
     let store = FileStore(folder: folder)
     try await store.save("first", for: key)
     var changes = try await store.changes(of: key).makeAsyncIterator()
@@ -181,7 +181,7 @@ import Testing
   }
 
   @Test(arguments: ["open", "fstat", "read"])
-  func `A value that cannot be read is an event, and is read with the next change`(operation: String) async throws {
+  func `A value that cannot be read is reported, and is read with the next change`(operation: String) async throws {
     let faults = Faults()
     let store = faults.store(in: folder)
     let other = FileStore(folder: folder)
@@ -202,7 +202,7 @@ import Testing
   }
 
   #if !canImport(Darwin)
-    @Test func `A watch that breaks is an event, and a new one misses nothing`() async throws {
+    @Test func `A watch that breaks is reported, and a new one misses nothing`() async throws {
       let faults = Faults()
       let store = faults.store(in: folder)
       let other = FileStore(folder: folder)
@@ -228,7 +228,7 @@ import Testing
     }
 
     @Test(arguments: ["inotify_init", "inotify_add_watch"])
-    func `A watch that cannot start is an event, and the next observer tries again`(operation: String) async throws {
+    func `A watch that cannot start is reported, and the next observer tries again`(operation: String) async throws {
       let faults = Faults()
       let store = faults.store(in: folder)
       let other = FileStore(folder: folder)
@@ -329,7 +329,7 @@ import Testing
     func names() -> [String] { base.names() }
   }
 
-  @Test func `Without a watch a call notices external changes, and observers receive them`() async throws {
+  @Test func `A call notices external changes, and observers receive them`() async throws {
     let storage = InMemoryStorage()
     let (store, other) = (InMemoryStore(storage: storage), InMemoryStore(storage: storage))
     var changes = try await store.changes(of: key).makeAsyncIterator()
@@ -348,7 +348,7 @@ import Testing
     #expect(await changes.next() == .removed(key, revision: 4))
   }
 
-  @Test func `A later observer receives the stored value first, even without a watch`() async throws {
+  @Test func `A later observer receives the stored value first, even if another store has changed it`() async throws {
     let storage = InMemoryStorage()
     let (store, other) = (InMemoryStore(storage: storage), InMemoryStore(storage: storage))
     try await store.save("ours", for: key)
@@ -428,7 +428,7 @@ import Testing
     func takeExternalChanges() -> ExternalChanges { .unknown }
   }
 
-  @Test func `Bytes that cannot be quarantined are an event once, until a call tries again`() async throws {
+  @Test func `Bytes that cannot be quarantined are reported once, until a call tries again`() async throws {
     let faults = Faults()
     let store = faults.store(in: folder)
     let keys = [key, StoreKey("text", id: "1")]

@@ -41,20 +41,20 @@ public struct Contestant: Sendable {
   }
 }
 
-/// A figure that one run measured.
+/// A value that one run measured.
 public struct Reading: Sendable {
   let metric: String
   let unit: String
   let value: Double
   let isCompared: Bool
 
-  /// Creates a figure.
+  /// Creates a reading.
   ///
   /// - Parameters:
   ///   - metric: The name of the measured quantity.
   ///   - unit: The unit of the value.
   ///   - value: The measured value.
-  ///   - isCompared: Whether systems are compared by this figure, of which a lower value is better. A figure that isn't
+  ///   - isCompared: Whether systems are compared by this value, of which a lower one is better. A value that isn't
   ///     compared only explains another one.
   public init(metric: String, unit: String, value: Double, isCompared: Bool = true) {
     self.metric = metric

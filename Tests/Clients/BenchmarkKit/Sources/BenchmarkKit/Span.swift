@@ -19,7 +19,7 @@ public struct Span: Sendable {
     Reading(metric: metric, unit: "ms", value: duration.milliseconds, isCompared: false)
   }
 
-  /// Returns the elapsed time and the processor time of each operation, in microseconds.
+  /// Returns the mean elapsed time and the mean processor time of an operation, in microseconds.
   ///
   /// - Parameters:
   ///   - metric: The name of the elapsed time.

@@ -16,7 +16,7 @@ import Testing
   private let server = CommentsServer()
   private let comments = (1...5).map { Comment(author: "Jake", text: "\($0)") }
 
-  /// Creates a repository with pages of two comments, whose backoff ends only when a test says so.
+  /// Creates a repository with pages of two comments, and with a backoff that doesn't end by itself.
   private func repository(_ client: any CommentsClient, store: (any KeyValueStore)? = nil) -> CommentsRepository {
     CommentsRepository(
       CommentsSource(client), store: store ?? self.store,
@@ -146,7 +146,8 @@ import Testing
   @Test func `An edit that is in flight each time its repository is released is still sent`() async throws {
     try await share([comments[0]])
     let edit = CommentsSource.Mutation.edit(comments[0].id, text: "one")
-    // An edit is refused at its fifth attempt in a row that the end of a process interrupted. There are more launches.
+    // An edit is refused at its fifth attempt in a row that the end of a process interrupted. The release of a
+    // repository isn't such an end, so the edit isn't refused although there are six launches.
     for launch in 0..<6 {
       let gate = Gate()
       let hanging = repository(
@@ -321,7 +322,8 @@ import Testing
         onRequest: { (_) async throws(CommentsError) in if !isOnline.withLock({ $0 }) { throw .offline } }))
     let second = repository(CommentsNetwork(server))
     let firstValues = first.values(of: "post").subscribe()
-    // A repository that has published a value has tried to become the one that sends changes, so the first one is.
+    // A repository that has published a value has already tried to become the leader, which sends all changes. So the
+    // first repository is the leader.
     #expect(await firstValues.texts(1) == [["1"]])
     let secondValues = second.values(of: "post").subscribe()
     #expect(await secondValues.texts(1) == [["1"]])
@@ -583,7 +585,7 @@ private struct Draws: RandomNumberGenerator {
   }
 
   init(_ draws: [Draw]) {
-    // Close to zero, because a generator that only returns zeros never terminates.
+    // Close to zero, because drawing from a range may never end if a generator returns only zeros.
     self.draws = draws.map { $0 == .max ? .max : 1 << 24 }
   }
 

@@ -37,7 +37,7 @@ import Testing
     #expect(try Self.table() == counts)
   }
 
-  @Test func `The comments source has at most 40 lines`() throws {
+  @Test func `The comments source has at most 40 lines of code`() throws {
     #expect(try Self.codeLineCount(of: "Sources/Repositories/Comments/CommentsSource.swift") <= 40)
   }
 }

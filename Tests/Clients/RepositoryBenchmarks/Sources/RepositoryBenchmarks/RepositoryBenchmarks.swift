@@ -1,7 +1,7 @@
 internal import BenchmarkKit
 internal import Foundation
 
-/// Compares the repository engine with a hand-written repository.
+/// Compares `SyncedRepository` and `MomentsRepo` with a hand-written repository.
 @main
 struct RepositoryBenchmarks {
   static func main() async {

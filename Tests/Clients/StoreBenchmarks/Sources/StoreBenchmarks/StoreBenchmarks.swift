@@ -1,7 +1,7 @@
 internal import BenchmarkKit
 internal import Foundation
 
-/// Compares the durable stores with GRDB.
+/// Compares the durable stores with GRDB, and with files and libpq used by hand.
 @main
 struct StoreBenchmarks {
   static func main() async {

@@ -106,7 +106,7 @@ private final class EventStream: ChannelInboundHandler, @unchecked Sendable {
   }
 }
 
-/// Checks the answers to likes.
+/// Records the answers to likes on one connection.
 private final class Caller: ChannelInboundHandler, Sendable {
   typealias InboundIn = HTTPClientResponsePart
 

@@ -8,7 +8,7 @@ struct Report: Codable {
   var goals: [Goal]?
 }
 
-/// A limit on a figure of the service.
+/// A limit on a figure of the service over a store in memory.
 struct Goal: Codable, CustomStringConvertible {
   let text: String
   let figure: Double

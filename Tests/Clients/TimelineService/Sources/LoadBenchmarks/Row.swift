@@ -10,7 +10,7 @@ enum Row: String, CaseIterable, Codable, Sendable {
   func timelines(ofStreams streams: Int) -> Int { self == .one ? 1 : max(1, streams / 10) }
 }
 
-/// The setting of a table.
+/// A row and its number of timelines, which identify a table.
 struct Setting: ComparisonSetting, Equatable {
   let row: Row
   let timelines: Int

@@ -4,7 +4,7 @@ internal import NIOCore
 ///
 /// The likes of a timeline count in Gray code: like number *n* sets or clears `isLiked` of one moment, so that the liked
 /// moments are the digits of the Gray code of the number of likes. So an event shows this number, whichever events
-/// before it the stream skipped. The number is wrong while overlapping likes were applied in another order than that of
+/// before it the stream skipped. The number is wrong if overlapping likes were applied in another order than that of
 /// their numbers; see ``likeCount(after:ofMade:)``. The name of the timeline's user is the number of likes that the
 /// server has applied.
 struct ShownTimeline {
@@ -13,7 +13,7 @@ struct ShownTimeline {
 
   /// The number of likes that the server has confirmed.
   let confirmedCount: Int
-  /// The number of likes that the moments show, which is wrong while overlapping likes were applied in another order.
+  /// The number of likes that the moments show, which is wrong if overlapping likes were applied in another order.
   private let shownCount: Int
 
   /// Reads the content of an event.
@@ -61,10 +61,10 @@ struct ShownTimeline {
     max(shownBefore, shownCount <= made ? shownCount : 0, min(confirmedCount, made))
   }
 
-  /// The moment that a like changes; the first like is number 0.
+  /// Returns the moment that a like changes; the first like is number 0.
   static func moment(ofLike number: Int) -> Int { (number + 1).trailingZeroBitCount }
 
-  /// Whether a like sets or clears its moment.
+  /// Returns whether a like sets `isLiked` of its moment, as opposed to clearing it.
   static func isLiked(byLike number: Int) -> Bool {
     let code = (number + 1) ^ (number + 1) >> 1
     return code >> moment(ofLike: number) & 1 == 1

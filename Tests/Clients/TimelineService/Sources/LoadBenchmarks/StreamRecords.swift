@@ -9,8 +9,9 @@ final class StreamRecords: @unchecked Sendable {
     let timeline: Int
     /// The id of the last event.
     fileprivate var last: UInt64?
-    /// The number of likes that the last event shows as confirmed by the server, and the largest such number so far.
+    /// The number of likes that the last event shows as confirmed by the server.
     fileprivate var confirmedCount = 0
+    /// The largest ``confirmedCount`` so far.
     fileprivate var newest = 0
     /// The number of likes that were shown, confirmed or not.
     fileprivate var likeCount = 0
@@ -27,7 +28,7 @@ final class StreamRecords: @unchecked Sendable {
   private var likes: [[Like]]
   /// What the events of each timeline show, by their ids: the streams of a timeline get the same events.
   private var events: [[UInt64: ShownTimeline]]
-  /// The number of pairs of a stream and a like that it doesn't show.
+  /// The number of pairs of a stream and a like that the stream doesn't show yet.
   private(set) var missingCount = 0
   /// The times from each like until the last stream of its timeline shows it.
   private(set) var latencies: [Duration] = []

@@ -5,7 +5,7 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import Moments
 
-/// The body of a failed response, as RFC 9457 defines it.
+/// The body of the response to a failed request, as RFC 9457 defines it.
 struct Problem: Encodable, HTTPResponseError {
   let title: String
   let detail: String

@@ -3,7 +3,7 @@ internal import Hummingbird
 internal import Moments
 internal import Synchronization
 
-/// A router that counts the responses, and answers requests that fail with a ``Problem``.
+/// A router that counts the responses, and answers a failed request with a ``Problem``.
 ///
 /// Unexpected errors are left to the framework and aren't counted.
 ///

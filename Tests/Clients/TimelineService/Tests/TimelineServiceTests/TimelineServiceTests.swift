@@ -223,7 +223,7 @@ import Testing
     }
   }
 
-  @Test func `A browser that names the event it shows gets only another one, and with an unknown id the newest`()
+  @Test func `A browser that names the event it shows gets only a different one, and with an unknown id the newest`()
     async throws
   {
     try await test { client in

@@ -1,6 +1,6 @@
 internal import BenchmarkKit
 
-/// A limit that a figure of the engine should not exceed.
+/// A limit that a figure of `SyncedRepository` or `MomentsRepo` should not exceed.
 struct Goal: Codable, CustomStringConvertible {
   let text: String
   let figure: Double

@@ -50,7 +50,7 @@ struct MomentsSystem: RepositorySystem {
   }
 
   func deliverAll() async throws {
-    // The newest events are kept for a subscriber that falls behind.
+    // A subscriber that falls behind loses only the oldest events, so this one receives the last event.
     let events = repository.events.subscribe()
     await repository.retryLikes()
     for await event in events {

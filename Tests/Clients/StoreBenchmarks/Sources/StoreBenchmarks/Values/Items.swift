@@ -22,7 +22,7 @@ struct Item: Codable, Equatable, Sendable {
     isDone = false
   }
 
-  /// The element after a change.
+  /// Returns the element after a change.
   func changed(in step: Int) -> Item {
     var item = self
     item.isDone.toggle()

@@ -5,7 +5,7 @@ internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
 
-/// Carries the requests of a session by async-http-client.
+/// Sends the requests of a session with async-http-client.
 struct AsyncHTTPClientTransport: HTTPTransport {
   /// Lives as long as the process.
   private static let client = HTTPClient(
