@@ -171,7 +171,8 @@ extension StoreConformance {
       return elements
     }
     guard elements.count == count else {
-      throw Mismatch(explanation: "expected \(count) elements of the stream, but only these came: \(elements)")
+      let expected = count == 1 ? "1 element" : "\(count) elements"
+      throw Mismatch(explanation: "expected \(expected) of the stream, but only these came: \(elements)")
     }
     return elements
   }

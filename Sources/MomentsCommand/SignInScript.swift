@@ -72,7 +72,8 @@ struct SignInScript {
     try await demonstration.repo.getMoments(userID: userID)
     for await timeline in demonstration.repo.momentsDetails(userID: userID) {
       console.print("")
-      console.printable.print("Timeline of \(timeline.userDetails.name): \(timeline.moments.count) moments")
+      let moments = TimelineText.moments(timeline.moments.count)
+      console.printable.print("Timeline of \(timeline.userDetails.name): \(moments)")
       break
     }
     let count = try await Self.mappingStoreError { () async throws(StoreError) in

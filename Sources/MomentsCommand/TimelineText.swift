@@ -21,6 +21,8 @@ enum TimelineText {
 
   static func mark(isLiked: Bool) -> String { isLiked ? "♥ " : "· " }
 
+  static func moments(_ count: Int) -> String { count == 1 ? "1 moment" : "\(count) moments" }
+
   static func likes(_ count: Int) -> String { count == 1 ? "1 like" : "\(count) likes" }
 
   static func age(of date: Date, at now: Date) -> String {

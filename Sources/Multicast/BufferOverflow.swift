@@ -16,7 +16,7 @@ public struct BufferOverflow: Error, Sendable, Hashable, CustomStringConvertible
     let cause =
       capacity == 0
       ? "it has no buffer, and wasn't suspended in next() when an element arrived."
-      : "its buffer of \(capacity) elements was full when another element arrived."
+      : "its buffer of \(capacity == 1 ? "1 element" : "\(capacity) elements") was full when another element arrived."
     return "The subscriber fell behind: \(cause) "
       + "Read faster, raise the capacity, or choose a policy that drops elements."
   }

@@ -28,7 +28,8 @@ extension RepositoryConformance {
       failure = error
     }
     if let failure, !store.wasInterrupted { throw failure }
-    try await expectSignedOut(userID, bench, try await open(), "when the process ended after \(commitCount) commits")
+    let place = "when the process ended after \(counted(commitCount, "commit"))"
+    try await expectSignedOut(userID, bench, try await open(), place)
     return !store.wasInterrupted
   }
 

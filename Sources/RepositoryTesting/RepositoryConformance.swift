@@ -231,7 +231,7 @@ extension RepositoryConformance {
       let repository = bench.makeRepository(reopened, isPaused: true)
       let queue = Set(try await repository.mutations.list().map { try text($0.mutation) })
       let stored = try await bench.stored(in: reopened)
-      let situation = "when the process ended after \(count) commits"
+      let situation = "when the process ended after \(counted(count, "commit"))"
       for mutation in mutations {
         let isStored = stored.map { shows(mutation, $0) } ?? false
         let isQueued = queue.contains(try text(mutation))

@@ -74,7 +74,7 @@ import Testing
       #expect(status == .success)
       let lines = recorder.output.flatMap { $0.split(separator: "\n") }
       #expect(lines.count == 3)
-      #expect(lines.first?.hasPrefix("moments-details: 1 keys in use, 1 mutations in 1 lanes") ?? false, "\(lines)")
+      #expect(lines.first?.hasPrefix("moments-details: 1 key in use, 1 mutation in 1 lane") ?? false, "\(lines)")
       #expect(lines.last?.contains("sent by another repository") ?? false, "\(lines)")
     }
   }

@@ -114,7 +114,7 @@ extension APISessionError: CustomStringConvertible {
     case .emptyReply:
       "The server answered with success but sent no data. Check that the address is that of a GraphQL server."
     case .replyTooLarge(let limit):
-      "The reply is larger than the limit of \(limit) bytes. "
+      "The reply is larger than the limit of \(limit == 1 ? "1 byte" : "\(limit) bytes"). "
         + "Ask for less, or allow the session a larger maximum reply size."
     case .undecodable(let reason, let excerpt):
       "The reply could not be decoded: \(reason). It begins “\(excerpt)”. "

@@ -23,7 +23,8 @@ public protocol HTTPTransport: Sendable {
   /// - Returns: The response, regardless of its status.
   /// - Throws: `URLError`. These codes say whether the server may have received the request:
   ///   - `unsupportedURL` and `badURL`: The request is invalid, and the server received nothing.
-  ///   - `cannotFindHost`, `cannotConnectToHost` and `notConnectedToInternet`: The server received nothing.
+  ///   - `cannotFindHost`, `dnsLookupFailed`, `cannotConnectToHost` and `notConnectedToInternet`: The server received
+  ///     nothing.
   ///   - `networkConnectionLost` and `timedOut`: The server may have acted on the request.
   ///   - `badServerResponse`: The server's response isn't HTTP.
   ///   - `cancelled`: The calling task was cancelled.

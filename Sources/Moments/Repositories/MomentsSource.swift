@@ -79,14 +79,13 @@ public struct MomentsSource: PagedSource, MutableSource {
   public func disposition(of failure: APISessionError) -> FailureDisposition {
     switch failure {
     case .emptyReply, .replyTooLarge, .undecodable, .notAnAPIResponse, .timedOut, .cancelled: .unknownOutcome
-    case .transport(let error): error.code == .cannotConnectToHost ? .retryLater() : .unknownOutcome
+    case .transport(let error): error.impliesUnsentRequest ? .retryLater() : .unknownOutcome
     case _ where [401, 407].contains(failure.status): .needsSignIn
     case _ where failure.isFinal: .refused
     case _ where failure.retryAfter != nil: .retryLater(after: failure.retryAfter)
     default: .unknownOutcome
     }
   }
-
 }
 
 extension MomentsSource: CompletingSource {
@@ -134,6 +133,17 @@ extension APISessionError {
   fileprivate var isUnusableSuccess: Bool {
     switch self {
     case .emptyReply, .replyTooLarge, .undecodable: true
+    default: false
+    }
+  }
+}
+
+extension URLError {
+  /// Whether the server certainly didn't receive the request; see `HTTPTransport`.
+  fileprivate var impliesUnsentRequest: Bool {
+    switch code {
+    case .unsupportedURL, .badURL, .cannotFindHost, .dnsLookupFailed, .cannotConnectToHost, .notConnectedToInternet:
+      true
     default: false
     }
   }

@@ -2,7 +2,7 @@ public import DataStore
 
 /// A data store that keeps its timelines in any `KeyValueStore`.
 ///
-/// Timelines are read and written under the same key, which contains the id of the user.
+/// Each timeline has its own key: the id of its user, in the collection `moments-details`.
 public struct PersistentDataStore<Store: KeyValueStore>: PersistentDataStoreType, ForwardingStore {
   private static var collection: String { "moments-details" }
 

@@ -103,6 +103,7 @@ extension MutationRefusal: CustomStringConvertible {
   public var description: String {
     switch self {
     case .byServer(let reason), .attemptsUsedUp(let reason): reason
+    case .cutOff(1): "The process ended during the last attempt to send it."
     case .cutOff(let count): "The process ended during each of the last \(count) attempts to send it."
     case .unstorable(let error): error.description
     }
@@ -114,7 +115,7 @@ extension RepositoryEvent: CustomStringConvertible {
   public var description: String {
     switch self {
     case .requestStarted(let key): "request \(key) started"
-    case .requestJoined(let key, let callers): "request \(key) joined, \(callers) callers"
+    case .requestJoined(let key, let callers): "request \(key) joined, \(counted(callers, "caller"))"
     case .requestFinished(let key): "request \(key) finished"
     case .requestFailed(let key, let reason): "request \(key) failed: \(reason)"
     case .requestCancelled(let key): "request \(key) cancelled, because its last caller was cancelled"
@@ -126,6 +127,8 @@ extension RepositoryEvent: CustomStringConvertible {
     case .mutationRefused(let id, .byServer(let reason)): "mutation \(id) refused: \(reason)"
     case .mutationRefused(let id, .attemptsUsedUp(let reason)):
       "mutation \(id) given up after the last attempt: \(reason)"
+    case .mutationRefused(let id, .cutOff(1)):
+      "mutation \(id) given up, because the process ended during the last attempt"
     case .mutationRefused(let id, .cutOff(let count)):
       "mutation \(id) given up, because the process ended during each of the last \(count) attempts"
     case .mutationRefused(let id, .unstorable(let error)):
@@ -136,7 +139,8 @@ extension RepositoryEvent: CustomStringConvertible {
     case .mutationDiscarded(let id): "mutation \(id) discarded"
     case .retryScheduled(let id, let attempt, let delay, let reason):
       "mutation \(id) failed at attempt \(attempt), next attempt in \(delay): \(reason)"
-    case .queueLength(let waiting, let dead): "\(waiting) mutations in the queue, \(dead) dead letters"
+    case .queueLength(let waiting, let dead):
+      "\(counted(waiting, "mutation")) in the queue, \(counted(dead, "dead letter"))"
     case .mutationUnreadable(let id, let movedTo, let reason):
       "mutation \(id) couldn't be decoded, and its bytes were quarantined in \(movedTo): \(reason)"
     case .mutationOfUnknownKey(let id, let key): "mutation \(id) belongs to \(key), which this program doesn't know"

@@ -115,10 +115,11 @@ extension RepositoryReport: CustomStringConvertible {
   /// The stored values and the failure of the store have a line each, if the report contains them.
   public var description: String {
     let summary =
-      "\(name): \(keys.count) keys in use, \(lanes.map(\.count).reduce(0, +)) mutations in \(lanes.count) lanes"
-      + " (\(queueByteCount) bytes), \(undecidedCount) undecided"
+      "\(name): \(counted(keys.count, "key")) in use,"
+      + " \(counted(lanes.map(\.count).reduce(0, +), "mutation")) in \(counted(lanes.count, "lane"))"
+      + " (\(counted(queueByteCount, "byte"))), \(undecidedCount) undecided"
     var lines = [summary]
-    if let stored { lines.append("  \(stored.count) values stored, \(stored.byteCount) bytes") }
+    if let stored { lines.append("  \(counted(stored.count, "value")) stored, \(counted(stored.byteCount, "byte"))") }
     if let storeFailure { lines.append("  the queue can't be read: \(storeFailure)") }
     lines += keys.map { "  key \($0.line(at: time))" }
     lines += lanes.map { "  lane \($0.line(at: time))" }
@@ -129,9 +130,9 @@ extension RepositoryReport: CustomStringConvertible {
 extension RepositoryReport.KeyReport {
   fileprivate func line(at time: Date) -> String {
     var parts: [String] = []
-    if let byteCount { parts.append("\(byteCount) bytes") } else { parts.append("no value") }
+    parts.append(byteCount.map { counted($0, "byte") } ?? "no value")
     if let fetchedAt { parts.append("\(age(of: fetchedAt, at: time)) old\(isFresh ? ", fresh" : "")") }
-    parts.append("\(observerCount) observers")
+    parts.append(counted(observerCount, "observer"))
     if pendingCount > 0 { parts.append("\(pendingCount) pending") }
     if isLoading { parts.append("loading") }
     if let failure { parts.append("failed: \(failure)") }
@@ -141,9 +142,9 @@ extension RepositoryReport.KeyReport {
 
 extension RepositoryReport.LaneReport {
   fileprivate func line(at time: Date) -> String {
-    var parts = ["\(count) mutations"]
+    var parts = [counted(count, "mutation")]
     if let oldest { parts.append("the oldest \(age(of: oldest, at: time)) old") }
-    if failures > 0 { parts.append("\(failures) failed attempts") }
+    if failures > 0 { parts.append(counted(failures, "failed attempt")) }
     switch status {
     case .waiting: break
     case .inFlight: parts.append("in flight")

@@ -19,6 +19,7 @@ extension SignOutError: CustomStringConvertible {
   /// What happened, and what to do about it.
   public var description: String {
     switch self {
+    case .unsent(1): "The server doesn't have 1 of the user's changes. Let it be sent, or sign out without it."
     case .unsent(let count):
       "The server doesn't have \(count) of the user's changes. Let them be sent, or sign out without them."
     case .store(let error): error.description

@@ -83,6 +83,7 @@ let package = Package(
         "TimelineServer",
         .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "DataStore", package: "Moments"),
+        .product(name: "GraphQLClient", package: "Moments"),
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "HummingbirdTesting", package: "hummingbird"),

@@ -307,6 +307,19 @@
       try other.run("ROLLBACK")
     }
 
+    @Test func `Whether another connection writes is unknown to a connection that was opened read-only`() throws {
+      var backend = place.backend()
+      try backend.write(bytes, to: "a")
+      let connection = try place.connection(isReadOnly: true)
+      #expect(try connection.checkForChanges(since: nil, by: backend.writer).writing == .unknown)
+      connection.rollBack()
+      let other = try place.connection()
+      try other.run("BEGIN IMMEDIATE")
+      #expect(try connection.checkForChanges(since: nil, by: backend.writer).writing == .unknown)
+      connection.rollBack()
+      try other.run("ROLLBACK")
+    }
+
     @Test func `No change of many concurrent writers is missed`() async throws {
       let place = place
       var backend = place.backend(busyTimeout: .seconds(60))

@@ -25,10 +25,11 @@
     }
 
     /// Opens a connection to an existing database, as another program does.
-    func connection(busyTimeout: Duration = .seconds(5)) throws -> SQLiteConnection {
+    func connection(busyTimeout: Duration = .seconds(5), isReadOnly: Bool = false) throws -> SQLiteConnection {
       let folder = try FileSystem().resolve(FileSystem().openFolder(folder.path(percentEncoded: false)))
       return try SQLiteConnection(
-        path: "\(folder)/store.sqlite", permissionsOf: nil, busyTimeout: busyTimeout, runsTriggers: true)
+        path: "\(folder)/store.sqlite", permissionsOf: nil, busyTimeout: busyTimeout, runsTriggers: true,
+        isReadOnly: isReadOnly)
     }
 
     /// Replaces the stored bytes of a name by corrupt ones.

@@ -45,7 +45,7 @@ import Testing
       "mutation k is in conflict: There is no a."
     ),
     (.valueEvicted(key: "0"), "the value of 0 evicted"),
-    (.queueLength(waiting: 3, dead: 1), "3 mutations in the queue, 1 dead letters"),
+    (.queueLength(waiting: 3, dead: 1), "3 mutations in the queue, 1 dead letter"),
   ])
   func `The description of an event is one line`(event: RepositoryEvent, line: String) {
     #expect("\(event)" == line)

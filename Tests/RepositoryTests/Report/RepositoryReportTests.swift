@@ -79,7 +79,7 @@ import Testing
       report.description.split(separator: "\n").dropFirst() == [
         "  key a: 19 bytes, 70 s old, 2 observers, 1 pending",
         "  key b: no value, 0 observers, failed: \(NotesError.server(.offline))",
-        "  lane a: 1 mutations, the oldest 60 s old, 1 failed attempts, next attempt in \(seconds) s",
+        "  lane a: 1 mutation, the oldest 60 s old, 1 failed attempt, next attempt in \(seconds) s",
       ])
   }
 

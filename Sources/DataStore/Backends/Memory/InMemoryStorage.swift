@@ -4,8 +4,8 @@ internal import Multicast
 /// Bytes in memory that outlive the stores over them.
 ///
 /// Like the folder of a file store, it can be read and changed without a store, so a test can corrupt a value. A store
-/// notices such a change at its next call for the key. It notices the changes of another store immediately, if it is
-/// observed.
+/// notices such a change at its next call for the key. If the key or its collection is observed, the store notices a
+/// change by another store immediately.
 public final class InMemoryStorage: Sendable {
   /// A store that is notified when other stores change the storage.
   private struct Watcher {
@@ -23,21 +23,21 @@ public final class InMemoryStorage: Sendable {
 
     /// Records a change that a store made.
     ///
-    /// - Returns: The closures of watchers to call, after the lock is released.
-    mutating func change(_ names: [String], by writer: ObjectIdentifier) -> [@Sendable () -> Void] {
+    /// - Returns: The closures to call once `contents` is unlocked.
+    mutating func recordChange(of names: [String], by writer: ObjectIdentifier) -> [@Sendable () -> Void] {
       version += 1
       if watchers.isEmpty { return [] }
       var wakes: [@Sendable () -> Void] = []
-      for watcher in watchers.keys where watcher != writer {
-        watchers[watcher]!.names += names
-        wakes.append(watchers[watcher]!.onChange)
+      for id in watchers.keys where id != writer {
+        watchers[id]!.names += names
+        wakes.append(watchers[id]!.onChange)
       }
       return wakes
     }
   }
 
   private let contents = Lock(Contents())
-  /// Sends an element each time a lock of this storage was released.
+  /// Sends an element each time a ``StoreLock`` of this storage is released.
   private let lockReleases = MulticastRelay<Void>(buffering: .latest)
 
   /// Creates an empty storage.
@@ -45,11 +45,12 @@ public final class InMemoryStorage: Sendable {
 
   /// The bytes under a name, or `nil` if there are none.
   ///
-  /// A name is an encoded ``StoreKeyName``, that of a part of a value, or one that
-  /// ``StoreEvent/valueQuarantined(_:movedTo:reason:)`` has reported.
+  /// A name is an encoded ``StoreKeyName``, the name of one part of a ``PartitionedValue`` (see ``StoreBackend``), or a
+  /// name that ``StoreEvent/valueQuarantined(_:movedTo:reason:)`` has reported.
   public subscript(name: String) -> Data? {
     get { contents.withLock { $0.bytes[name] } }
     set {
+      // Notifies no store, because another backend's medium doesn't report when stored bytes become corrupt.
       contents.withLock {
         $0.bytes[name] = newValue
         $0.version += 1
@@ -75,7 +76,7 @@ public final class InMemoryStorage: Sendable {
       guard contents.version == version else { return nil }
       for name in names { contents.bytes[name] = nil }
       for write in writes { contents.bytes[write.name] = write.bytes }
-      return contents.change(names + writes.map(\.name), by: writer)
+      return contents.recordChange(of: names + writes.map(\.name), by: writer)
     }
     guard let wakes else { return false }
     for wake in wakes { wake() }
@@ -94,7 +95,7 @@ public final class InMemoryStorage: Sendable {
       while contents.bytes[newName(attempt)] != nil { attempt += 1 }
       contents.bytes[newName(attempt)] = bytes
       contents.bytes[name] = nil
-      return (newName(attempt), contents.change([name], by: writer))
+      return (newName(attempt), contents.recordChange(of: [name], by: writer))
     }
     guard let moved else { return nil }
     for wake in moved.wakes { wake() }
@@ -104,22 +105,24 @@ public final class InMemoryStorage: Sendable {
   // MARK: - Watching
 
   /// Starts to notify a store of the changes of other stores.
-  func startWatching(_ watcher: ObjectIdentifier, _ onChange: @escaping @Sendable () -> Void) {
-    let watch = Watcher(onChange: onChange)
-    contents.withLock { $0.watchers[watcher] = watch }
+  ///
+  /// - Parameter id: The identity of the store's backend, which its own changes pass as `writer`.
+  func startWatching(_ id: ObjectIdentifier, _ onChange: @escaping @Sendable () -> Void) {
+    let watcher = Watcher(onChange: onChange)
+    contents.withLock { $0.watchers[id] = watcher }
   }
 
-  func stopWatching(_ watcher: ObjectIdentifier) {
-    let watch = contents.withLock { $0.watchers.removeValue(forKey: watcher) }
+  func stopWatching(_ id: ObjectIdentifier) {
+    let watcher = contents.withLock { $0.watchers.removeValue(forKey: id) }
     // The closure is released here, outside the lock, because its release may run other code.
-    _ = consume watch
+    _ = consume watcher
   }
 
   /// Returns the names that other stores have changed since the last call, once for each change.
-  func takeChangedNames(_ watcher: ObjectIdentifier) -> [String] {
+  func takeChangedNames(_ id: ObjectIdentifier) -> [String] {
     contents.withLock { contents in
-      defer { contents.watchers[watcher]?.names = [] }
-      return contents.watchers[watcher]?.names ?? []
+      defer { contents.watchers[id]?.names = [] }
+      return contents.watchers[id]?.names ?? []
     }
   }
 

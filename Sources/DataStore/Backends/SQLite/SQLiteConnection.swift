@@ -48,12 +48,15 @@
     ///   - permissionsPath: A file whose permissions a new database gets, or `nil` to open only an existing database.
     ///   - busyTimeout: The longest time that a statement waits for other connections.
     ///   - runsTriggers: Whether triggers run, as they do for other programs.
+    ///   - isReadOnly: Whether the connection can only read, as if the file's permissions didn't allow writing.
     init(
-      path: String, permissionsOf permissionsPath: String?, busyTimeout: Duration, runsTriggers: Bool = false
+      path: String, permissionsOf permissionsPath: String?, busyTimeout: Duration, runsTriggers: Bool = false,
+      isReadOnly: Bool = false
     ) throws(SystemError) {
       self.path = path
       self.busyTimeout = busyTimeout
-      var flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX
+      let access = isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
+      var flags = access | SQLITE_OPEN_URI | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX
       var address = "file:\(Self.escaped(path))"
       if let permissionsPath {
         flags |= SQLITE_OPEN_CREATE

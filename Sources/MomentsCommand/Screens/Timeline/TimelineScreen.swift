@@ -14,7 +14,7 @@ enum TimelineScreen {
   }
 
   private static func chrome(of model: Model) -> ScreenChrome {
-    let moments = model.rows.count == 1 ? "1 moment" : "\(model.rows.count) moments"
+    let moments = TimelineText.moments(model.rows.count)
     return ScreenChrome(
       title: model.userName ?? "Moments",
       counts: model.rows.isEmpty ? nil : "\(moments) · \(TimelineText.likes(model.likeCount))",

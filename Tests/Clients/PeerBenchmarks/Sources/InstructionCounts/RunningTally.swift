@@ -6,7 +6,9 @@ final class RunningTally: Sendable {
 
   var sum: Int { total.load(ordering: .relaxed) }
 
-  /// Adds a number with a load and a store, which suffices because there is only one thread.
+  /// Adds a number.
+  ///
+  /// A load and a store suffice, because the program has one thread; `Atomic` only makes the class `Sendable`.
   func add(_ number: Int) {
     total.store(total.load(ordering: .relaxed) &+ number, ordering: .relaxed)
   }

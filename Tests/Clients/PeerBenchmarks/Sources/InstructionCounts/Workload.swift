@@ -16,9 +16,9 @@ struct Workload<Element: CountedElement> {
   /// Sends to subscribers that never read.
   func send(lagging: Int) -> Outcome {
     let channel = MulticastChannel<Element, Never>(buffering: .unbounded)
-    let readers = (0..<lagging).map { _ in channel.stream.makeAsyncIterator() }
+    let iterators = (0..<lagging).map { _ in channel.stream.makeAsyncIterator() }
     for _ in 0..<iterations { channel.send(element) }
-    return Outcome(isComplete: channel.subscriberCount == lagging, alive: (channel, readers))
+    return Outcome(isComplete: channel.subscriberCount == lagging, alive: (channel, iterators))
   }
 
   /// Sends values to a current-value channel without subscribers.
@@ -29,18 +29,18 @@ struct Workload<Element: CountedElement> {
   }
 
   /// Sends to subscribers that read all elements afterwards.
-  func deliver(readers: Int) -> Outcome {
+  func deliver(subscribers: Int) -> Outcome {
     let channel = MulticastChannel<Element, Never>(buffering: .unbounded)
-    let tallies = (0..<readers).map { _ in read(channel.stream.subscribe()) }
+    let tallies = (0..<subscribers).map { _ in read(channel.stream.subscribe()) }
     for _ in 0..<iterations { channel.send(element) }
     executor.runUntilIdle()
     return outcome(tallies, channel)
   }
 
   /// Sends one element to suspended subscribers, which take it and suspend again.
-  func wake(readers: Int) -> Outcome {
+  func wake(subscribers: Int) -> Outcome {
     let channel = MulticastChannel<Element, Never>(buffering: .unbounded)
-    let tallies = (0..<readers).map { _ in read(channel.stream.subscribe()) }
+    let tallies = (0..<subscribers).map { _ in read(channel.stream.subscribe()) }
     executor.runUntilIdle()
     for _ in 0..<iterations {
       channel.send(element)
@@ -71,8 +71,8 @@ struct Workload<Element: CountedElement> {
     channel.send(element)
     Task(executorPreference: executor) { [iterations] in
       for _ in 0..<iterations {
-        var reader = channel.stream.makeAsyncIterator()
-        if let element = await reader.next(isolation: nil) { tally.add(element.number) }
+        var iterator = channel.stream.makeAsyncIterator()
+        if let element = await iterator.next(isolation: nil) { tally.add(element.number) }
       }
     }
     executor.runUntilIdle()

@@ -3,7 +3,7 @@ enum BenchmarkError: Error, CustomStringConvertible {
   case usage(String)
   case wrongDelivery(system: String, expected: Tally, received: Tally)
   case wrongDrops(system: String, expected: Int, received: Int, dropped: Int)
-  case leftRegistered(system: String, readers: Int)
+  case leftRegistered(system: String, subscribers: Int)
   case noResidentMemory
   case childFailed(arguments: [String], status: Int32)
   case hung(system: String, seconds: Int)
@@ -19,8 +19,8 @@ enum BenchmarkError: Error, CustomStringConvertible {
       """
     case .wrongDrops(let system, let expected, let received, let dropped):
       "\(system) miscounted: received \(received) + dropped \(dropped) doesn't equal the \(expected) elements sent."
-    case .leftRegistered(let system, let readers):
-      "\(system) still has \(readers) registered subscribers after all of them left."
+    case .leftRegistered(let system, let subscribers):
+      "\(system) still has \(subscribers) registered subscribers after all of them left."
     case .noResidentMemory:
       "The rows `memory` and `soak` need /proc/self/statm, which this system lacks. Leave them out of --rows."
     case .childFailed(let arguments, let status):

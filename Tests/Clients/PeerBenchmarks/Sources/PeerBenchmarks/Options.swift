@@ -4,7 +4,7 @@ internal import BenchmarkKit
 struct Options: Sendable {
   private(set) var run = RunOptions(timeout: 300)
   private(set) var rows = Row.usual
-  private(set) var readers = [1, 8, 64, 512]
+  private(set) var subscribers = [1, 8, 64, 512]
   private(set) var elements = ElementName.allCases
   private(set) var systems = SystemName.usual
 
@@ -14,7 +14,7 @@ struct Options: Sendable {
                                  the rows to measure; `soak` is measured only if named here
       --systems multicast,dictionary,share,opencombine,continuations
                                  the systems to compare; `lossy` loses an element and must fail in `burst`
-      --readers 1,8,64,512       the numbers of subscribers in `burst`, `producer` and `wake`
+      --subscribers 1,8,64,512   the numbers of subscribers in `burst`, `producer` and `wake`
       --element int|owned|both   the type of the elements
       --runs 5                   the number of runs, of which the medians are reported
       --scale 1                  the length of a run; 0.01 for a quick check
@@ -24,19 +24,19 @@ struct Options: Sendable {
     """
 
   init(_ arguments: some Sequence<String>) throws(UsageError) {
-    var (rows, readers, elements, systems) = (rows, readers, elements, systems)
+    var (rows, subscribers, elements, systems) = (rows, subscribers, elements, systems)
     try run.read(arguments) { (name, value) throws(UsageError) in
       switch name {
       case "--rows": rows = try RunOptions.parseList(value, Row.init(rawValue:))
       case "--systems": systems = try RunOptions.parseList(value, SystemName.init(rawValue:))
-      case "--readers": readers = try RunOptions.parseList(value, RunOptions.positive)
+      case "--subscribers": subscribers = try RunOptions.parseList(value, RunOptions.positive)
       case "--element":
         elements = value == "both" ? ElementName.allCases : [try RunOptions.parse(value, ElementName.init(rawValue:))]
       default: return false
       }
       return true
     }
-    (self.rows, self.readers, self.elements, self.systems) = (rows, readers, elements, systems)
+    (self.rows, self.subscribers, self.elements, self.systems) = (rows, subscribers, elements, systems)
   }
 
   /// Returns a number of sends, rounds or cycles multiplied by the scale, but at least 10 or, if it is smaller, the

@@ -35,7 +35,7 @@ struct PeerBenchmarks {
         if !printsJSON { Output.show("\n\(Table(result))") }
       }
       report.add(results)
-      if !printsJSON { for cost in ReaderCost.all(in: results) { Output.show("  \(cost)") } }
+      if !printsJSON { for cost in SubscriberCost.all(in: results) { Output.show("  \(cost)") } }
     }
     if printsJSON { Output.show(try Output.json(report)) }
   }

@@ -1,6 +1,7 @@
 import AsyncHTTPClient
 import DataStore
 import Foundation
+import GraphQLClient
 import HTTPTypes
 import Hummingbird
 import HummingbirdTesting
@@ -72,6 +73,48 @@ import Testing
       let unknown = try await client.execute(uri: "/timelines/1", method: .get)
       try expectProblem(.badGateway, "could not be reached", unknown)
     }
+  }
+
+  @Test func `A request that fails is answered with the timeline that a later reply of another request has`()
+    async throws
+  {
+    let (requested, requests) = AsyncStream.makeStream(of: Void.self)
+    let (released, release) = AsyncStream.makeStream(of: Void.self)
+    let timeline = try await server.getMoments(userID: "0")
+    let repo = MomentsRepo(
+      persistentDataStore: PersistentDataStore(InMemoryStore()),
+      getMomentsByUserIDSession: PagedSession(
+        page: {
+          requests.yield()
+          for await _ in released { break }
+          return timeline
+        },
+        whole: { () throws(APISessionError) in throw .transport(URLError(.notConnectedToInternet)) }),
+      updateMomentLikeSession: server)
+    let events = repo.events.subscribe()
+    try await TimelineApplication.make(repo).test(.ahc()) { client in
+      async let page: Void = repo.reloadMoments(userID: "0")
+      for await _ in requested { break }
+      async let response = client.execute(uri: "/timelines/0", method: .get)
+      for await event in events {
+        if case .requestFailed = event { break }
+      }
+      release.yield()
+      try await page
+      #expect(try await response.status == .ok)
+      #expect(try decode(MomentsDetails.self, try await response) == timeline)
+    }
+  }
+
+  @Test func `A request that fails is answered unless another request is in flight`() {
+    let loaded = LoadedValue(MomentsDetails.fixture(), savedAt: Date())
+    let error = MomentsRepoError.session(.timedOut)
+    #expect(TimelineRoute.isStored(in: .idle) == false)
+    #expect(TimelineRoute.isStored(in: .loading(previous: nil)) == nil)
+    #expect(TimelineRoute.isStored(in: .loading(previous: loaded)) == nil)
+    #expect(TimelineRoute.isStored(in: .loaded(loaded)) == true)
+    #expect(TimelineRoute.isStored(in: .failed(error, previous: nil)) == false)
+    #expect(TimelineRoute.isStored(in: .failed(error, previous: loaded)) == true)
   }
 
   @Test func `An unknown user or path, a long user id and a wrong method are each answered with a reason`() async throws
@@ -275,5 +318,17 @@ import Testing
       #expect(text.contains(#"http_requests_total{method="GET",route="none",status="404"} 2"#))
       #expect(text.contains("moments_waiting_likes 0\n"))
     }
+  }
+}
+
+/// A session whose pages and whole timelines are the results of two closures.
+private struct PagedSession: GetMomentsByUserIDSessionType {
+  let page: @Sendable () async throws(APISessionError) -> MomentsDetails
+  let whole: @Sendable () async throws(APISessionError) -> MomentsDetails
+
+  func getMoments(userID: String) async throws(APISessionError) -> MomentsDetails { try await whole() }
+
+  func getMoments(userID: String, first: Int, after: String?) async throws(APISessionError) -> MomentsDetails {
+    try await page()
   }
 }

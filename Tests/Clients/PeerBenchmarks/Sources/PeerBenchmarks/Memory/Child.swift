@@ -6,13 +6,13 @@ internal import Foundation
 /// JSON.
 struct Child: Codable, Sendable {
   enum Work: String, Codable, Sendable {
-    case backlog, stalledReader, subscriptions
+    case backlog, stalledSubscriber, subscriptions
   }
 
   let work: Work
   let system: String
   let element: String
-  let readers: Int
+  let subscribers: Int
   let count: Int
 
   static let flag = "--child"
@@ -48,8 +48,8 @@ struct Child: Codable, Sendable {
   private func measure<Element: Payload>(_ element: Element.Type) async throws -> MemoryGrowth {
     guard let system = SystemName(rawValue: system) else { throw BenchmarkError.usage("Unknown system \(system).") }
     return switch work {
-    case .backlog: try await Backlog<Element>.measure(system, readers: readers, sends: count)
-    case .stalledReader: try await Soak<Element>.measureStalledReader(system, sends: count)
+    case .backlog: try await Backlog<Element>.measure(system, subscribers: subscribers, sends: count)
+    case .stalledSubscriber: try await Soak<Element>.measureStalledSubscriber(system, sends: count)
     case .subscriptions: try await Soak<Element>.measureSubscriptions(system, cycles: count)
     }
   }

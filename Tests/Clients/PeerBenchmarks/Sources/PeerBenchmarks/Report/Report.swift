@@ -4,7 +4,7 @@ internal import BenchmarkKit
 struct Report: Codable {
   let conditions: Conditions
   private(set) var comparisons: [ComparisonResult<Setting>] = []
-  private(set) var readerCosts: [ReaderCost] = []
+  private(set) var subscriberCosts: [SubscriberCost] = []
 
   init(_ conditions: Conditions) {
     self.conditions = conditions
@@ -13,6 +13,6 @@ struct Report: Codable {
   /// Adds the comparisons of one row.
   mutating func add(_ row: [ComparisonResult<Setting>]) {
     comparisons += row
-    readerCosts += ReaderCost.all(in: row)
+    subscriberCosts += SubscriberCost.all(in: row)
   }
 }

@@ -8,7 +8,7 @@ internal import Multicast
 struct Bounded<Element: Payload>: Sendable {
   private let options: Options
   private let pool = Element.pool
-  private let readers = 64
+  private let subscribers = 64
   private let capacity = 64
   private let warmUpRounds = 2
 
@@ -53,7 +53,7 @@ struct Bounded<Element: Payload>: Sendable {
 
   private func comparison(_ part: String, _ contestants: (SystemName) -> [Contestant]) -> Comparison<Setting> {
     Comparison(
-      Setting(row: .bounded, part: part, element: Element.label, readers: readers),
+      Setting(row: .bounded, part: part, element: Element.label, subscribers: subscribers),
       contestants: options.systems.flatMap(contestants))
   }
 
@@ -75,9 +75,9 @@ struct Bounded<Element: Payload>: Sendable {
     for _ in 0..<allRounds {
       for position in 0..<capacity { expected.add(pool[position].number) }
     }
-    let streams = (0..<readers).map { _ in system.subscribe() }
+    let streams = (0..<subscribers).map { _ in system.subscribe() }
     let gates = overflowing ? streams.map { _ in HandOffSlot<Void>() } : []
-    let acknowledged = Arrivals(expecting: readers)
+    let acknowledged = Arrivals(expecting: subscribers)
     return try await withThrowingTaskGroup { group in
       for (index, stream) in streams.enumerated() {
         let gate = overflowing ? gates[index] : nil
@@ -100,11 +100,11 @@ struct Bounded<Element: Payload>: Sendable {
         received += tally.count
       }
       let dropped = system.droppedCount(streams)
-      guard received + dropped == allRounds * round * readers else {
+      guard received + dropped == allRounds * round * subscribers else {
         throw BenchmarkError.wrongDrops(
-          system: System.label, expected: allRounds * round * readers, received: received, dropped: dropped)
+          system: System.label, expected: allRounds * round * subscribers, received: received, dropped: dropped)
       }
-      let offered = rounds * round * readers
+      let offered = rounds * round * subscribers
       return [Reading(metric: "element sent to a subscriber", unit: "ns", value: time.nanoseconds / Double(offered))]
     }
   }
@@ -112,17 +112,17 @@ struct Bounded<Element: Payload>: Sendable {
   private func read<Elements: AsyncSequence>(
     _ elements: Elements, rounds: Int, _ gate: HandOffSlot<Void>?, _ acknowledged: Arrivals
   ) async throws -> Tally where Elements.Element == Element {
-    var reader = elements.makeAsyncIterator()
+    var iterator = elements.makeAsyncIterator()
     var tally = Tally()
     for _ in 0..<rounds {
       if let gate { await gate.take() }
       for _ in 0..<capacity {
-        guard let element = try await reader.next(isolation: nil) else { return tally }
+        guard let element = try await iterator.next(isolation: nil) else { return tally }
         tally.add(element.number)
       }
       acknowledged.arrive()
     }
-    while let element = try await reader.next(isolation: nil) { tally.add(element.number) }
+    while let element = try await iterator.next(isolation: nil) { tally.add(element.number) }
     return tally
   }
 }

@@ -4,18 +4,18 @@ internal import BenchmarkKit
 ///
 /// The measurement ends when every subscriber has received all elements. Each subscriber's tally is checked.
 struct Burst<Element: Payload>: Sendable {
-  private let readers: Int
+  private let subscribers: Int
   private let options: Options
   private let pool = Element.pool
 
-  init(readers: Int, _ options: Options) {
-    self.readers = readers
+  init(subscribers: Int, _ options: Options) {
+    self.subscribers = subscribers
     self.options = options
   }
 
   var comparison: Comparison<Setting> {
     Comparison(
-      Setting(row: .burst, element: Element.label, readers: readers),
+      Setting(row: .burst, element: Element.label, subscribers: subscribers),
       contestants: options.systems.compactMap { system in
         switch system {
         case .multicast: contestant { MulticastSystem<Element>() }
@@ -30,27 +30,27 @@ struct Burst<Element: Payload>: Sendable {
 
   /// The number of sends, for about 400,000 to 1,500,000 deliveries.
   private var sends: Int {
-    switch readers {
-    case ..<8: 400_000 / readers
-    case ..<64: 800_000 / readers
-    case ..<512: 1_280_000 / readers
-    default: 1_536_000 / readers
+    switch subscribers {
+    case ..<8: 400_000 / subscribers
+    case ..<64: 800_000 / subscribers
+    case ..<512: 1_280_000 / subscribers
+    default: 1_536_000 / subscribers
     }
   }
 
   private func contestant<System: Broadcast<Element>>(
     _ make: @escaping @Sendable () -> System
   ) -> Contestant {
-    let sends = options.scaled(System.affordable(sends, readers: readers))
+    let sends = options.scaled(System.affordable(sends, subscribers: subscribers))
     return Contestant(label: System.label, count: sends) { try await run(make(), sends: sends) }
   }
 
   private func run<System: Broadcast<Element>>(_ system: System, sends: Int) async throws -> [Reading] {
     let expected = pool.tally(of: 0..<sends)
-    let registered = Arrivals(expecting: readers)
-    let warm = Arrivals(expecting: readers)
+    let registered = Arrivals(expecting: subscribers)
+    let warm = Arrivals(expecting: subscribers)
     return try await withThrowingTaskGroup { group in
-      for _ in 0..<readers {
+      for _ in 0..<subscribers {
         group.addTask { try await Self.read(system, registered, warm) }
       }
       await registered.all()
@@ -65,14 +65,14 @@ struct Burst<Element: Payload>: Sendable {
       let sent = clock.now
       system.finish()
       var tallies: [Tally] = []
-      tallies.reserveCapacity(readers)
+      tallies.reserveCapacity(subscribers)
       for try await tally in group { tallies.append(tally) }
       let delivered = clock.now
 
       for tally in tallies { try tally.check(against: expected, system: System.label) }
       return [
         Reading(
-          metric: "delivery", unit: "ns", value: (delivered - start).nanoseconds / Double(sends * readers)),
+          metric: "delivery", unit: "ns", value: (delivered - start).nanoseconds / Double(sends * subscribers)),
         Reading(metric: "producer, each send", unit: "ns", value: (sent - start).nanoseconds / Double(sends)),
       ]
     }
@@ -81,12 +81,12 @@ struct Burst<Element: Payload>: Sendable {
   private static func read<System: Broadcast<Element>>(
     _ system: System, _ registered: Arrivals, _ warm: Arrivals
   ) async throws -> Tally {
-    var reader = system.subscribe().makeAsyncIterator()
+    var iterator = system.subscribe().makeAsyncIterator()
     registered.arrive()
-    _ = try await reader.next(isolation: nil)
+    _ = try await iterator.next(isolation: nil)
     warm.arrive()
     var tally = Tally()
-    while let element = try await reader.next(isolation: nil) { tally.add(element.number) }
+    while let element = try await iterator.next(isolation: nil) { tally.add(element.number) }
     return tally
   }
 }

@@ -4,31 +4,31 @@ internal import BenchmarkKit
 ///
 /// The figure with 512 subscribers divided by the figure with one shows how much subscribers slow down the sender.
 struct LaggingProducer<Element: Payload>: Sendable {
-  private let readers: Int
+  private let subscribers: Int
   private let options: Options
   private let pool = Element.pool
 
-  init(readers: Int, _ options: Options) {
-    self.readers = readers
+  init(subscribers: Int, _ options: Options) {
+    self.subscribers = subscribers
     self.options = options
   }
 
   var comparison: Comparison<Setting> {
     Comparison(
-      Setting(row: .producer, element: Element.label, readers: readers),
+      Setting(row: .producer, element: Element.label, subscribers: subscribers),
       contestants: options.systems.compactMap { system in
         switch system {
         case .multicast: contestant(20_000) { MulticastSystem<Element>() }
-        case .dictionary: contestant(perReader) { AsyncStreamDictionary<Element>() }
+        case .dictionary: contestant(perSubscriber) { AsyncStreamDictionary<Element>() }
         case .share: contestant(20_000) { SharedAsyncStream<Element>() }
-        case .opencombine: contestant(perReader) { OpenCombineSubject<Element>() }
+        case .opencombine: contestant(perSubscriber) { OpenCombineSubject<Element>() }
         case .continuations, .lossy: nil
         }
       })
   }
 
   /// The number of sends of a system whose `send` takes time for each subscriber.
-  private var perReader: Int { min(20_000, 1_024_000 / readers) }
+  private var perSubscriber: Int { min(20_000, 1_024_000 / subscribers) }
 
   private func contestant<System: Broadcast<Element>>(
     _ sends: Int, _ make: @escaping @Sendable () -> System
@@ -38,7 +38,7 @@ struct LaggingProducer<Element: Payload>: Sendable {
   }
 
   private func run<System: Broadcast<Element>>(_ system: System, sends: Int) -> [Reading] {
-    let registered = (0..<readers).map { _ in system.subscribe().makeAsyncIterator() }
+    let registered = (0..<subscribers).map { _ in system.subscribe().makeAsyncIterator() }
     let time = ContinuousClock().measure {
       for position in 0..<sends { system.send(pool[position]) }
     }

@@ -19,13 +19,13 @@ enum Row: String, CaseIterable, Codable, Sendable {
 
   private func comparisons<Element: Payload>(of element: Element.Type, _ options: Options) -> [Comparison<Setting>] {
     switch self {
-    case .burst: options.readers.map { Burst<Element>(readers: $0, options).comparison }
-    case .producer: options.readers.map { LaggingProducer<Element>(readers: $0, options).comparison }
-    case .wake: options.readers.map { WakeUp<Element>(readers: $0, options).comparison }
+    case .burst: options.subscribers.map { Burst<Element>(subscribers: $0, options).comparison }
+    case .producer: options.subscribers.map { LaggingProducer<Element>(subscribers: $0, options).comparison }
+    case .wake: options.subscribers.map { WakeUp<Element>(subscribers: $0, options).comparison }
     case .subscribe: [Subscribing<Element>(options).comparison]
     case .bounded: [Bounded<Element>(options).keepingUp, Bounded<Element>(options).overflowing]
     case .memory: [Backlog<Element>(options).comparison]
-    case .soak: [Soak<Element>(options).stalledReader, Soak<Element>(options).subscriptions]
+    case .soak: [Soak<Element>(options).stalledSubscriber, Soak<Element>(options).subscriptions]
     }
   }
 }
@@ -37,10 +37,10 @@ struct Setting: ComparisonSetting {
   /// The part of the row, if the row has several parts.
   var part: String?
   let element: String
-  let readers: Int
+  let subscribers: Int
 
   var description: String {
-    [row.rawValue, part, element, readers == 1 ? "1 subscriber" : "\(readers) subscribers"].compactMap(\.self)
+    [row.rawValue, part, element, subscribers == 1 ? "1 subscriber" : "\(subscribers) subscribers"].compactMap(\.self)
       .joined(separator: " · ")
   }
 

@@ -14,8 +14,8 @@ struct Soak<Element: Payload>: Sendable {
   }
 
   /// A comparison in which one subscriber buffers the newest 64 elements and reads nothing during a million sends.
-  var stalledReader: Comparison<Setting> {
-    comparison("a stalled subscriber with the newest \(Self.capacity)", .stalledReader)
+  var stalledSubscriber: Comparison<Setting> {
+    comparison("a stalled subscriber with the newest \(Self.capacity)", .stalledSubscriber)
   }
 
   /// A comparison in which a million subscribers join and leave, one after the other, with one send for each.
@@ -27,7 +27,7 @@ struct Soak<Element: Payload>: Sendable {
 
   private func comparison(_ part: String, _ work: Child.Work) -> Comparison<Setting> {
     Comparison(
-      Setting(row: .soak, part: part, element: Element.label, readers: 1),
+      Setting(row: .soak, part: part, element: Element.label, subscribers: 1),
       contestants: options.systems.compactMap { system in
         switch system {
         case .multicast: contestant(system, MulticastSystem<Element>.label, work)
@@ -39,17 +39,18 @@ struct Soak<Element: Payload>: Sendable {
 
   private func contestant(_ system: SystemName, _ label: String, _ work: Child.Work) -> Contestant {
     let child = Child(
-      work: work, system: system.rawValue, element: Element.name.rawValue, readers: 1, count: options.scaled(1_000_000))
+      work: work, system: system.rawValue, element: Element.name.rawValue, subscribers: 1,
+      count: options.scaled(1_000_000))
     return Contestant(label: label, count: child.count) { try child.run().readings }
   }
 
   /// Performs the measurement in this process.
-  static func measureStalledReader(_ system: SystemName, sends: Int) async throws -> MemoryGrowth {
+  static func measureStalledSubscriber(_ system: SystemName, sends: Int) async throws -> MemoryGrowth {
     switch system {
     case .multicast:
-      try await measureStalledReader(MulticastSystem<Element>(buffering: .dropOldest(capacity)), sends)
+      try await measureStalledSubscriber(MulticastSystem<Element>(buffering: .dropOldest(capacity)), sends)
     case .dictionary:
-      try await measureStalledReader(AsyncStreamDictionary<Element>(buffering: .bufferingNewest(capacity)), sends)
+      try await measureStalledSubscriber(AsyncStreamDictionary<Element>(buffering: .bufferingNewest(capacity)), sends)
     case .share, .opencombine, .continuations, .lossy:
       throw BenchmarkError.usage("Row `soak` doesn't support \(system.rawValue).")
     }
@@ -65,11 +66,11 @@ struct Soak<Element: Payload>: Sendable {
     }
   }
 
-  private static func measureStalledReader<System: Broadcast<Element>>(
+  private static func measureStalledSubscriber<System: Broadcast<Element>>(
     _ system: System, _ sends: Int
   ) async throws -> MemoryGrowth {
     let pool = ElementPool<Element>()
-    var reader = system.subscribe().makeAsyncIterator()
+    var iterator = system.subscribe().makeAsyncIterator()
     let warmUp = 10_000
     for position in 0..<warmUp { system.send(pool[position]) }
     let growth = try await ResidentMemory.growth {
@@ -77,7 +78,7 @@ struct Soak<Element: Payload>: Sendable {
     }
     system.finish()
     var tally = Tally()
-    while let element = try await reader.next(isolation: nil) { tally.add(element.number) }
+    while let element = try await iterator.next(isolation: nil) { tally.add(element.number) }
     let expected = pool.tally(of: warmUp + sends - capacity..<warmUp + sends)
     try tally.check(against: expected, system: System.label)
     return growth
@@ -90,8 +91,8 @@ struct Soak<Element: Payload>: Sendable {
     try await joinAndLeave(system, 0..<10_000, pool)
     return try await ResidentMemory.growth {
       try await joinAndLeave(system, 10_000..<10_000 + cycles, pool)
-      guard system.readerCount == 0 else {
-        throw BenchmarkError.leftRegistered(system: System.label, readers: system.readerCount)
+      guard system.subscriberCount == 0 else {
+        throw BenchmarkError.leftRegistered(system: System.label, subscribers: system.subscriberCount)
       }
     }
   }
@@ -101,18 +102,18 @@ struct Soak<Element: Payload>: Sendable {
   ) async throws {
     for position in cycles {
       if position.isMultiple(of: 2) {
-        let reader = system.subscribe().makeAsyncIterator()
-        withExtendedLifetime(reader) { system.send(pool[position]) }
+        let iterator = system.subscribe().makeAsyncIterator()
+        withExtendedLifetime(iterator) { system.send(pool[position]) }
       } else {
-        let reader = Task {
-          var reader = system.subscribe().makeAsyncIterator()
+        let subscriber = Task {
+          var iterator = system.subscribe().makeAsyncIterator()
           var tally = Tally()
-          while let element = try await reader.next(isolation: nil) { tally.add(element.number) }
+          while let element = try await iterator.next(isolation: nil) { tally.add(element.number) }
           return tally
         }
         system.send(pool[position])
-        reader.cancel()
-        _ = try await reader.value
+        subscriber.cancel()
+        _ = try await subscriber.value
       }
     }
   }

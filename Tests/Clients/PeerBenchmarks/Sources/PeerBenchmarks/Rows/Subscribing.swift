@@ -14,7 +14,7 @@ struct Subscribing<Element: Payload>: Sendable {
 
   var comparison: Comparison<Setting> {
     Comparison(
-      Setting(row: .subscribe, element: Element.label, readers: 1),
+      Setting(row: .subscribe, element: Element.label, subscribers: 1),
       contestants: options.systems.compactMap { system in
         switch system {
         case .multicast: contestant { MulticastSystem<Element>(replay: 1) }
@@ -39,13 +39,13 @@ struct Subscribing<Element: Payload>: Sendable {
     let clock = ContinuousClock()
     let start = clock.now
     for _ in 0..<cycles {
-      var reader = system.subscribe().makeAsyncIterator()
-      if let element = try await reader.next(isolation: nil) { tally.add(element.number) }
+      var iterator = system.subscribe().makeAsyncIterator()
+      if let element = try await iterator.next(isolation: nil) { tally.add(element.number) }
     }
     let time = clock.now - start
     try tally.check(against: expected, system: System.label)
-    guard system.readerCount == 0 else {
-      throw BenchmarkError.leftRegistered(system: System.label, readers: system.readerCount)
+    guard system.subscriberCount == 0 else {
+      throw BenchmarkError.leftRegistered(system: System.label, subscribers: system.subscriberCount)
     }
     return [Reading(metric: "subscription", unit: "µs", value: time.nanoseconds / 1e3 / Double(cycles))]
   }

@@ -4,19 +4,19 @@ internal import BenchmarkKit
 ///
 /// Bare continuations show the runtime's own share of the time.
 struct WakeUp<Element: Payload>: Sendable {
-  private let readers: Int
+  private let subscribers: Int
   private let options: Options
   private let pool = Element.pool
   private let warmUpRounds = 10
 
-  init(readers: Int, _ options: Options) {
-    self.readers = readers
+  init(subscribers: Int, _ options: Options) {
+    self.subscribers = subscribers
     self.options = options
   }
 
   var comparison: Comparison<Setting> {
     Comparison(
-      Setting(row: .wake, element: Element.label, readers: readers),
+      Setting(row: .wake, element: Element.label, subscribers: subscribers),
       contestants: options.systems.compactMap { system in
         switch system {
         case .multicast: contestant { MulticastSystem<Element>() }
@@ -29,21 +29,21 @@ struct WakeUp<Element: Payload>: Sendable {
       })
   }
 
-  private var rounds: Int { 200_000 / readers }
+  private var rounds: Int { 200_000 / subscribers }
 
   private func contestant<System: Broadcast<Element>>(
     _ make: @escaping @Sendable () -> System
   ) -> Contestant {
-    let rounds = options.scaled(System.affordable(rounds, readers: readers))
+    let rounds = options.scaled(System.affordable(rounds, subscribers: subscribers))
     return Contestant(label: System.label, count: rounds) { try await run(make(), rounds: rounds) }
   }
 
   private func run<System: Broadcast<Element>>(_ system: System, rounds: Int) async throws -> [Reading] {
     let expected = pool.tally(of: 0..<warmUpRounds + rounds)
-    let registered = Arrivals(expecting: readers)
-    let acknowledged = Arrivals(expecting: readers)
+    let registered = Arrivals(expecting: subscribers)
+    let acknowledged = Arrivals(expecting: subscribers)
     return try await withThrowingTaskGroup { group in
-      for _ in 0..<readers {
+      for _ in 0..<subscribers {
         group.addTask { try await Self.read(system, registered, acknowledged) }
       }
       await registered.all()
@@ -69,10 +69,10 @@ struct WakeUp<Element: Payload>: Sendable {
   private static func read<System: Broadcast<Element>>(
     _ system: System, _ registered: Arrivals, _ acknowledged: Arrivals
   ) async throws -> Tally {
-    var reader = system.subscribe().makeAsyncIterator()
+    var iterator = system.subscribe().makeAsyncIterator()
     registered.arrive()
     var tally = Tally()
-    while let element = try await reader.next(isolation: nil) {
+    while let element = try await iterator.next(isolation: nil) {
       tally.add(element.number)
       acknowledged.arrive()
     }
@@ -85,10 +85,10 @@ struct WakeUp<Element: Payload>: Sendable {
   }
 
   private func runLimit(rounds: Int) async throws -> [Reading] {
-    let slots = (0..<readers).map { _ in HandOffSlot<Element>() }
+    let slots = (0..<subscribers).map { _ in HandOffSlot<Element>() }
     let sends = warmUpRounds + rounds
     let expected = pool.tally(of: 0..<sends)
-    let acknowledged = Arrivals(expecting: readers)
+    let acknowledged = Arrivals(expecting: subscribers)
     return try await withThrowingTaskGroup { group in
       for slot in slots {
         group.addTask {
@@ -114,6 +114,6 @@ struct WakeUp<Element: Payload>: Sendable {
   }
 
   private func reading(_ time: Duration, rounds: Int) -> Reading {
-    Reading(metric: "delivery", unit: "µs", value: time.nanoseconds / 1e3 / Double(rounds * readers))
+    Reading(metric: "delivery", unit: "µs", value: time.nanoseconds / 1e3 / Double(rounds * subscribers))
   }
 }

@@ -26,7 +26,7 @@ final class AsyncStreamDictionary<Element: Payload>: ReplayingBroadcast {
 
   static var label: String { "AsyncStream dictionary" }
 
-  var readerCount: Int { state.withLock { $0.continuations.count } }
+  var subscriberCount: Int { state.withLock { $0.continuations.count } }
 
   func send(_ element: Element) {
     state.withLock { state in

@@ -47,7 +47,7 @@ final class BoundedAsyncStreamDictionary<Element: Payload>: BoundedBroadcast {
     return stream
   }
 
-  func droppedCount(_ readers: [AsyncStream<Element>]) -> Int {
+  func droppedCount(_ subscribers: [AsyncStream<Element>]) -> Int {
     state.withLock { $0.droppedCount }
   }
 }

@@ -12,7 +12,7 @@ protocol Broadcast<Element>: Sendable {
   /// Returns the number of sends in a run of this system: `count`, or fewer if the system is slow.
   ///
   /// The number doesn't affect how figures are reported, because they are given for each send or delivery.
-  static func affordable(_ count: Int, readers: Int) -> Int
+  static func affordable(_ count: Int, subscribers: Int) -> Int
 
   func send(_ element: Element)
 
@@ -23,12 +23,12 @@ protocol Broadcast<Element>: Sendable {
 }
 
 extension Broadcast {
-  static func affordable(_ count: Int, readers: Int) -> Int { count }
+  static func affordable(_ count: Int, subscribers: Int) -> Int { count }
 }
 
 /// A broadcast that replays its last element to a new subscriber.
 protocol ReplayingBroadcast<Element>: Broadcast {
-  var readerCount: Int { get }
+  var subscriberCount: Int { get }
 }
 
 /// A broadcast whose subscribers have bounded buffers, and which counts the elements that they drop.
@@ -38,6 +38,6 @@ protocol BoundedBroadcast<Element>: Broadcast where Elements: Sendable {
 
   /// Returns the number of elements dropped for all subscribers.
   ///
-  /// - Parameter readers: The elements of all subscribers.
-  func droppedCount(_ readers: [Elements]) -> Int
+  /// - Parameter subscribers: The elements of all subscribers.
+  func droppedCount(_ subscribers: [Elements]) -> Int
 }

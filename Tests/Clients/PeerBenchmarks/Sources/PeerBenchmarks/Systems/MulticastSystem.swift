@@ -10,7 +10,7 @@ struct MulticastSystem<Element: Payload>: ReplayingBroadcast {
 
   static var label: String { "Multicast" }
 
-  var readerCount: Int { channel.subscriberCount }
+  var subscriberCount: Int { channel.subscriberCount }
 
   func send(_ element: Element) {
     channel.send(element)
@@ -50,7 +50,7 @@ struct BoundedMulticastSystem<Element: Payload, Failure: Error>: BoundedBroadcas
     channel.stream.subscribe()
   }
 
-  func droppedCount(_ readers: [MulticastSubscription<Element, Failure>]) -> Int {
-    readers.reduce(0) { $0 + $1.droppedCount }
+  func droppedCount(_ subscribers: [MulticastSubscription<Element, Failure>]) -> Int {
+    subscribers.reduce(0) { $0 + $1.droppedCount }
   }
 }

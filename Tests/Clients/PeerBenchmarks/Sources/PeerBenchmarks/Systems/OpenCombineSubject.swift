@@ -17,8 +17,8 @@ struct OpenCombineSubject<Element: Payload>: Broadcast {
 
   /// Runs are short, because the buffer removes elements from the front of an array, so the time of a delivery is
   /// proportional to the backlog.
-  static func affordable(_ count: Int, readers: Int) -> Int {
-    min(count, 10_000, 1_024_000 / readers)
+  static func affordable(_ count: Int, subscribers: Int) -> Int {
+    min(count, 10_000, 1_024_000 / subscribers)
   }
 
   func send(_ element: Element) {

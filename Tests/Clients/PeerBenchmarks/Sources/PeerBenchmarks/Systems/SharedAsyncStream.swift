@@ -14,8 +14,8 @@ struct SharedAsyncStream<Element: Payload>: Broadcast {
   static var label: String { "share(.unbounded)" }
 
   /// Runs are shorter for more subscribers, because the time of a run grows with the square of their number.
-  static func affordable(_ count: Int, readers: Int) -> Int {
-    switch readers {
+  static func affordable(_ count: Int, subscribers: Int) -> Int {
+    switch subscribers {
     case ..<64: count / 2
     case ..<512: count / 4
     default: count / 20

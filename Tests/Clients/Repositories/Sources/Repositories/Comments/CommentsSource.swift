@@ -41,14 +41,16 @@ public struct CommentsSource: PagedSource, MutableSource {
 
   /// Sends a change.
   ///
-  /// The server replies without a value, so the change is applied to the stored value.
+  /// The server replies without a value, so the repository applies the change to the stored value itself, or fetches the
+  /// value if nothing is stored or the stored value may already include the change.
   public func send(
     _ mutation: Mutation, to postID: String, id: MutationID
   ) async throws(CommentsError) -> MutationReply<Paged<Comment>> {
     switch mutation {
     case .add(let comment): try await client.add(comment, to: postID, requestID: id.rawValue)
-    case .edit(let comment, let text): try await client.edit(comment, text: text, on: postID, requestID: id.rawValue)
-    case .delete(let comment): try await client.delete(comment, from: postID, requestID: id.rawValue)
+    case .edit(let commentID, let text):
+      try await client.edit(commentID, text: text, on: postID, requestID: id.rawValue)
+    case .delete(let commentID): try await client.delete(commentID, from: postID, requestID: id.rawValue)
     }
     return .done
   }

@@ -40,7 +40,7 @@ struct Goal: Codable, CustomStringConvertible {
         median(.save, sqlite), of: median(.save, grdb), atMost: 1),
       goal(
         "save, FileStore ÷ by hand",
-        median(.save, SystemName.file.label), of: median(.save, Save.byHand), atMost: 1.5),
+        median(.save, SystemName.file.label), of: median(.save, Save.byHandLabel), atMost: 1.5),
       goal(
         "burst-keys, SQLiteStore ÷ GRDB",
         median(.burstKeys, sqlite), of: median(.burstKeys, grdb), atMost: 1.0 / 5),
@@ -58,10 +58,10 @@ struct Goal: Codable, CustomStringConvertible {
         median(.changeOne, parts, part: many), of: median(.changeOne, ChangeOne.grdbLabel, part: many), atMost: 3),
       goal(
         "server-save, PostgreSQLStore ÷ by hand",
-        median(.serverSave, Server.store), of: median(.serverSave, Server.byHand), atMost: 1.3),
+        median(.serverSave, Server.store), of: median(.serverSave, Server.byHandLabel), atMost: 1.3),
       goal(
         "server-burst, PostgreSQLStore ÷ by hand",
-        median(.serverBurst, Server.store), of: median(.serverBurst, Server.byHand), atMost: 1.0 / 5),
+        median(.serverBurst, Server.store), of: median(.serverBurst, Server.byHandLabel), atMost: 1.0 / 5),
     ].compactMap(\.self)
   }
 }

@@ -3,7 +3,7 @@ internal import Foundation
 
 /// Sequential saves of one key.
 struct Save: Sendable {
-  static let byHand = "files by hand"
+  static let byHandLabel = "files by hand"
 
   private let options: Options
   private let workspace: Workspace
@@ -32,7 +32,7 @@ struct Save: Sendable {
   }
 
   private var byHand: Contestant {
-    Contestant(label: Self.byHand, count: count) {
+    Contestant(label: Self.byHandLabel, count: count) {
       try await workspace.withFolder { folder in
         let files = try FilesByHand(in: folder)
         return try await readings { try files.replace("0", by: JSONEncoder().encode($0)) }
@@ -43,6 +43,7 @@ struct Save: Sendable {
   private func readings(_ save: (Timeline) async throws -> Void) async throws -> [Reading] {
     var timeline = Timeline()
     var times = OperationTimes()
+    // Not measured, because the first save creates the entry and the others replace it.
     try await save(timeline)
     for serial in 1...count {
       timeline.serial = serial

@@ -5,7 +5,7 @@ internal import Foundation
 /// Saves to a PostgreSQL server, compared with a loop of libpq calls to the same server.
 struct Server: Sendable {
   static let store = "PostgreSQLStore"
-  static let byHand = "libpq by hand"
+  static let byHandLabel = "libpq by hand"
 
   private let options: Options
   private let address: String
@@ -26,7 +26,7 @@ struct Server: Sendable {
           let store = PostgreSQLStore(address: address)
           return try await Self.timesOfSaves(count) { try await store.save($0, for: Self.key("0")) }
         },
-        Contestant(label: Self.byHand, count: count) { [address] in
+        Contestant(label: Self.byHandLabel, count: count) { [address] in
           let table = try LibPQByHand(address)
           return try await Self.timesOfSaves(count) { try table.save(JSONEncoder().encode($0), as: "0") }
         },
@@ -67,7 +67,7 @@ struct Server: Sendable {
           }
           return Self.readings(time, count: count)
         },
-        Contestant(label: Self.byHand, count: count) { [address] in
+        Contestant(label: Self.byHandLabel, count: count) { [address] in
           let table = try LibPQByHand(address)
           try table.save(JSONEncoder().encode(timelines[0].timeline), as: "first")
           let time = try ContinuousClock().measure {

@@ -29,13 +29,20 @@ struct TimelineRoute {
   private func isStored(_ userID: String, despite error: MomentsRepoError) async throws -> Bool {
     guard case .session = error else { return false }
     for await state in repo.loadState(userID: userID) {
-      switch state {
-      case .idle, .loading: continue
-      // Another request has succeeded meanwhile.
-      case .loaded: return true
-      case .failed(_, let previous): return previous != nil
-      }
+      if let isStored = Self.isStored(in: state) { return isStored }
     }
     return false
+  }
+
+  /// Whether there is a stored timeline in a state that follows a failed request; `nil` while another request is in
+  /// flight.
+  static func isStored(in state: MomentsLoadState) -> Bool? {
+    switch state {
+    case .loading: nil
+    // The error is no longer part of the state if another request has begun meanwhile, and was cancelled or succeeded.
+    case .idle: false
+    case .loaded: true
+    case .failed(_, let previous): previous != nil
+    }
   }
 }

@@ -1,7 +1,7 @@
 internal import BenchmarkKit
 
 /// The time of a `send` with the most lagging subscribers of a row, relative to the time with the fewest.
-struct ReaderCost: Codable, CustomStringConvertible {
+struct SubscriberCost: Codable, CustomStringConvertible {
   let system: String
   let element: String
   let most: Int
@@ -9,10 +9,11 @@ struct ReaderCost: Codable, CustomStringConvertible {
   let ratio: Double
 
   /// Returns the costs in the comparisons of one row, or none if the row isn't `producer`.
-  static func all(in row: [ComparisonResult<Setting>]) -> [ReaderCost] {
+  static func all(in row: [ComparisonResult<Setting>]) -> [SubscriberCost] {
     Dictionary(grouping: row.filter { $0.setting.row == .producer }, by: \.setting.element)
       .sorted { $0.key < $1.key }
-      .flatMap { element, comparisons in costs(element, comparisons.sorted { $0.setting.readers < $1.setting.readers })
+      .flatMap { element, comparisons in
+        costs(element, comparisons.sorted { $0.setting.subscribers < $1.setting.subscribers })
       }
   }
 
@@ -20,13 +21,14 @@ struct ReaderCost: Codable, CustomStringConvertible {
     "\(system), \(element): send with \(most) lagging subscribers ÷ send with \(fewest) = \(Table.number(ratio))"
   }
 
-  private static func costs(_ element: String, _ comparisons: [ComparisonResult<Setting>]) -> [ReaderCost] {
-    guard let few = comparisons.first, let many = comparisons.last, few.setting.readers < many.setting.readers else {
+  private static func costs(_ element: String, _ comparisons: [ComparisonResult<Setting>]) -> [SubscriberCost] {
+    guard let few = comparisons.first, let many = comparisons.last, few.setting.subscribers < many.setting.subscribers
+    else {
       return []
     }
     return zip(few.systems, many.systems).map { system, crowded in
-      ReaderCost(
-        system: system.system, element: element, most: many.setting.readers, fewest: few.setting.readers,
+      SubscriberCost(
+        system: system.system, element: element, most: many.setting.subscribers, fewest: few.setting.subscribers,
         ratio: crowded.figures[0].median / system.figures[0].median)
     }
   }

@@ -1,0 +1,8 @@
+/// Returns a number with its noun, such as “1 mutation” or “2 mutations”.
+///
+/// - Parameters:
+///   - count: The number.
+///   - noun: The noun in the singular, whose plural ends with an added “s”.
+package func counted(_ count: Int, _ noun: String) -> String {
+  "\(count) \(noun)\(count == 1 ? "" : "s")"
+}

@@ -1,0 +1,34 @@
+import Testing
+
+@testable import TimelineServer
+
+@Suite(.timeLimit(.minutes(5))) struct KeptAnswersTests {
+  private struct Failure: Error {}
+
+  @Test func `A request that fails after its key was removed and used again leaves the newer answer`() async throws {
+    let answers = KeptAnswers<Int>(maximumCount: 1)
+    let (started, start) = AsyncStream.makeStream(of: Void.self)
+    let (released, release) = AsyncStream.makeStream(of: Void.self)
+    let first = Task {
+      try await answers.answer(to: "a", question: "?") {
+        start.yield()
+        for await _ in released { break }
+        throw Failure()
+      }
+    }
+    for await _ in started { break }
+    // This key removes the first one as the oldest.
+    #expect(try await answers.answer(to: "b", question: "?") { 1 } == 1)
+    #expect(try await answers.answer(to: "a", question: "?") { 2 } == 2)
+    release.yield()
+    await #expect(throws: Failure.self) { try await first.value }
+    #expect(try await answers.answer(to: "a", question: "?") { 3 } == 2)
+  }
+
+  @Test func `A request that fails is performed again`() async throws {
+    let answers = KeptAnswers<Int>(maximumCount: 1)
+    await #expect(throws: Failure.self) { try await answers.answer(to: "a", question: "?") { throw Failure() } }
+    #expect(try await answers.answer(to: "a", question: "?") { 1 } == 1)
+    #expect(try await answers.answer(to: "a", question: "?") { 2 } == 1)
+  }
+}
