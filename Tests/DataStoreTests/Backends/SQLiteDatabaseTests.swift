@@ -162,6 +162,22 @@
       }
     }
 
+    @Test func `A migration to a future layout is noticed after a write that another connection has blocked`() throws {
+      var backend = place.backend(busyTimeout: .milliseconds(1))
+      try backend.write(old, to: "a")
+      let other = try place.connection()
+      // The table that this program reads stays, so only the version shows that the program must not use it.
+      try other.run("PRAGMA user_version = 3")
+      try other.run("BEGIN IMMEDIATE")
+      let locked = #expect(throws: StoreError.self) { try backend.write(new, to: "a") }
+      #expect(locked?.isLockout == true)
+      let error = StoreError.newerStore(path: place.path, found: 3, supported: 2)
+      #expect(throws: error) { try backend.read("a") }
+      #expect(throws: error) { try backend.names() }
+      other.rollBack()
+      #expect(throws: error) { try backend.write(new, to: "a") }
+    }
+
     @Test func `A removed folder of a database throws, is not created again, and works after it is restored`() throws {
       var backend = place.backend()
       try backend.write(old, to: "a")
