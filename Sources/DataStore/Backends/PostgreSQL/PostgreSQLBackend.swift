@@ -400,7 +400,9 @@
   extension PostgreSQLBackend {
     // MARK: - Connections
 
-    private mutating func connect() throws(StoreError) -> PostgreSQLConnection {
+    private mutating func connect(
+      _ failure: (SystemError) -> StoreError
+    ) throws(StoreError) -> PostgreSQLConnection {
       if let connection, !connection.isLost { return connection }
       connection = nil
       let new: PostgreSQLConnection
@@ -410,20 +412,22 @@
         let tablesExist = try new.first(PostgreSQLLayout.tablesExist) { $0.bool(0) } ?? false
         if !tablesExist { try new.run(script: PostgreSQLLayout.creation) }
       } catch {
-        throw .readFailed(error)
+        throw failure(error)
       }
-      try checkLayout(on: new)
+      try checkLayout(on: new, failure)
       connection = new
       watch?.replaceConnection(by: new.writer)
       return new
     }
 
-    private func checkLayout(on connection: PostgreSQLConnection) throws(StoreError) {
+    private func checkLayout(
+      on connection: PostgreSQLConnection, _ failure: (SystemError) -> StoreError
+    ) throws(StoreError) {
       let found: Int64
       do throws(SystemError) {
         found = try connection.first(PostgreSQLLayout.foundVersion) { $0.integer(0) } ?? 0
       } catch {
-        throw .readFailed(error)
+        throw failure(error)
       }
       guard found > PostgreSQLLayout.version else { return }
       throw .newerStore(path: connection.place, found: Int(found), supported: Int(PostgreSQLLayout.version))
@@ -537,7 +541,7 @@
       while true {
         let thrown: StoreError
         do throws(StoreError) {
-          let connection = try connect()
+          let connection = try connect(failure)
           do throws(StoreError) {
             return try body(&self, connection)
           } catch {
@@ -548,9 +552,9 @@
             thrown = error
           }
         } catch {
-          // Without a connection, this is the error of `connect()`. All other errors are thrown.
-          guard case .readFailed(let error) = error, connection == nil, error.isLostConnection else { throw error }
-          thrown = failure(error)
+          // Without a connection, this is the error of `connect(_:)`. All other errors are thrown.
+          guard connection == nil, error.systemError?.isLostConnection == true else { throw error }
+          thrown = error
         }
         if .now >= end {
           watch?.repeatNotification()
