@@ -254,6 +254,22 @@
       #expect(calls.withLock { $0.filter { $0.operation == "fsync" && $0.path == parent }.count } == 1)
     }
 
+    @Test func `An erasure that needs the bytes of a quarantined database that is too large to read throws`() throws {
+      var backend = place.backend()
+      try backend.write(new, to: "a")
+      let name = "store.sqlite.corrupt-19700101T000000.000Z"
+      let path = place.folder.appending(path: name).path(percentEncoded: false)
+      try Data().write(to: place.folder.appending(path: name))
+      #expect(truncate(path, (1 << 30) + 1) == 0)
+      let error = SystemError(code: EFBIG, operation: "read", path: path)
+      #expect(throws: StoreError.removeFailed(error)) { try backend.erase { $0.bytes == self.old } }
+      #expect(try place.contents.contains(name))
+      // An erasure that doesn't need the bytes succeeds.
+      try backend.erase { $0.key == nil }
+      #expect(try !place.contents.contains(name))
+      #expect(try backend.read("a") == new)
+    }
+
     /// Counts calls, and makes one of them fail.
     private final class Script: Sendable {
       private let count = Lock(0)
