@@ -53,8 +53,11 @@ public enum StoreError: Error, Hashable, Sendable {
 
   /// A call to the operating system or to a database failed while writing. The old value is still stored.
   ///
-  /// The exception is an unknown outcome: if the answer of a database server was lost, and the server can't be asked
-  /// again or no longer knows it, the new value may be stored instead. The `SQLSTATE` of the error is then 40003.
+  /// The exception is an unknown outcome, after which the new value may be stored instead:
+  /// - The answer of a database server was lost, and the server can't be asked again or no longer knows it. The
+  ///   `SQLSTATE` of the error is then 40003.
+  /// - A change of a file could neither be made durable nor be undone. The ``SystemError/operation`` is then `undoing
+  ///   the change`.
   case writeFailed(SystemError)
 
   /// A call to the operating system or to a database failed while removing. The value is still stored.
