@@ -266,8 +266,9 @@ final class StoreFolder {
   ///
   /// If the system refuses to replace or remove a file, this throws, and the journal stays in force with the staged
   /// files that it names, so that a later call can finish it. If an item that isn't a regular file has the name of one
-  /// of the files, the journal is quarantined, so that the store stays usable. So is a journal that can't be read or
-  /// decoded.
+  /// of the files, or of the journal itself, the journal is quarantined, so that the store stays usable. So is a
+  /// journal that can't be decoded. A journal that can't be read, for example because of an I/O error, may be complete,
+  /// so this throws, and the journal stays in force.
   ///
   /// - Returns: The event to report if the journal was quarantined.
   func finishJournal(at time: Date) throws(SystemError) -> StoreEvent? {
@@ -276,7 +277,7 @@ final class StoreFolder {
       guard let found = try read(CommitJournal.fileName) else { return nil }
       bytes = found
     } catch {
-      guard error.concernsOneEntry, try hasJournal else { throw error }
+      guard error.meansObstacle, try hasJournal else { throw error }
       return try quarantineJournal(at: time, reason: error.description)
     }
     let journal: CommitJournal
