@@ -352,6 +352,27 @@ import Testing
     }
   }
 
+  @Test(arguments: [("open", EACCES), ("open", EPERM), ("open", EIO), ("fstat", EIO), ("read", EIO)])
+  func `A journal that can't be read stays in force, and is finished when it can be read`(
+    operation: String, code: CInt
+  ) async throws {
+    let interrupted = try await interrupt()
+    try makeFolder(with: interrupted.files)
+    let fileSystem = FileSystem {
+      $0.operation == operation && $0.path.hasSuffix("/\(CommitJournal.fileName)") ? code : nil
+    }
+    let error = SystemError(code: code, operation: operation, path: path(journal))
+    let key = StoreKey<Int>("other")
+    for _ in 1...2 {
+      let store = FileStore(folder: folder, fileSystem: fileSystem)
+      await #expect(throws: StoreError.readFailed(error)) { try await store.load(key) }
+      await #expect(throws: StoreError.writeFailed(error)) { try await store.save(1, for: key) }
+      await #expect(throws: StoreError.readFailed(error)) { try await NumberedCommits.observe(store) }
+    }
+    #expect(try Data(contentsOf: journal) == interrupted.journal)
+    #expect(try await recover(interrupted, loadsFirst: true) == .finished)
+  }
+
   @Test(arguments: Obstacle.allCases)
   func `A store stays usable if an obstacle has the name of a staged file, or of one to replace or remove`(
     obstacle: Obstacle

@@ -71,6 +71,7 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
 
   private var systemAdvice: String {
     switch code {
+    case _ where isUnknownOutcome: Self.unknownOutcomeAdvice
     case ENOSPC, EDQUOT: "Free some space, then try again."
     case EACCES, EPERM: "Check the owner and the permissions of the folder, or choose another one."
     case EROFS: "The volume is read-only: choose a folder on another one."
@@ -106,11 +107,30 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Whether the outcome of a commit is unknown, because the server's answer was lost.
+  /// Whether the outcome of a commit is unknown, because the server's answer was lost, or because the commit could
+  /// neither be made durable nor be undone.
   var isUnknownOutcome: Bool {
-    guard case .postgreSQL(let state, _) = source else { return false }
-    return state == Self.unknownOutcomeState
+    switch source {
+    case .operatingSystem: operation == Self.undoing
+    case .sqlite: false
+    case .postgreSQL(let state, _): state == Self.unknownOutcomeState
+    }
   }
+
+  /// The error of a change of a file that could neither be made durable nor be undone.
+  ///
+  /// - Parameters:
+  ///   - path: The file.
+  ///   - error: The reason why the change could not be undone.
+  static func unknownOutcome(ofChanging path: String, because error: SystemError) -> SystemError {
+    SystemError(code: error.code, operation: undoing, path: path)
+  }
+
+  /// The operation of an error of unknown outcome.
+  private static let undoing = "undoing the change"
+
+  private static let unknownOutcomeAdvice =
+    "Load the stored value to see whether the commit was made, then try again if necessary."
 
   /// The `SQLSTATE` `statement_completion_unknown`.
   static let unknownOutcomeState = "40003"
@@ -118,8 +138,7 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
   /// Advice by the class of an `SQLSTATE`, its first two characters; see appendix A of PostgreSQL's documentation.
   private static func postgreSQLAdvice(_ state: String) -> String {
     switch state.prefix(2) {
-    case "40" where state == unknownOutcomeState:
-      "Load the stored value to see whether the commit was made, then try again if necessary."
+    case "40" where state == unknownOutcomeState: unknownOutcomeAdvice
     case "40": "Another client's transaction was in conflict with this one: try again."
     case "08", "57": "Check that the server is running and can be reached, then try again."
     case "28", "3D": "Check the address, the user, the password and the name of the database."

@@ -36,4 +36,9 @@ struct RecentlyUsed {
   mutating func remove(_ key: StoreKeyName) {
     size -= uses.removeValue(forKey: key)?.size ?? 0
   }
+
+  /// Records that no value is kept.
+  mutating func removeAll() {
+    (uses, size) = ([:], 0)
+  }
 }

@@ -13,14 +13,19 @@ final class StoreContents<Backend: StoreBackend> {
   private var revision: UInt64 = 0
   /// The tag of the commit that made the newest change, if that is an external one.
   private var lastExternalTag: StoreTag?
-  /// The values that stay decoded in memory: up to 32 MiB in encoded form.
-  private var recentlyUsed = RecentlyUsed(limit: 32 << 20)
+  /// The values that stay decoded in memory.
+  private var recentlyUsed: RecentlyUsed
   private let eventRelay: MulticastRelay<StoreEvent>
 
-  init(backend: Backend, eventRelay: MulticastRelay<StoreEvent>, now: @escaping @Sendable () -> Date) {
+  /// - Parameter memoryLimit: The maximum total size of the values that stay decoded in memory, in encoded bytes.
+  init(
+    backend: Backend, eventRelay: MulticastRelay<StoreEvent>, now: @escaping @Sendable () -> Date,
+    memoryLimit: Int = 32 << 20
+  ) {
     self.backend = backend
     self.eventRelay = eventRelay
     self.now = now
+    recentlyUsed = RecentlyUsed(limit: memoryLimit)
   }
 
   func send(_ event: StoreEvent) { eventRelay.send(event) }
@@ -42,6 +47,7 @@ final class StoreContents<Backend: StoreBackend> {
     } catch {
       guard case .corruptStore(let movedTo, let reason) = error else { throw error }
       for topic in topics.all { topic.recordQuarantineOfAll() }
+      recentlyUsed.removeAll()
       send(.storeQuarantined(movedTo: movedTo, reason: reason))
       guard retriesAfterQuarantine else { throw error }
     }
@@ -141,10 +147,12 @@ final class StoreContents<Backend: StoreBackend> {
     } catch {
       if case .corruptStore = error { throw error }
       slot.topic.recordUnusable(Fingerprint(bytes), slot.id)
+      recentlyUsed.remove(slot.key.keyName)
       throw error
     }
     guard let movedTo else { return nil }
     slot.topic.recordQuarantine(of: slot.id)
+    recentlyUsed.remove(slot.key.keyName)
     send(.valueQuarantined(slot.key.keyName, movedTo: movedTo, reason: reason))
     return movedTo
   }

@@ -57,7 +57,8 @@ public enum StoreError: Error, Hashable, Sendable {
   /// The exception is an unknown outcome, after which the new value may be stored instead:
   /// - The answer of a database server was lost, and the server can't be asked again or no longer knows it. The
   ///   `SQLSTATE` of the error is then 40003.
-  /// - A ``FileStore`` could neither make the change durable nor undo it.
+  /// - A change of a file could neither be made durable nor be undone. The ``SystemError/operation`` is then `undoing
+  ///   the change`.
   case writeFailed(SystemError)
 
   /// A call to the operating system or to a database failed while removing. The value is still stored.

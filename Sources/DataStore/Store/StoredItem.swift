@@ -23,6 +23,7 @@ public struct StoredItem {
   /// All bytes of the item, as they are stored; empty if they can't be read.
   ///
   /// If they can't be read, the erasure throws in the stores of this package, because the decision needs the bytes.
+  /// That is also so for a quarantined database of more than one gibibyte.
   ///
   /// - Complexity: O(*b*) for *b* bytes, because each access reads them.
   public var bytes: Data { read() }

@@ -29,6 +29,10 @@ package actor Terminal: TerminalType {
   private let channel = MulticastChannel<TerminalEvent, Never>(buffering: .unbounded)
   private var renderer: FrameRenderer
   private(set) var signals: SignalPipe?
+  /// Whether ``open()`` was called.
+  ///
+  /// The channel of a closed terminal has finished, so the terminal can't be opened again.
+  private var wasOpened = false
   private var sources: [any DispatchSourceProtocol] = []
   /// The group of the dispatch sources that have not released their descriptors yet.
   private let watched = DispatchGroup()
@@ -55,7 +59,8 @@ package actor Terminal: TerminalType {
   package nonisolated var events: MulticastStream<TerminalEvent, Never> { channel.stream }
 
   package func open() throws(TerminalError) -> TerminalSize {
-    precondition(signals == nil, "Terminal: 'open()' must be called only once.")
+    precondition(!wasOpened, "Terminal: 'open()' must be called only once.")
+    wasOpened = true
     let signals = try SignalPipe(signals: Self.terminatingSignals + [SIGWINCH, SIGTSTP, SIGCONT])
     self.signals = signals
     do throws(TerminalError) {

@@ -33,7 +33,8 @@ enum TerminalRestoration {
   /// The address of the prepared data; 0 while no terminal is taken over.
   private static let prepared = Atomic<UInt>(0)
 
-  /// The address of the signal actions that were installed before, indexed by signal number; 0 while there are none.
+  /// The address of the signal actions that were installed before the crash handlers, indexed by signal number; 0 until
+  /// the first terminal is taken over.
   private static let earlierHandlers = Atomic<UInt>(0)
 
   private static let crashes = [SIGSEGV, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE]
@@ -61,7 +62,6 @@ enum TerminalRestoration {
     guard let pointer = UnsafeMutablePointer<Prepared>(bitPattern: address) else { return false }
     restore(pointer)
     free(address)
-    removeCrashHandlers()
     return true
   }
 
@@ -104,24 +104,22 @@ enum TerminalRestoration {
     return Int(now.tv_sec) * 1_000 + Int(now.tv_nsec) / 1_000_000
   }
 
+  /// Installs the handlers of crashes, unless they are installed already.
+  ///
+  /// They stay installed until a crash, and only pass the signal on while no terminal is taken over. If they were
+  /// removed, another thread could crash meanwhile, and its handler would use the earlier actions while they are freed.
   private static func installCrashHandlers() {
     guard earlierHandlers.load(ordering: .acquiring) == 0 else { return }
     // The numbers of the crash signals are less than 64.
     let earlier = UnsafeMutablePointer<sigaction>.allocate(capacity: 64)
     earlier.initialize(repeating: sigaction(), count: 64)
+    for signal in crashes { sigaction(signal, nil, earlier + Int(signal)) }
     earlierHandlers.store(UInt(bitPattern: earlier), ordering: .releasing)
     for signal in crashes {
       // The handler runs on the alternate stack, if there is one, because the crash may be a stack overflow.
       var action = signalAction(flags: SA_ONSTACK) { TerminalRestoration.crash($0) }
-      sigaction(signal, &action, earlier + Int(signal))
+      sigaction(signal, &action, nil)
     }
-  }
-
-  private static func removeCrashHandlers() {
-    let address = earlierHandlers.exchange(0, ordering: .acquiringAndReleasing)
-    guard let earlier = UnsafeMutablePointer<sigaction>(bitPattern: address) else { return }
-    for signal in crashes { sigaction(signal, earlier + Int(signal), nil) }
-    earlier.deallocate()
   }
 
   /// Restores the terminal, then passes the signal on to the handler that was installed before.

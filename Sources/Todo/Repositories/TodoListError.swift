@@ -13,8 +13,7 @@ public enum TodoListError: Error, Sendable, Hashable {
   /// The list is unchanged, with two exceptions:
   /// - After `StoreError.undecodable(_:movedTo:reason:)` or `StoreError.corruptStore(movedTo:reason:)` the list is
   ///   empty, because its bytes were quarantined.
-  /// - After a `StoreError.writeFailed(_:)` with the `SQLSTATE` 40003, the edit may have been stored, because the
-  ///   answer of the database server was lost.
+  /// - After a `StoreError.writeFailed(_:)` of unknown outcome, the edit may have been stored.
   case store(StoreError)
 }
 

@@ -280,6 +280,70 @@ import Testing
     }
   }
 
+  /// Returns a backend for which the folder can't be synchronized, and whose calls of an operation fail from then on.
+  private func backend(failingToUndoBy operation: String) -> FileBackend {
+    let hasFailed = Lock(false)
+    return FileBackend(
+      folder: temporary.url,
+      fileSystem: FileSystem { [folderName] call in
+        hasFailed.withLock { hasFailed in
+          if hasFailed { return call.operation == operation ? EIO : nil }
+          hasFailed = call.operation == "fsync" && call.path.hasSuffix("/\(folderName)")
+          return hasFailed ? ENOSPC : nil
+        }
+      })
+  }
+
+  /// The error of a change that can't be undone.
+  private func unknownOutcome(of fileName: String) -> SystemError {
+    let path = temporary.url.appending(path: fileName).path(percentEncoded: false)
+    return SystemError(code: EIO, operation: "undoing the change", path: path)
+  }
+
+  @Test(arguments: ["create", "write", "fsync", "rename"])
+  func `The error of a write that can't be undone says that its outcome is unknown`(operation: String) throws {
+    var setUp = backend()
+    try setUp.write(old, to: "a")
+    var backend = backend(failingToUndoBy: operation)
+    let error = unknownOutcome(of: "a.value")
+    #expect(throws: StoreError.writeFailed(error)) { try backend.write(new, to: "a") }
+    #expect(try setUp.read("a") == new)
+    #expect(
+      StoreError.writeFailed(error).description == "The change may or may not have been made. undoing the change of "
+        + "\(error.path) failed: Input/output error (errno 5). Load the stored value to see whether the commit was "
+        + "made, then try again if necessary.")
+  }
+
+  @Test func `The error of a first write that can't be undone says that its outcome is unknown`() throws {
+    var setUp = backend()
+    try setUp.write(old, to: "b")
+    var backend = backend(failingToUndoBy: "unlink")
+    #expect(throws: StoreError.writeFailed(unknownOutcome(of: "a.value"))) { try backend.write(new, to: "a") }
+    #expect(try setUp.read("a") == new)
+  }
+
+  @Test func `The error of a removal that can't be undone says that its outcome is unknown`() throws {
+    var setUp = backend()
+    try setUp.write(old, to: "a")
+    // The first rename is that of the removal itself.
+    var backend = backend(failingToUndoBy: "rename")
+    let error = unknownOutcome(of: "a.value")
+    #expect(throws: StoreError.removeFailed(error)) { try backend.remove("a") }
+    #expect(try setUp.read("a") == nil)
+    #expect(StoreError.removeFailed(error).description.hasPrefix("The change may or may not have been made. "))
+  }
+
+  @Test func `The error of a batch that can't be undone says that its outcome is unknown`() throws {
+    var setUp = backend()
+    for name in ["a", "b"] { try setUp.write(old, to: name) }
+    var backend = backend(failingToUndoBy: "unlink")
+    let writes = ["a", "b"].map { StoreWrite(name: $0, bytes: new) }
+    let error = unknownOutcome(of: CommitJournal.fileName)
+    #expect(throws: StoreError.writeFailed(error)) { try backend.commit(writes) { _ in .proceed(removing: []) } }
+    // The journal is in force, so the next call finishes the batch.
+    for name in ["a", "b"] { #expect(try setUp.read(name) == new) }
+  }
+
   @Test(arguments: [EIO, ENOSPC, EPERM, EISDIR])
   func `If any call fails, a batch either throws and leaves the old values, or is made`(code: CInt) throws {
     for failing in 1... {

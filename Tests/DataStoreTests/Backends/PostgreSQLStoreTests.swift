@@ -235,6 +235,26 @@
       }
     }
 
+    @Test func `If the tables can't be created, each call throws the error of its kind`() throws {
+      // A type has the name of a table.
+      try place.connection().run(script: "CREATE TYPE datastore_value AS ENUM ()")
+      var backend = place.backend()
+      let bytes = Data("1".utf8)
+      let read = #expect(throws: StoreError.self) { try backend.read("a") }
+      let error = try #require(read?.systemError)
+      // The state is `duplicate_object`.
+      guard case .postgreSQL("42710", _) = error.source else {
+        Issue.record("\(error)")
+        return
+      }
+      #expect(read == .readFailed(error))
+      #expect(throws: StoreError.writeFailed(error)) { try backend.write(bytes, to: "a") }
+      #expect(throws: StoreError.removeFailed(error)) { try backend.remove("a") }
+      try place.connection().run(script: "DROP TYPE datastore_value")
+      try backend.write(bytes, to: "a")
+      #expect(try backend.read("a") == bytes)
+    }
+
     @Test func `The size of a change counts its names and bytes, and 8 bytes for each of them`() {
       var change = PostgreSQLChange()
       #expect(change.byteCount == 0)

@@ -162,6 +162,22 @@
       }
     }
 
+    @Test func `A migration to a future layout is noticed after a write that another connection has blocked`() throws {
+      var backend = place.backend(busyTimeout: .milliseconds(1))
+      try backend.write(old, to: "a")
+      let other = try place.connection()
+      // The table that this program reads stays, so only the version shows that the program must not use it.
+      try other.run("PRAGMA user_version = 3")
+      try other.run("BEGIN IMMEDIATE")
+      let locked = #expect(throws: StoreError.self) { try backend.write(new, to: "a") }
+      #expect(locked?.isLockout == true)
+      let error = StoreError.newerStore(path: place.path, found: 3, supported: 2)
+      #expect(throws: error) { try backend.read("a") }
+      #expect(throws: error) { try backend.names() }
+      other.rollBack()
+      #expect(throws: error) { try backend.write(new, to: "a") }
+    }
+
     @Test func `A removed folder of a database throws, is not created again, and works after it is restored`() throws {
       var backend = place.backend()
       try backend.write(old, to: "a")
@@ -236,6 +252,22 @@
       var backend = place.backend(fileSystem: fileSystem)
       try backend.write(new, to: "a")
       #expect(calls.withLock { $0.filter { $0.operation == "fsync" && $0.path == parent }.count } == 1)
+    }
+
+    @Test func `An erasure that needs the bytes of a quarantined database that is too large to read throws`() throws {
+      var backend = place.backend()
+      try backend.write(new, to: "a")
+      let name = "store.sqlite.corrupt-19700101T000000.000Z"
+      let path = place.folder.appending(path: name).path(percentEncoded: false)
+      try Data().write(to: place.folder.appending(path: name))
+      #expect(truncate(path, (1 << 30) + 1) == 0)
+      let error = SystemError(code: EFBIG, operation: "read", path: path)
+      #expect(throws: StoreError.removeFailed(error)) { try backend.erase { $0.bytes == self.old } }
+      #expect(try place.contents.contains(name))
+      // An erasure that doesn't need the bytes succeeds.
+      try backend.erase { $0.key == nil }
+      #expect(try !place.contents.contains(name))
+      #expect(try backend.read("a") == new)
     }
 
     /// Counts calls, and makes one of them fail.

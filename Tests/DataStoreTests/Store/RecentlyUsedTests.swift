@@ -1,3 +1,5 @@
+import Foundation
+import Multicast
 import MulticastTesting
 import Testing
 
@@ -33,5 +35,64 @@ import Testing
     _ = recentlyUsed.use(key(0), size: 8)
     recentlyUsed.remove(key(0))
     #expect(recentlyUsed.use(key(1), size: 8) == [])
+  }
+
+  @Test(arguments: QuarantiningBackend.Outcome.allCases)
+  private func `A quarantined value does not count toward the limit`(outcome: QuarantiningBackend.Outcome) throws {
+    let contents = StoreContents(
+      backend: QuarantiningBackend(outcome: outcome), eventRelay: MulticastRelay(replay: 1, buffering: .unbounded),
+      now: { Date() }, memoryLimit: 10)
+    let slots = try (0..<3).map { try contents.topics.open(StoreKey<Int>("a", id: "\($0)")) }
+    func use(_ number: Int) {
+      let header = Envelope.Header(schema: 1, savedAt: Date(), tag: StoreTag(), partIDs: nil)
+      let edition = Edition(fingerprint: Fingerprint(Data([UInt8(number)])), header: header)
+      let content = StoredContent(value: number, counts: nil, ownSize: 4, partSizes: [])
+      contents.reconcile(.value(edition, content), slots[number])
+    }
+    use(0)
+    use(1)
+    do {
+      #expect(try contents.quarantine(Data(), of: slots[1], reason: "") == "a place")
+      #expect(outcome == .valueQuarantined)
+    } catch {
+      #expect(error == outcome.error)
+    }
+    use(0)
+    use(2)
+    #expect(slots.map { $0.topic.holdsContent(of: $0.id) } == [true, false, true])
+  }
+}
+
+/// A backend without contents, for which each quarantine has the same outcome.
+private struct QuarantiningBackend: StoreBackend {
+  enum Outcome: CaseIterable {
+    case valueQuarantined
+    case failed
+    case storeQuarantined
+
+    var error: StoreError? {
+      switch self {
+      case .valueQuarantined: nil
+      case .failed: .writeFailed(SystemError(code: 5, operation: "rename", path: "a"))
+      case .storeQuarantined: .corruptStore(movedTo: "a place", reason: "a reason")
+      }
+    }
+  }
+
+  let outcome: Outcome
+
+  func read(_ name: String) -> Data? { nil }
+
+  func names() -> [String] { [] }
+
+  mutating func commit(
+    _ writes: [StoreWrite], deciding decide: (inout Self) throws(StoreError) -> CommitDecision
+  ) throws(StoreError) -> Bool {
+    try decide(&self) != .abandon
+  }
+
+  func quarantine(_ bytes: Data, of name: String, at time: Date) throws(StoreError) -> String? {
+    if let error = outcome.error { throw error }
+    return "a place"
   }
 }

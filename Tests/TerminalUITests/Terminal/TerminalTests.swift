@@ -149,6 +149,41 @@ import Testing
     pseudo.hangUp()
     pseudo.close()
   }
+
+  @Test func `A crash reaches the earlier handler, even while another thread takes over or restores a terminal`()
+    async
+  {
+    await #expect(processExitsWith: .success) {
+      var action = signalAction { _ in ReceivedSignals.count.add(1, ordering: .sequentiallyConsistent) }
+      sigaction(SIGFPE, &action, nil)
+      // No descriptor, so that each restoration is short.
+      let device = TerminalDevice(input: -1, output: -1)
+      TerminalRestoration.arm(device, modes: termios(), timeout: 0)
+      Thread.detachNewThread {
+        while true {
+          TerminalRestoration.disarm()
+          TerminalRestoration.arm(device, modes: termios(), timeout: 0)
+        }
+      }
+      for number in 1...100_000 {
+        raise(SIGFPE)
+        #expect(ReceivedSignals.count.load(ordering: .sequentiallyConsistent) == number)
+      }
+    }
+  }
+
+  @Test func `A terminal can't be opened again after it was closed`() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      let pseudo = try PseudoTerminal(size: TerminalSize(columns: 20, rows: 3))
+      let terminal = Terminal(
+        device: pseudo.device, capabilities: TerminalCapabilities(colors: .none, synchronizesOutput: false))
+      _ = try await terminal.open()
+      await terminal.close()
+      _ = try await terminal.open()
+    }
+    let message = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+    #expect(message.contains("Terminal: 'open()' must be called only once."))
+  }
 }
 
 private enum ReceivedSignals {

@@ -98,7 +98,7 @@ struct JournalPerformer {
 extension SystemError {
   /// Whether an item that a store can't use, such as a folder, has the name of one of its files.
   var meansObstacle: Bool {
-    [EISDIR, ENOTDIR, ENOTEMPTY, EEXIST, EINVAL, ELOOP, EFBIG, ENXIO, EOPNOTSUPP].contains(code)
+    [EISDIR, ENOTDIR, ENOTEMPTY, EEXIST, EINVAL, ELOOP, EFBIG, ENXIO, ENODEV, EOPNOTSUPP].contains(code)
   }
 
   /// Whether this process may not replace or remove a file although it may change the folder.

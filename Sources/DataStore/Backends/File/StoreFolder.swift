@@ -118,8 +118,9 @@ final class StoreFolder {
   /// any other error while the journal is in force, the commit counts as made, and every later call tries again to
   /// finish it; see ``finishJournal(at:)``.
   ///
-  /// A commit of a single file needs no journal, because it can be undone: the old file is restored after an error. If
-  /// that fails too, the new state may remain although this throws.
+  /// A commit of a single file needs no journal, because it can be undone: the old file is restored after an error.
+  ///
+  /// - Throws: Also an error of unknown outcome, if the commit can neither be made durable nor be undone.
   ///
   /// - Parameter old: The bytes that a commit of a single write replaces; `nil` if there are none.
   func commit(
@@ -142,26 +143,30 @@ final class StoreFolder {
     do throws(SystemError) {
       try fileSystem.synchronize(descriptor)
     } catch {
-      try restore(old, as: fileName, &names)
+      try undoChange(of: fileName) { () throws(SystemError) in try restore(old, as: fileName, &names) }
       throw error
     }
   }
 
-  /// Restores the old bytes of a file, because the replacement could not be made durable.
-  private func restore(
-    _ old: Data?, as fileName: String, _ names: inout StagedFile.Names
+  /// Undoes a change that could not be made durable.
+  ///
+  /// - Throws: An error of unknown outcome, because a change that can't be undone may last.
+  private func undoChange(
+    of fileName: String, _ undo: () throws(SystemError) -> Void
   ) throws(SystemError) {
     do throws(SystemError) {
-      if let old {
-        let staged = try stage(old, &names)
-        staged.close()
-        try fileSystem.rename(staged.name, to: fileName, in: descriptor)
-      } else {
-        try fileSystem.unlink(fileName, in: descriptor)
-      }
+      try undo()
     } catch {
-      throw SystemError(code: error.code, operation: "restoring the old value", path: error.path)
+      throw .unknownOutcome(ofChanging: descriptor.path(of: fileName), because: error)
     }
+  }
+
+  /// Restores the old bytes of a file.
+  private func restore(_ old: Data?, as fileName: String, _ names: inout StagedFile.Names) throws(SystemError) {
+    guard let old else { return try fileSystem.unlink(fileName, in: descriptor) }
+    let staged = try stage(old, &names)
+    staged.close()
+    try fileSystem.rename(staged.name, to: fileName, in: descriptor)
   }
 
   /// Removes a file, durably.
@@ -172,7 +177,9 @@ final class StoreFolder {
     do throws(SystemError) {
       try fileSystem.synchronize(descriptor)
     } catch {
-      try fileSystem.rename(temporaryName, to: fileName, in: descriptor)
+      try undoChange(of: fileName) { () throws(SystemError) in
+        try fileSystem.rename(temporaryName, to: fileName, in: descriptor)
+      }
       throw error
     }
     discard(temporaryName)
@@ -199,7 +206,9 @@ final class StoreFolder {
       // This makes the names of the staged files and of the journal durable, and so the commit.
       try fileSystem.synchronize(descriptor)
     } catch {
-      try fileSystem.unlink(CommitJournal.fileName, in: descriptor)
+      try undoChange(of: CommitJournal.fileName) { () throws(SystemError) in
+        try fileSystem.unlink(CommitJournal.fileName, in: descriptor)
+      }
       throw error
     }
     let performer = JournalPerformer(journal, fileSystem)
@@ -257,8 +266,9 @@ final class StoreFolder {
   ///
   /// If the system refuses to replace or remove a file, this throws, and the journal stays in force with the staged
   /// files that it names, so that a later call can finish it. If an item that isn't a regular file has the name of one
-  /// of the files, the journal is quarantined, so that the store stays usable. So is a journal that can't be read or
-  /// decoded.
+  /// of the files, or of the journal itself, the journal is quarantined, so that the store stays usable. So is a
+  /// journal that can't be decoded. A journal that can't be read, for example because of an I/O error, may be complete,
+  /// so this throws, and the journal stays in force.
   ///
   /// - Returns: The event to report if the journal was quarantined.
   func finishJournal(at time: Date) throws(SystemError) -> StoreEvent? {
@@ -267,7 +277,7 @@ final class StoreFolder {
       guard let found = try read(CommitJournal.fileName) else { return nil }
       bytes = found
     } catch {
-      guard error.concernsOneEntry, try hasJournal else { throw error }
+      guard error.meansObstacle, try hasJournal else { throw error }
       return try quarantineJournal(at: time, reason: error.description)
     }
     let journal: CommitJournal

@@ -21,10 +21,8 @@
   /// does, the call throws an error of unknown outcome. A call that the server rolled back because of a deadlock or a
   /// conflict of transactions is repeated as well.
   package struct PostgreSQLBackend: StoreBackend {
-    private let address: String
-    private let timeout: Duration
     private let byteLimit: Int
-    private var connection: PostgreSQLConnection?
+    private var database: PostgreSQLDatabase
     /// The connection of the current transaction or decision, all of whose calls must use it.
     private var current: PostgreSQLConnection?
     private var decision: Decision?
@@ -45,20 +43,6 @@
       var bytes: [String: Data]?
     }
 
-    /// A commit that was sent to the server, and whose transaction isn't known to have ended.
-    private struct Unanswered<Result> {
-      /// The number of the last entry in the log that the backend had read.
-      let known: Int64
-      /// The connection's number in the log.
-      let writer: Int64
-      /// The number of the commit.
-      let number: Int64
-      /// The result to return if the commit was made.
-      let result: Result
-      /// The error with which the connection was lost.
-      var loss: SystemError?
-    }
-
     /// Creates a backend for a database, whose tables the first call creates if they are missing.
     ///
     /// - Parameters:
@@ -71,7 +55,8 @@
 
     /// Creates a backend that throws an error for commits of more bytes than a limit.
     init(address: String, timeout: Duration = .seconds(5), byteLimit: Int) {
-      (self.address, self.timeout, self.byteLimit) = (address, timeout, byteLimit)
+      database = PostgreSQLDatabase(address: address, timeout: timeout)
+      self.byteLimit = byteLimit
     }
 
     // MARK: - Reading
@@ -159,7 +144,8 @@
     ///   read, or if a decision abandoned a commit. A decision to abandon must not be based on outdated values.
     private mutating func makeUnlocked(
       _ group: [[StoreWrite]], on connection: PostgreSQLConnection, _ failure: (SystemError) -> StoreError,
-      _ unanswered: inout Unanswered<[Bool]>?, deciding decide: (Int, inout Self) throws(StoreError) -> CommitDecision
+      _ unanswered: inout PostgreSQLSentCommit<[Bool]>?,
+      deciding decide: (Int, inout Self) throws(StoreError) -> CommitDecision
     ) throws(StoreError) -> [Bool]? {
       guard let known = log.newest else { return nil }
       let before = log
@@ -183,7 +169,8 @@
     /// Makes commits in a transaction that locks the store.
     private mutating func makeLocked(
       _ group: [[StoreWrite]], on connection: PostgreSQLConnection, _ failure: (SystemError) -> StoreError,
-      _ unanswered: inout Unanswered<[Bool]>?, deciding decide: (Int, inout Self) throws(StoreError) -> CommitDecision
+      _ unanswered: inout PostgreSQLSentCommit<[Bool]>?,
+      deciding decide: (Int, inout Self) throws(StoreError) -> CommitDecision
     ) throws(StoreError) -> [Bool] {
       try performTransaction(PostgreSQLLayout.beginChange, on: connection, failure) { (backend) throws(StoreError) in
         backend.isUncontended = try backend.readLog(on: connection, failure)
@@ -225,14 +212,14 @@
     /// - Throws: Also an error for a change that is larger than the server accepts, without sending it.
     private mutating func send<Result>(
       _ change: PostgreSQLChange, known: Int64?, on connection: PostgreSQLConnection,
-      _ failure: (SystemError) -> StoreError, _ unanswered: inout Unanswered<Result>?, result: Result
+      _ failure: (SystemError) -> StoreError, _ unanswered: inout PostgreSQLSentCommit<Result>?, result: Result
     ) throws(StoreError) -> Bool {
       let byteCount = change.byteCount
       if byteCount > byteLimit {
         throw failure(.tooLarge(connection.place, byteCount: byteCount, limit: byteLimit))
       }
       commitNumber += 1
-      unanswered = Unanswered(
+      unanswered = PostgreSQLSentCommit(
         known: log.newest ?? 0, writer: connection.writer, number: commitNumber, result: result)
       do throws(SystemError) {
         guard let newest = try connection.make(change, number: commitNumber, known: known) else { return false }
@@ -335,7 +322,8 @@
       watch = try retrying(StoreError.readFailed) { (backend, connection) throws(StoreError) in
         do throws(SystemError) {
           return try PostgreSQLWatch(
-            backend.address, timeout: backend.timeout, knowingChangesOf: connection.writer, onChange: onChange)
+            backend.database.address, timeout: backend.database.timeout, knowingChangesOf: connection.writer,
+            onChange: onChange)
         } catch {
           throw .readFailed(error)
         }
@@ -400,33 +388,13 @@
   extension PostgreSQLBackend {
     // MARK: - Connections
 
-    private mutating func connect() throws(StoreError) -> PostgreSQLConnection {
-      if let connection, !connection.isLost { return connection }
-      connection = nil
-      let new: PostgreSQLConnection
-      do throws(SystemError) {
-        new = try PostgreSQLConnection(address, timeout: timeout)
-        try new.run(script: PostgreSQLLayout.settings(timeout: timeout))
-        let tablesExist = try new.first(PostgreSQLLayout.tablesExist) { $0.bool(0) } ?? false
-        if !tablesExist { try new.run(script: PostgreSQLLayout.creation) }
-      } catch {
-        throw .readFailed(error)
-      }
-      try checkLayout(on: new)
-      connection = new
-      watch?.replaceConnection(by: new.writer)
-      return new
-    }
-
-    private func checkLayout(on connection: PostgreSQLConnection) throws(StoreError) {
-      let found: Int64
-      do throws(SystemError) {
-        found = try connection.first(PostgreSQLLayout.foundVersion) { $0.integer(0) } ?? 0
-      } catch {
-        throw .readFailed(error)
-      }
-      guard found > PostgreSQLLayout.version else { return }
-      throw .newerStore(path: connection.place, found: Int(found), supported: Int(PostgreSQLLayout.version))
+    /// Returns the connection, and lets the watch know the number of a new one.
+    private mutating func connect(
+      _ failure: (SystemError) -> StoreError
+    ) throws(StoreError) -> PostgreSQLConnection {
+      let (connection, isNew) = try database.connect(failure)
+      if isNew { watch?.replaceConnection(by: connection.writer) }
+      return connection
     }
 
     /// Calls `body` with a connection, and calls it again after a lost connection or a conflict, until the timeout.
@@ -483,13 +451,13 @@
     /// - Throws: The error that `attempt` throws, or an error that says that the outcome is unknown.
     private mutating func change<Result>(
       _ failure: (SystemError) -> StoreError,
-      _ attempt: (inout Self, PostgreSQLConnection, inout Unanswered<Result>?) throws(StoreError) -> Result
+      _ attempt: (inout Self, PostgreSQLConnection, inout PostgreSQLSentCommit<Result>?) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
-      var unanswered: Unanswered<Result>?
+      var unanswered: PostgreSQLSentCommit<Result>?
       do throws(StoreError) {
         return try retrying(failure) { (backend, connection) throws(StoreError) in
           if let sent = unanswered {
-            if try Self.wasMade(sent, on: connection, failure) { return sent.result }
+            if try sent.wasMade(on: connection, failure) { return sent.result }
             unanswered = nil
           }
           do throws(StoreError) {
@@ -503,25 +471,7 @@
         guard let unanswered else { throw error }
         // If the commit was made, the next check finds it, because the lost connection counts as another writer.
         watch?.repeatNotification()
-        throw failure(.unknownOutcome(connection?.place ?? "PostgreSQL", after: unanswered.loss))
-      }
-    }
-
-    /// Asks the server whether it made a commit whose answer was lost.
-    ///
-    /// - Throws: An error of unknown outcome if the log no longer shows it, or the error because of which the server
-    ///   didn't answer.
-    private static func wasMade<Result>(
-      _ sent: Unanswered<Result>, on connection: PostgreSQLConnection, _ failure: (SystemError) -> StoreError
-    ) throws(StoreError) -> Bool {
-      do throws(SystemError) {
-        let wasMade = try connection.first(
-          PostgreSQLLayout.wasMade, .integer(sent.known), .integer(sent.writer), .integer(sent.number)
-        ) { $0.optionalBool(0) }
-        guard let wasMade = wasMade ?? nil else { throw .unknownOutcome(connection.place, after: sent.loss) }
-        return wasMade
-      } catch {
-        throw failure(error)
+        throw failure(.unknownOutcome(database.place, after: unanswered.loss))
       }
     }
 
@@ -531,13 +481,13 @@
       _ failure: (SystemError) -> StoreError,
       _ body: (inout Self, PostgreSQLConnection) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
-      let end = ContinuousClock.now + timeout
+      let end = ContinuousClock.now + database.timeout
       // In microseconds.
       var delay: UInt32 = 1_000
       while true {
         let thrown: StoreError
         do throws(StoreError) {
-          let connection = try connect()
+          let connection = try connect(failure)
           do throws(StoreError) {
             return try body(&self, connection)
           } catch {
@@ -548,9 +498,9 @@
             thrown = error
           }
         } catch {
-          // Without a connection, this is the error of `connect()`. All other errors are thrown.
-          guard case .readFailed(let error) = error, connection == nil, error.isLostConnection else { throw error }
-          thrown = failure(error)
+          // Without a connection, this is the error of `connect(_:)`. All other errors are thrown.
+          guard !database.isConnected, error.systemError?.isLostConnection == true else { throw error }
+          thrown = error
         }
         if .now >= end {
           watch?.repeatNotification()

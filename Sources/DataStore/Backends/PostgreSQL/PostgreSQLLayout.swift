@@ -275,7 +275,9 @@
 
     static let newestEntry = "SELECT coalesce(max(id), 0) FROM datastore_change"
     /// The entries from a given one on, in order, with the names that other writers have changed, in one row for each
-    /// name. An entry without such names has one row without a name.
+    /// name.
+    ///
+    /// An entry without such names has one row without a name.
     static let entries = """
       SELECT id, name FROM datastore_change
         LEFT JOIN unnest(CASE WHEN writer <> $2 THEN names END) WITH ORDINALITY AS changed (name, position) ON true

@@ -215,12 +215,10 @@
     ) throws(StoreError) -> Result? {
       var thrown: StoreError?
       let result = try perform(failure, creating: creating) { (backend, connection) throws(SystemError) -> Result? in
-        var isRefused = false
-        // If the layout was refused, each call reads it again.
-        defer { if !isRefused { backend.database.recordTransaction(on: connection) } }
-        return try connection.transaction(kind) { () throws(SystemError) -> (Result?, commits: Bool) in
+        thrown = nil
+        let result = try connection.transaction(kind) { () throws(SystemError) -> (Result?, commits: Bool) in
           if let refusal = try backend.database.refusal(of: connection) {
-            (thrown, isRefused) = (refusal, true)
+            thrown = refusal
             return (nil, commits: false)
           }
           backend.transaction = connection
@@ -234,6 +232,10 @@
             return (nil, commits: false)
           }
         }
+        // A transaction that only reads doesn't change the database. A check for changes may also have replaced it by
+        // one in which the layout wasn't checked.
+        if kind == .immediate, thrown == nil { backend.database.recordChange(on: connection) }
+        return result
       }
       if let thrown { throw thrown }
       return result ?? nil

@@ -133,7 +133,8 @@
         let descriptor = try fileSystem.openFolder(folder)
         return try fileSystem.read(name, in: descriptor) ?? Data()
       } catch {
-        guard error.meansObstacle else { throw error }
+        // A store can have written a database that is too large to be read as a whole.
+        guard error.meansObstacle, error.code != EFBIG else { throw error }
         return Data()
       }
     }

@@ -34,8 +34,8 @@
     var isWatched = false
     /// The last failed attempt to quarantine a corrupt database, until the next call that changes a value.
     var failedQuarantine: FailedQuarantine?
-    /// The connection's ``SQLiteConnection/pagerVersion`` when the layout was last checked, or after the last
-    /// transaction.
+    /// The connection's ``SQLiteConnection/pagerVersion`` when the layout was last checked, or after the last change
+    /// that this connection has made.
     private var pagerVersion: CUnsignedInt = 0
     /// The connection's `data_version` when the layout was last checked.
     private var dataVersion: Int64 = 0
@@ -85,13 +85,13 @@
       return nil
     }
 
-    /// Records the end of a transaction on this connection in which ``refusal(of:)`` was checked.
-    mutating func recordTransaction(on connection: SQLiteConnection) {
+    /// Records that this connection has committed a transaction in which ``refusal(of:)`` was checked.
+    mutating func recordChange(on connection: SQLiteConnection) {
       pagerVersion = connection.pagerVersion
     }
 
-    /// Whether the database may have changed since ``refusal(of:)`` found no reason, or since the last transaction, as
-    /// far as the last statement has read.
+    /// Whether another connection may have changed the database since ``refusal(of:)`` found no reason, as far as the
+    /// last statement has read.
     var mayHaveChanged: Bool { connection.map { $0.pagerVersion != pagerVersion || pagerVersion == 0 } ?? true }
 
     /// Whether the file at the database's path is no longer the connection's.

@@ -1,0 +1,49 @@
+#if PostgreSQL
+  /// The database of a ``PostgreSQLBackend``, and the connection to it.
+  ///
+  /// Its connection is always to a database that the store can use: one that has the tables, in a layout that this
+  /// program knows.
+  struct PostgreSQLDatabase {
+    let address: String
+    let timeout: Duration
+    private var connection: PostgreSQLConnection?
+
+    init(address: String, timeout: Duration) {
+      (self.address, self.timeout) = (address, timeout)
+    }
+
+    /// Whether the last call of ``connect(_:)`` has returned a connection, which may be lost by now.
+    var isConnected: Bool { connection != nil }
+
+    /// The name of the database in errors.
+    var place: String { connection?.place ?? "PostgreSQL" }
+
+    /// Returns the connection, and opens one if there is none or it is lost.
+    ///
+    /// Creates the tables if they are missing.
+    ///
+    /// - Returns: The connection, and whether this call has opened it.
+    mutating func connect(
+      _ failure: (SystemError) -> StoreError
+    ) throws(StoreError) -> (connection: PostgreSQLConnection, isNew: Bool) {
+      if let connection, !connection.isLost { return (connection, isNew: false) }
+      connection = nil
+      let new: PostgreSQLConnection
+      let found: Int64
+      do throws(SystemError) {
+        new = try PostgreSQLConnection(address, timeout: timeout)
+        try new.run(script: PostgreSQLLayout.settings(timeout: timeout))
+        let tablesExist = try new.first(PostgreSQLLayout.tablesExist) { $0.bool(0) } ?? false
+        if !tablesExist { try new.run(script: PostgreSQLLayout.creation) }
+        found = try new.first(PostgreSQLLayout.foundVersion) { $0.integer(0) } ?? 0
+      } catch {
+        throw failure(error)
+      }
+      if found > PostgreSQLLayout.version {
+        throw .newerStore(path: new.place, found: Int(found), supported: Int(PostgreSQLLayout.version))
+      }
+      connection = new
+      return (new, isNew: true)
+    }
+  }
+#endif

@@ -1,0 +1,33 @@
+#if PostgreSQL
+  /// A commit that was sent to the server, and whose transaction isn't known to have ended.
+  struct PostgreSQLSentCommit<Result> {
+    /// The number of the last entry in the log that the backend had read.
+    let known: Int64
+    /// The connection's number in the log.
+    let writer: Int64
+    /// The number of the commit.
+    let number: Int64
+    /// The result to return if the commit was made.
+    let result: Result
+    /// The error with which the connection was lost.
+    var loss: SystemError?
+
+    /// Asks the server whether it made the commit, after its answer was lost.
+    ///
+    /// - Throws: An error of unknown outcome if the log no longer shows it, or the error because of which the server
+    ///   didn't answer.
+    func wasMade(
+      on connection: PostgreSQLConnection, _ failure: (SystemError) -> StoreError
+    ) throws(StoreError) -> Bool {
+      do throws(SystemError) {
+        let wasMade = try connection.first(
+          PostgreSQLLayout.wasMade, .integer(known), .integer(writer), .integer(number)
+        ) { $0.optionalBool(0) }
+        guard let wasMade = wasMade ?? nil else { throw .unknownOutcome(connection.place, after: loss) }
+        return wasMade
+      } catch {
+        throw failure(error)
+      }
+    }
+  }
+#endif
