@@ -95,11 +95,12 @@
         expected.parts[part(2)] = "new"
       }
       #expect(change.lists == lists)
-      #expect(try connection.make(change, number: 2, known: known) == known + 1)
+      let newest = known + Int64(max(1, expected.log.count))
+      #expect(try connection.make(change, number: 2, known: known) == newest)
       #expect(try values(connection) == expected.values)
       #expect(try values(connection, in: "datastore_part") == expected.parts)
       let names = try connection.all(
-        "SELECT unnest(names) FROM datastore_change WHERE id = $1", .integer(known + 1)
+        "SELECT unnest(names) FROM datastore_change WHERE id = $1", .integer(newest)
       ) { $0.text(0) }
       #expect(names == expected.log)
     }
@@ -118,10 +119,57 @@
       let (store, key) = (place.store(), StoreKey<Int>("counter"))
       for number in 1...3 {
         try await store.save(number, for: key)
-        try place.connection().run(script: "SELECT nextval('datastore_change_id_seq')")
+        try place.connection().run(script: "SELECT nextval('datastore_change_number')")
       }
       #expect(try await place.store().load(key)?.value == 3)
       #expect(try await store.load(key)?.value == 3)
+    }
+
+    @Test func `The log is truncated by the number of names, whatever adds them`() throws {
+      let connection = try place.connection()
+      func expectTruncated(_ entry: String, count: Int, names: Int64) throws {
+        try connection.run(script: "SELECT \(entry) FROM generate_series(1, \(count))")
+        let sum = try connection.first("SELECT sum(greatest(cardinality(names), 1))::bigint FROM datastore_change") {
+          $0.integer(0)
+        }
+        // The log is truncated to 4,096 names after every 1,024, but never within an entry.
+        #expect(4_096...(5_120 + 2 * names) ~= (try #require(sum)))
+      }
+      try expectTruncated("datastore_log(array_fill('x'::text, ARRAY[500]), 1, 1)", count: 50, names: 500)
+      // Each commit has an odd number, each registration an even one.
+      try connection.run(script: "SELECT setval('datastore_change_number', 100000)")
+      try expectTruncated("datastore_log('{x}', 1, 1), datastore_register_watch(1)", count: 6_000, names: 1)
+    }
+
+    @Test func `Other roles can use a store if they have privileges on its tables and its sequence`() throws {
+      let (connection, role) = (try storeConnection(), "role_" + place.schema)
+      try connection.run(
+        script: """
+          CREATE ROLE \(role);
+          GRANT USAGE ON SCHEMA \(place.schema) TO \(role);
+          GRANT ALL ON ALL TABLES IN SCHEMA \(place.schema) TO \(role);
+          GRANT ALL ON ALL SEQUENCES IN SCHEMA \(place.schema) TO \(role);
+          SET ROLE \(role)
+          """)
+      defer { _ = try? connection.run(script: "RESET ROLE; DROP OWNED BY \(role); DROP ROLE \(role)") }
+      var change = PostgreSQLChange()
+      for name in ["a", "b"] { change.write(StoreWrite(name: name, bytes: Data("1".utf8))) }
+      let known = try #require(try connection.make(change, number: 1, known: nil))
+      #expect(try connection.make(change, number: 2, known: known) == known + 2)
+      #expect(try connection.make(PostgreSQLChange(), number: 3, known: known + 2) == known + 3)
+      try connection.run(PostgreSQLLayout.registerWatch, .integer(2))
+    }
+
+    @Test func `A change by a program with another search path is logged in the store that it changes`() async throws {
+      let (other, key) = (try PostgreSQLPlace(), StoreKey<Int>("counter"))
+      let store = place.store()
+      let tag = try await store.save(1, for: key).tag
+      try await other.store().save(1, for: key)
+      try other.connection().run(script: "DELETE FROM \(place.schema).datastore_value")
+      let batch = StoreBatch(saving: 2, for: key, requiring: tag)
+      await #expect(throws: StoreError.preconditionFailed(key.keyName)) { try await store.commit(batch) }
+      #expect(try await store.load(key) == nil)
+      #expect(try await other.store().load(key)?.value == 1)
     }
 
     /// Opens a connection like that of a store.

@@ -11,9 +11,14 @@
       log.begin(at: 5)
     }
 
+    /// Returns rows of changes that each have one number.
+    private func rows(_ changes: [(id: Int64, name: String?)]) -> [PostgreSQLLog.Row] {
+      changes.map { PostgreSQLLog.Row(id: $0.id, previous: $0.id - 1, name: $0.name) }
+    }
+
     @Test mutating func `A backend's own changes are not external`() {
       let version = log.version
-      let isNew = log.record([(5, nil), (6, nil), (7, nil)])
+      let isNew = log.record(rows([(5, nil), (6, nil), (7, nil)]))
       #expect(!isNew)
       #expect(log.newest == 7)
       log.advance(to: 8)
@@ -25,9 +30,9 @@
 
     @Test mutating func `Changes of other writers are reported once, in order, and change the version`() {
       let version = log.version
-      let isFirstNew = log.record([(5, "known"), (6, "a"), (7, nil)])
+      let isFirstNew = log.record(rows([(5, "known"), (6, "a"), (7, nil)]))
       #expect(isFirstNew)
-      let isSecondNew = log.record([(7, nil), (9, "b")])
+      let isSecondNew = log.record(rows([(7, nil), (9, "b")]))
       #expect(isSecondNew)
       #expect(log.version == version + 2)
       let report = log.takeReport()
@@ -37,11 +42,11 @@
     }
 
     @Test(arguments: [[], [(6, nil), (7, nil)], [(2, nil)]] as [[(Int64, String?)]])
-    mutating func `A log without the known change is reported as unknown`(rows: [(Int64, String?)]) {
+    mutating func `A log without the known change is reported as unknown`(changes: [(Int64, String?)]) {
       let version = log.version
-      let isNew = log.record(rows.map { (id: $0.0, name: $0.1) })
+      let isNew = log.record(rows(changes))
       #expect(isNew)
-      #expect(log.newest == rows.last?.0 ?? 0)
+      #expect(log.newest == changes.last?.0 ?? 0)
       #expect(log.version == version + 1)
       let report = log.takeReport()
       #expect(report == .unknown)
@@ -51,30 +56,54 @@
       log.begin(at: 0)
       let isFirstNew = log.record([])
       #expect(!isFirstNew)
-      let isSecondNew = log.record([(1, nil), (3, nil)])
+      let isSecondNew = log.record([PostgreSQLLog.Row(id: 2, previous: 0), PostgreSQLLog.Row(id: 3, previous: 2)])
       #expect(!isSecondNew)
       #expect(log.newest == 3)
     }
 
     @Test mutating func `A log that was empty and has been truncated since is reported as unknown`() {
       log.begin(at: 0)
-      let isNew = log.record([(2, nil), (3, "a")])
+      let isNew = log.record(rows([(2, nil), (3, "a")]))
       #expect(isNew)
       #expect(log.newest == 3)
       let report = log.takeReport()
       #expect(report == .unknown)
     }
 
+    @Test mutating func `A change of any name is reported as unknown once`() {
+      let version = log.version
+      let marked = PostgreSQLLog.Row(id: 6, previous: 5, isUnknown: true)
+      let isNew = log.record(rows([(5, nil)]) + [marked] + rows([(7, "a")]))
+      #expect(isNew)
+      #expect(log.version == version + 1)
+      let report = log.takeReport()
+      #expect(report == .unknown)
+      _ = log.record(rows([(7, "a")]))
+      log.begin(at: 6)
+      let isNewAgain = log.record([marked])
+      #expect(!isNewAgain)
+    }
+
+    @Test mutating func `After a lost connection the log is read anew, and its changes are unknown`() {
+      let version = log.version
+      log.recordConnectionLoss()
+      #expect(log.newest == nil)
+      log.begin(at: 5)
+      #expect(log.version > version)
+      let report = log.takeReport()
+      #expect(report == .unknown)
+    }
+
     @Test mutating func `A version isn't used again after a failed transaction`() {
       let before = log
-      let isNew = log.record([(5, nil), (6, "a")])
+      let isNew = log.record(rows([(5, nil), (6, "a")]))
       #expect(isNew)
       let used = log.version
       log.rollBack(to: before)
       #expect(log.newest == 5)
       let report = log.takeReport()
       #expect(report == .names([]))
-      let isNewAgain = log.record([(5, nil), (6, "a"), (7, "a")])
+      let isNewAgain = log.record(rows([(5, nil), (6, "a"), (7, "a")]))
       #expect(isNewAgain)
       #expect(log.version > used)
     }

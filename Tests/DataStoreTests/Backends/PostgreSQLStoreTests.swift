@@ -83,10 +83,7 @@
         // A commit after a change of another writer is made in a transaction that locks the store.
         if commit == .transaction { try await other.save(number, for: StoreKey("other")) }
         if number.isMultiple(of: 2) { proxy.cutNext(commit, cut) }
-        var batch = StoreBatch()
-        batch.require(tag, of: key)
-        batch.save(number, for: key)
-        tag = try await store.commit(batch).tag
+        tag = try await store.commit(StoreBatch(saving: number, for: key, requiring: tag)).tag
         #expect(proxy.hasCut)
         #expect(try await other.load(key)?.value == number)
       }
@@ -420,6 +417,41 @@
       let first = try #require(await changes.next())
       #expect(first.map(\.key) == [key])
       #expect(first.first?.stored == nil)
+    }
+
+    @Test(arguments: ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"])
+    func `A truncation of the table by another program fails the conditions of later commits`(
+      isolation: String
+    ) async throws {
+      let (store, program) = (place.store(), try place.connection())
+      try await store.save(1, for: key)
+      // From here on, the transaction of an isolation level above the first one doesn't see later commits.
+      try program.run(script: "BEGIN ISOLATION LEVEL \(isolation); SELECT FROM datastore_change")
+      let tag = try await store.save(2, for: key).tag
+      try program.run(script: "TRUNCATE datastore_value; COMMIT")
+      let batch = StoreBatch(saving: 3, for: key, requiring: tag)
+      await #expect(throws: StoreError.preconditionFailed(key.keyName)) { try await store.commit(batch) }
+      #expect(try await store.load(key) == nil)
+    }
+
+    /// After a failover, the server may use numbers of the log again that it has lost.
+    @Test func `A change is noticed after a lost connection although its number was used before`() async throws {
+      let (store, other) = (place.store(), place.store())
+      try await store.save(1, for: key)
+      let tag = try await other.save(2, for: key).tag
+      var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
+      #expect(await changes.next()?.stored?.value == 2)
+      try place.connection().run(
+        script: """
+          \(PostgreSQLLayout.settings(timeout: .seconds(5)));
+          DELETE FROM datastore_value;
+          UPDATE datastore_change SET writer = 0, serial = 0 WHERE id = (SELECT max(id) FROM datastore_change)
+          """)
+      try place.endConnections()
+      let batch = StoreBatch(saving: 3, for: key, requiring: tag)
+      await #expect(throws: StoreError.preconditionFailed(key.keyName)) { try await store.commit(batch) }
+      let change = try #require(await changes.next())
+      #expect(change.stored == nil)
     }
 
     @Test func `A commit fails if another client is idle in a transaction longer than the timeout`() async throws {

@@ -200,6 +200,7 @@
           CREATE ROLE \(role);
           GRANT USAGE ON SCHEMA \(place.schema) TO \(role);
           GRANT ALL ON ALL TABLES IN SCHEMA \(place.schema) TO \(role);
+          GRANT ALL ON ALL SEQUENCES IN SCHEMA \(place.schema) TO \(role);
           SET ROLE \(role)
           """)
       defer { _ = try? other.run(script: "RESET ROLE; DROP OWNED BY \(role); DROP ROLE \(role)") }

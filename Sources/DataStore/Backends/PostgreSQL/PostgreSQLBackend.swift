@@ -331,6 +331,7 @@
       // From here on, the watch notifies the store after every change of another writer.
       try perform(StoreError.readFailed) { (backend, connection) throws(SystemError) in
         try backend.beginLog(on: connection)
+        _ = backend.log.takeReport()
       }
     }
 
@@ -359,23 +360,23 @@
     ///
     /// - Returns: Whether none of them is from another writer, as far as the log shows.
     private mutating func readLog(on connection: PostgreSQLConnection) throws(SystemError) -> Bool {
+      // Without a watch, the store doesn't ask for the changes.
+      defer { if watch == nil { _ = log.takeReport() } }
       guard let newest = log.newest else {
         try beginLog(on: connection)
         return true
       }
-      func rows(from id: Int64) throws(SystemError) -> [(id: Int64, name: String?)] {
+      func rows(from id: Int64) throws(SystemError) -> [PostgreSQLLog.Row] {
         try connection.all(PostgreSQLLayout.entries, .integer(id), .integer(connection.writer)) {
-          (id: $0.integer(0), name: $0.optionalText(1))
+          PostgreSQLLog.Row(
+            id: $0.integer(0), previous: $0.integer(1), isUnknown: $0.bool(2), name: $0.optionalText(3))
         }
       }
       var found = try rows(from: newest)
       // If the log ends before the newest known change, it is a different log, such as that of a restored server. A log
       // that is still empty is read twice, which changes nothing.
       if found.isEmpty { found = try rows(from: 0) }
-      let isUncontended = !log.record(found)
-      // Without a watch, the store doesn't ask for the changes.
-      if watch == nil { _ = log.takeReport() }
-      return isUncontended
+      return !log.record(found)
     }
 
     private mutating func readLog(
@@ -388,12 +389,15 @@
   extension PostgreSQLBackend {
     // MARK: - Connections
 
-    /// Returns the connection, and lets the watch know the number of a new one.
+    /// Returns the connection, and reports a new one to the log and the watch.
     private mutating func connect(
       _ failure: (SystemError) -> StoreError
     ) throws(StoreError) -> PostgreSQLConnection {
       let (connection, isNew) = try database.connect(failure)
-      if isNew { watch?.replaceConnection(by: connection.writer) }
+      if isNew {
+        log.recordConnectionLoss()
+        watch?.replaceConnection(by: connection.writer)
+      }
       return connection
     }
 

@@ -3,9 +3,10 @@
   ///
   /// - `datastore_value` holds the stored bytes by name.
   /// - `datastore_part` holds the parts of values that are stored in parts.
-  /// - `datastore_change` is the log of the latest commits. `id` is the number of the commit, and `names` are the names
-  ///   in `datastore_value` whose bytes it has changed. `writer` is the random number of the connection that made the
-  ///   commit, and `serial` the number that its backend gave it. `serial` is 0 for an entry of no commit, and for a
+  /// - `datastore_change` is the log of the latest commits. `names` are the names in `datastore_value` whose bytes the
+  ///   commit has changed, or null if any name may have changed. Each name has a number, and so has an entry of fewer
+  ///   than two names; `id` is the last number of the entry. `writer` is the random number of the connection that made
+  ///   the commit, and `serial` the number that its backend gave it. `serial` is 0 for an entry of no commit, and for a
   ///   change by another program, which a trigger records.
   /// - `datastore_quarantine` holds bytes that could not be decoded.
   /// - `datastore_watch` holds the registrations of watches. `pid` is the number of the server's process that serves
@@ -22,8 +23,14 @@
   ///
   /// **One statement.** A statement sees the tables as they were when it began, and a commit is one statement, which
   /// waits for the lock only after it has begun. So it can't look into the tables for commits that it has waited for.
-  /// It compares the last number of the sequence instead, which is never outdated: every entry of the log takes a
-  /// number, under the lock. If the last number is the known one, the tables haven't changed since the store read them.
+  /// It compares the last number of the sequence instead, which no statement sees outdated: every entry of the log takes
+  /// its numbers under the lock. If the last number is the known one, the tables haven't changed since the store read
+  /// them. A crash, a failover or a backup can make the server use a number again. But then the store has lost its
+  /// connection, and a store that connects again doesn't rely on the numbers that it knew.
+  ///
+  /// While such a statement waits, it already has the weak locks of the tables that a change takes. So another program
+  /// that takes the store's lock and then locks a whole table, with `ALTER TABLE` for example, may meet a deadlock. The
+  /// server ends it, and the store repeats its commit.
   ///
   /// **Notifications.** A notification costs the server a lock of the whole cluster, so a change sends one only if a
   /// watch of another store is registered. A change that is made while a watch starts must not be missed by both that
@@ -51,10 +58,10 @@
     /// The layout's version.
     static let version: Int64 = 1
 
-    /// The minimum number of entries that the log keeps when it is truncated because of its length.
-    private static let entryLimit = 4_096
+    /// The minimum number of names that the log keeps when it is truncated because of its length.
+    private static let nameLimit = 4_096
 
-    /// The number of entries after which the log is truncated.
+    /// The number of names after which the log is truncated.
     private static let truncationInterval = 1_024
 
     /// The channel of the notifications.
@@ -80,8 +87,8 @@
       CREATE TABLE IF NOT EXISTS datastore_value (name text COLLATE "C" PRIMARY KEY, bytes bytea NOT NULL);
       CREATE TABLE IF NOT EXISTS datastore_part (name text COLLATE "C" PRIMARY KEY, bytes bytea NOT NULL);
       CREATE TABLE IF NOT EXISTS datastore_change (
-        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, names text[] NOT NULL, writer bigint NOT NULL,
-        serial bigint NOT NULL);
+        id bigint PRIMARY KEY, names text[], writer bigint NOT NULL, serial bigint NOT NULL);
+      CREATE SEQUENCE IF NOT EXISTS datastore_change_number OWNED BY datastore_change.id;
       CREATE TABLE IF NOT EXISTS datastore_quarantine (
         id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL, time text NOT NULL,
         bytes bytea NOT NULL);
@@ -89,10 +96,12 @@
       CREATE UNLOGGED TABLE IF NOT EXISTS datastore_watch (
         pid integer PRIMARY KEY, started timestamptz, writer bigint NOT NULL);
 
-      -- Adds an entry to the log, and returns its number. The caller has taken the store's lock.
-      CREATE OR REPLACE FUNCTION datastore_log(names text[], by_writer bigint, by_commit bigint) RETURNS bigint
+      -- Adds an entry to the log, notifies the watches of other stores, and returns the entry's number. The caller has
+      -- taken the store's lock.
+      CREATE OR REPLACE FUNCTION datastore_log(changed_names text[], by_writer bigint, by_commit bigint) RETURNS bigint
       LANGUAGE sql VOLATILE AS $$
-        WITH \(entry(names: "names", writer: "by_writer", serial: "by_commit"))
+        WITH \(entry(names: "changed_names", writer: "by_writer", serial: "by_commit"))
+        \(notification(writer: "by_writer"))
       $$;
 
       -- Registers the watch of this connection, which listens already, in place of its earlier registration. The number
@@ -102,6 +111,8 @@
       -- its connection may still be open.
       CREATE OR REPLACE FUNCTION datastore_register_watch(known_writer bigint) RETURNS void
       LANGUAGE plpgsql AS $$
+        DECLARE
+          added bigint;
         BEGIN
           PERFORM pg_advisory_xact_lock(\(lockNumber));
           DELETE FROM datastore_watch AS watch WHERE pid = pg_backend_pid() OR NOT EXISTS (
@@ -109,7 +120,8 @@
             WHERE activity.pid = watch.pid AND (activity.backend_start = watch.started) IS NOT FALSE);
           INSERT INTO datastore_watch (pid, started, writer)
             SELECT pid, backend_start, known_writer FROM pg_stat_activity WHERE pid = pg_backend_pid();
-          INSERT INTO datastore_change (names, writer, serial) VALUES ('{}', known_writer, 0);
+          WITH \(entry(names: "'{}'::text[]", writer: "known_writer", serial: "0"))
+            SELECT id INTO added FROM entry;
         END
       $$;
 
@@ -127,7 +139,7 @@
           -- If the known entry is missing, the log was truncated, perhaps with the commit. If the log was empty, the
           -- known number is 0. The log is complete then if it begins with the number 1.
           IF (known > 0 AND NOT EXISTS (SELECT FROM datastore_change WHERE id = known))
-            OR (known = 0 AND (SELECT min(id) FROM datastore_change) > 1) THEN
+            OR (known = 0 AND (SELECT id - \(numberCount) FROM datastore_change ORDER BY id LIMIT 1) > 0) THEN
             RETURN NULL;
           END IF;
           PERFORM datastore_log('{}', 0, 0);
@@ -137,14 +149,10 @@
 
       -- Records a change by another program, for the triggers below.
       CREATE OR REPLACE FUNCTION datastore_record() RETURNS trigger LANGUAGE plpgsql AS $$
-        DECLARE
-          newest bigint;
         BEGIN
           PERFORM pg_advisory_xact_lock(\(lockNumber));
           IF TG_OP = 'TRUNCATE' THEN
-            -- The log is truncated too, so that all clients read their values again.
-            newest := datastore_log('{}', 0, 0);
-            DELETE FROM datastore_change WHERE id < newest;
+            PERFORM datastore_log(NULL, 0, 0);
           ELSIF TG_OP = 'DELETE' THEN
             PERFORM datastore_log(ARRAY[OLD.name], 0, 0);
           ELSIF TG_OP = 'UPDATE' AND OLD.name <> NEW.name THEN
@@ -161,6 +169,10 @@
       CREATE OR REPLACE TRIGGER datastore_record_truncation AFTER TRUNCATE ON datastore_value
         FOR EACH STATEMENT WHEN (coalesce(current_setting('\(storeSetting)', true), '') = '')
         EXECUTE FUNCTION datastore_record();
+      -- The other program may have another search_path.
+      DO $$ BEGIN
+        EXECUTE format('ALTER FUNCTION datastore_record() SET search_path = %I, pg_temp', current_schema());
+      END $$;
       """
 
     /// Returns the statement that makes a commit.
@@ -188,7 +200,7 @@
       var steps = [
         """
         allowed AS MATERIALIZED (SELECT WHERE CASE WHEN pg_advisory_xact_lock(\(lockNumber)) IS NOT NULL
-          THEN $1::bigint IS NULL OR pg_sequence_last_value('datastore_change_id_seq') = $1 END)
+          THEN $1::bigint IS NULL OR \(lastNumber) = $1 END)
         """
       ]
       var changed: [String] = []
@@ -216,20 +228,38 @@
       if lists.contains(.removedParts) { _ = remove(from: "datastore_part") }
       let names = changed.isEmpty ? "'{}'::text[]" : changed.joined(separator: " || ")
       steps.append(entry(names: names, writer: "$2", serial: "$3", from: "FROM allowed"))
-      return "WITH " + steps.joined(separator: ",\n")
+      return "WITH " + steps.joined(separator: ",\n") + "\n" + notification(writer: "$2")
     }
 
-    /// Returns the end of a statement, which adds an entry to the log, sends a notification if a watch of another store
-    /// is registered, and selects the number of the entry.
+    /// The last number that was taken; null before the first.
     ///
-    /// It truncates the log if the number is a multiple of ``truncationInterval``.
+    /// The function is the one that the view `pg_sequences` calls. Unlike the view, it is evaluated where it stands.
+    private static let lastNumber = "pg_sequence_last_value('datastore_change_number')"
+
+    /// The number of numbers that an entry has taken.
+    private static let numberCount = "greatest(cardinality(names), 1)"
+
+    /// Returns the parts of a `WITH` clause that add an entry to the log, and truncate the log after each
+    /// ``truncationInterval``.
     private static func entry(names: String, writer: String, serial: String, from source: String = "") -> String {
+      """
+      entry AS (INSERT INTO datastore_change (id, names, writer, serial)
+        SELECT CASE WHEN cardinality(names) > 1
+            THEN setval('datastore_change_number', coalesce(\(lastNumber), 0) + cardinality(names))
+            ELSE nextval('datastore_change_number') END, names, \(writer), \(serial)
+          FROM (SELECT \(names) AS names \(source)) AS changed
+        RETURNING id, id - \(numberCount) AS previous),
+      truncated AS (DELETE FROM datastore_change WHERE id <= (SELECT previous - \(nameLimit) FROM entry
+        WHERE id / \(truncationInterval) > previous / \(truncationInterval)))
+      """
+    }
+
+    /// Returns the end of a statement, after ``entry(names:writer:serial:from:)``.
+    ///
+    /// It sends a notification if a watch of another store is registered, and returns the entry's number.
+    private static func notification(writer: String) -> String {
       // A function without a result, such as `pg_notify`, returns a value that isn't null.
       """
-      entry AS (INSERT INTO datastore_change (names, writer, serial) SELECT \(names), \(writer), \(serial) \(source)
-        RETURNING id),
-      truncated AS (DELETE FROM datastore_change
-        WHERE id <= (SELECT id - \(entryLimit) FROM entry WHERE id % \(truncationInterval) = 0))
       SELECT CASE WHEN (current_setting('transaction_isolation') <> 'read committed'
           OR EXISTS (SELECT FROM datastore_watch WHERE writer <> \(writer)))
         AND pg_notify('\(channel)', '') IS NULL THEN NULL ELSE id END FROM entry
@@ -274,12 +304,12 @@
       "INSERT INTO datastore_quarantine (name, time, bytes) VALUES ($1, $2, $3) RETURNING id"
 
     static let newestEntry = "SELECT coalesce(max(id), 0) FROM datastore_change"
-    /// The entries from a given one on, in order, with the names that other writers have changed, in one row for each
-    /// name.
+    /// Reads the entries from a given one on, in order, with a row for each name that another writer has changed.
     ///
-    /// An entry without such names has one row without a name.
+    /// An entry without such names has one row without a name. The columns are the entry's number, the number before
+    /// the entry, whether another writer may have changed any name, and the name.
     static let entries = """
-      SELECT id, name FROM datastore_change
+      SELECT id, id - \(numberCount), names IS NULL AND writer <> $2, name FROM datastore_change
         LEFT JOIN unnest(CASE WHEN writer <> $2 THEN names END) WITH ORDINALITY AS changed (name, position) ON true
         WHERE id >= $1 ORDER BY id, position
       """

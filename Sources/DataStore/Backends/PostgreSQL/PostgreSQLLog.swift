@@ -1,7 +1,19 @@
 #if PostgreSQL
   /// A backend's position in the log of changes, and the changes that it hasn't reported yet.
   struct PostgreSQLLog {
-    /// The number of the last change that was read: 0 for an empty log, `nil` before the first read.
+    /// A name that a change has changed, or a change without such names.
+    struct Row {
+      /// The number of the change.
+      var id: Int64
+      /// The number of the change before it; 0 if it is the first one.
+      var previous: Int64
+      /// Whether any name may have changed, by another writer.
+      var isUnknown = false
+      /// The name, or `nil` if the change is this backend's own or has no names.
+      var name: String?
+    }
+
+    /// The number of the last change that was read: 0 for an empty log, `nil` if the log must be read anew.
     private(set) var newest: Int64?
 
     /// A number that changes when a change of another writer is read, or may have been missed.
@@ -9,23 +21,35 @@
 
     private var unreported = ExternalChanges.names([])
 
-    /// Sets the position, and discards the unreported changes.
+    /// Sets the position.
     ///
-    /// The version changes, because the log may be that of another server, or have changes that were never read.
+    /// The version changes, because the log may have changes that were never read.
     mutating func begin(at newest: Int64) {
-      self = PostgreSQLLog(newest: newest, version: version + 1)
+      self.newest = newest
+      version += 1
+    }
+
+    /// Records that the connection was lost, so the log may be that of another server or of an earlier time, whose
+    /// entries may have numbers that this backend knows as those of other entries.
+    mutating func recordConnectionLoss() {
+      if newest == nil { return }
+      newest = nil
+      version += 1
+      unreported = .unknown
     }
 
     /// Records the changes that the log contains from ``newest`` on.
     ///
-    /// - Parameter rows: The changes in order, with the names of those that another writer made. The first one is
-    ///   ``newest``, unless that was truncated, the log was empty, or it is a different log.
+    /// - Parameter rows: The changes in order. The first one is ``newest``, unless that was truncated, the log was
+    ///   empty, or it is a different log.
     /// - Returns: Whether another writer may have made a change.
-    mutating func record(_ rows: [(id: Int64, name: String?)]) -> Bool {
-      // If the log was empty at the last read, it is complete if it begins with the number 1. Otherwise it must still
-      // contain the last known change.
-      let isComplete = newest == 0 ? (rows.first?.id ?? 1) == 1 : rows.first?.id == newest
-      let names = rows.compactMap { $0.id == newest ? nil : $0.name }
+    mutating func record(_ rows: [Row]) -> Bool {
+      // If the log was empty at the last read, it is complete if it begins with the first change. Otherwise it must
+      // still contain the last known change.
+      let hasKnown = newest == 0 ? (rows.first?.previous ?? 0) == 0 : rows.first?.id == newest
+      let new = rows.filter { $0.id != newest }
+      let isComplete = hasKnown && !new.contains(where: \.isUnknown)
+      let names = new.compactMap(\.name)
       newest = rows.last?.id ?? 0
       if isComplete, names.isEmpty { return false }
       version += 1
