@@ -19,9 +19,9 @@ import Testing
     _ = cell.open(stored("opened", at: 20, revision: 2), nil)
     cell.receive(.saved(.notes("a"), stored("older", at: 10, revision: 1)))
     #expect(cell.fetchedAt == Date(timeIntervalSince1970: 20))
-    #expect(cell.state.visible == Notes("opened"))
+    #expect(cell.state.baseAsFetched == Notes("opened"))
     cell.receive(.saved(.notes("a"), stored("newer", at: 30, revision: 3)))
     #expect(cell.fetchedAt == Date(timeIntervalSince1970: 30))
-    #expect(cell.state.visible == Notes("newer"))
+    #expect(cell.state.baseAsFetched == Notes("newer"))
   }
 }
