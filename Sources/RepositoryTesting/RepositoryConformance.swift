@@ -8,9 +8,9 @@ public import Repository
 ///
 /// A repository keeps its laws only if its source and its store meet their requirements. The source must send the id of
 /// a mutation as its idempotency key, classify failures correctly, and acknowledge only changes that the server made.
-/// The store must keep what it committed, completely. Each check runs repositories over a ``SimulatedNetwork``, which
-/// loses, duplicates and delays packets or is unreachable where the law is about that. The check throws a ``Failure``
-/// that names the broken law.
+/// The store must commit each batch atomically, and keep what it has committed. Each check runs repositories over a
+/// ``SimulatedNetwork``. Depending on the check, the network is reliable, loses, duplicates and delays packets, or is
+/// unreachable. The check throws a ``Failure`` that names the broken law.
 ///
 /// The checks don't depend on a test library. With Swift Testing, each check becomes a separate test case:
 ///
@@ -56,7 +56,7 @@ public enum RepositoryConformance<Source: MutableSource> {
     }
   }
 
-  /// The error of a broken law.
+  /// The error of a failed check: the law is broken, or the check threw an error or didn't finish in time.
   public struct Failure: Error, Hashable, Sendable, CustomStringConvertible {
     /// The name of the law.
     public let law: String
@@ -64,7 +64,7 @@ public enum RepositoryConformance<Source: MutableSource> {
     /// The condition that must hold, as a sentence.
     public let rule: String
 
-    /// The expected and the actual behavior.
+    /// What the check observed, or why it ended early.
     public let explanation: String
 
     /// The law, the rule, and the explanation.
@@ -73,17 +73,17 @@ public enum RepositoryConformance<Source: MutableSource> {
 
   /// The checks for every source.
   ///
-  /// For a `BidirectionalPagedSource`, there are more in ``pagingChecks``. Only the package's own tests check the laws L1 to
-  /// L3.
+  /// For a `BidirectionalPagedSource`, there are more in ``pagingChecks``. Only the package's own tests check the laws
+  /// L1 to L3, and L9, the isolation of users.
   public static var checks: [Check] {
     [
       Check("L4 No flicker", "An effect that an observer has seen stays visible", body: checkFlicker),
-      Check("L5 FIFO", "Mutations of a lane arrive in the order in which they were made, even over a relaunch") {
+      Check("L5 FIFO", "Mutations of a lane are applied in the order they were made in, even across a relaunch") {
         try await checkOrder($0)
       },
       Check("L6 Once", "A mutation is applied once, even if the network loses or duplicates packets", body: checkOnce),
       Check("L7 Durable", "A mutation whose call has returned survives a relaunch", body: checkDurability),
-      Check("L8 Atomic", "If the process ends at any commit, an accepted mutation is either queued or in the value") {
+      Check("L8 Atomic", "Whenever the process ends, an accepted mutation is in either the queue or the stored value") {
         try await checkAtomicity($0)
       },
       Check("L10 Sign-out", "If the key has a user, sign-out erases all data of the user, even if the process ends") {
@@ -91,8 +91,10 @@ public enum RepositoryConformance<Source: MutableSource> {
       },
       Check("L11 Bounds", "A full queue refuses new mutations, and keeps the existing ones", body: checkBounds),
       Check("L12 Live", "When the server can be reached, the queue drains", body: checkDraining),
-      Check("L13 Truthful", "A confirmed mutation is stored, and a waiting one is pending", body: checkTruth),
-      Check("L14 Convergence", "When nothing is pending, every repository shows the server's value") {
+      Check("L13 Truthful", "The stored value includes a confirmed mutation, and a queued one is pending") {
+        try await checkTruth($0)
+      },
+      Check("L14 Convergence", "After a reload with nothing pending, every repository shows the server's value") {
         try await checkConvergence($0)
       },
     ]
@@ -102,8 +104,6 @@ public enum RepositoryConformance<Source: MutableSource> {
 // MARK: - Checks
 
 extension RepositoryConformance {
-  private typealias Harness = RepositoryHarness<Source>
-
   @Sendable private static func checkFlicker(_ harness: RepositoryHarness<Source>) async throws {
     for seed in 1...5 as ClosedRange<UInt64> {
       let bench = Bench(harness, seed: seed, .rough)
@@ -157,8 +157,8 @@ extension RepositoryConformance {
         try Dictionary(grouping: mutations) { source.orderingKey(of: $0, on: harness.key) }
           .mapValues { try $0.map(text) }
       }
-      let arrived = try lanes(bench.server.applied.map(\.mutation))
-      try expect(arrived, is: try lanes(harness.mutations), "the mutations that arrived (seed \(seed))")
+      let applied = try lanes(bench.server.applied.map(\.mutation))
+      try expect(applied, is: try lanes(harness.mutations), "the applied mutations by lane (seed \(seed))")
     }
   }
 
@@ -176,8 +176,10 @@ extension RepositoryConformance {
         }
         try await bench.settle(repository)
       }
-      try bench.expectAllAppliedOnce("when the outcome of each is \(outcome)")
-      try expect(Set(bench.server.received).count, is: harness.mutations.count, "the number of ids")
+      try bench.expectAllAppliedOnce("when the first attempt of each has the outcome \(outcome)")
+      try expect(
+        Set(bench.server.received).count, is: harness.mutations.count,
+        "the number of different ids that the server received")
     }
   }
 
@@ -247,7 +249,8 @@ extension RepositoryConformance {
       }
       let applied = try bench.server.applied.map { try text($0.mutation) }
       for mutation in accepted {
-        try expect(applied.count { $0 == (try? text(mutation)) }, is: 1, "the applications of \(mutation) \(situation)")
+        let applications = applied.count { $0 == (try? text(mutation)) }
+        try expect(applications, is: 1, "the number of times that the server applied \(mutation) \(situation)")
       }
       if !store.wasInterrupted { return }
     }
@@ -284,7 +287,8 @@ extension RepositoryConformance {
         let repository = bench.makeRepository(try await open())
         try await repository.waitForPendingMutations()
         let left = try await repository.mutations.list()
-        try expect(left.map(\.standing), is: [], "the queue after it drained (seed \(seed))")
+        try expect(
+          left.map(\.standing), is: [], "the standings of the mutations that are left in the queue (seed \(seed))")
       }
       try bench.expectAllAppliedOnce("after the queue drained (seed \(seed))")
     }
@@ -301,14 +305,16 @@ extension RepositoryConformance {
       let result = try await repository.perform(first, on: harness.key)
       try expect(result, is: .confirmed, "the result over a reliable network")
       let stored = try await bench.stored(in: try await open())
-      try expect(stored.map { shows(first, $0) } ?? false, is: true, "whether a confirmed mutation is stored")
+      try expect(
+        stored.map { shows(first, $0) } ?? false, is: true, "whether the stored value includes a confirmed mutation")
       try await expectPending(false, repository, harness, "after a confirmation")
       bench.network.isReachable = false
       let offline = try await repository.perform(second, on: harness.key)
       try expect(offline, is: .queued, "the result without a network")
       try await expectPending(true, repository, harness, "while a mutation waits")
       let later = try await bench.stored(in: try await open())
-      try expect(later.map { shows(second, $0) } ?? false, is: false, "whether a waiting mutation is in the base")
+      try expect(
+        later.map { shows(second, $0) } ?? false, is: false, "whether the stored value includes a waiting mutation")
       bench.network.isReachable = true
       await repository.retryNow()
       try await repository.waitForPendingMutations()

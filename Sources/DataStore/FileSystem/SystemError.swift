@@ -6,24 +6,24 @@
   internal import Musl
 #endif
 
-/// A failed call to the operating system or to one of its libraries.
+/// A failed call to the operating system or to a database.
 public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The origin of the code.
   public enum Source: Hashable, Sendable {
-    /// The operating system, with its error number, `errno`.
+    /// The operating system. The ``SystemError/code`` is an `errno`.
     case operatingSystem
 
-    /// SQLite, with its extended result code and its own message.
+    /// SQLite, with a message. The ``SystemError/code`` is its result code, extended if there is an extended one.
     case sqlite(message: String)
 
-    /// PostgreSQL, with its five-character `SQLSTATE` and its own message. The ``SystemError/code`` is 0.
+    /// PostgreSQL, with a five-character `SQLSTATE` and a message. The ``SystemError/code`` is 0.
     case postgreSQL(state: String, message: String)
   }
 
   /// The error number, whose meaning depends on the ``source``.
   public let code: CInt
 
-  /// The call that failed, such as `fsync`.
+  /// The call or the step that failed, such as `fsync` or `committing`.
   public let operation: String
 
   /// The file, folder or other resource of the call.
@@ -32,7 +32,7 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The origin of the code.
   public let source: Source
 
-  /// Whether the error may concern a single file, and not the whole medium.
+  /// Whether the error may concern a single entry, and not the whole medium.
   var concernsOneEntry: Bool {
     source == .operatingSystem
       && [EINVAL, EISDIR, ELOOP, EFBIG, EIO, EACCES, EPERM, ENXIO, ENODEV, EOPNOTSUPP].contains(code)
@@ -42,7 +42,7 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
   ///
   /// - Parameters:
   ///   - code: The error number.
-  ///   - operation: The call that failed.
+  ///   - operation: The call or the step that failed.
   ///   - path: The file, folder or other resource of the call.
   ///   - source: The origin of the code.
   public init(code: CInt, operation: String, path: String, source: Source = .operatingSystem) {
@@ -52,12 +52,12 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     self.source = source
   }
 
-  /// The error of a store or backend of another package that doesn't implement `erase`.
+  /// The error of a store or backend that doesn't implement `erase`.
   static func erasureUnsupported(by type: Any.Type) -> SystemError {
     SystemError(code: ENOTSUP, operation: "erase, which \(type) doesn't implement,", path: "the store")
   }
 
-  /// A text that says what failed, where and why, and how to resolve it.
+  /// A message that says what failed, where and why, and how to resolve it.
   public var description: String {
     switch source {
     case .operatingSystem:
@@ -80,17 +80,20 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     case ELOOP: "It is a symbolic link, which a store does not follow: replace it with the file itself."
     case EISDIR, EINVAL: "A store can't use this item: move it away or choose another folder."
     case EFBIG: "The file is larger than a store supports: split the value, or move the file away."
-    case EWOULDBLOCK: "Another process held the lock for too long: end it, then try again."
+    case EWOULDBLOCK: "Another process or store held the lock for too long: end it, then try again."
+    case ENOTSUP: "The store or its volume doesn't support this: choose another one."
     case EMFILE, ENFILE: "Too many files are open: close some, then try again."
     default: "Try again. If the error persists, check the volume or choose another folder."
     }
   }
 
-  /// Advice by SQLite's result codes, which never change; the lowest byte of an extended code is the primary code.
+  /// Advice by SQLite's result codes, as numbers because the names are available only with the trait `SQLite`.
+  ///
+  /// The numbers never change. The lowest byte of an extended code is the primary code.
   private var sqliteAdvice: String {
     switch (code & 0xFF, code) {
-    // SQLITE_BUSY and SQLITE_LOCKED.
-    case (5, _), (6, _): "Another connection has locked the database: end its transaction, then try again."
+    // SQLITE_BUSY, SQLITE_LOCKED and SQLITE_PROTOCOL.
+    case (5, _), (6, _), (15, _): "Another connection has locked the database: end its transaction, then try again."
     // SQLITE_FULL and SQLITE_IOERR_SHMSIZE.
     case (13, _), (_, 4874): "Free some space, then try again."
     // SQLITE_CANTOPEN_SYMLINK.
@@ -126,7 +129,7 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     SystemError(code: error.code, operation: undoing, path: path)
   }
 
-  /// The operation of an error of unknown outcome.
+  /// The operation of an error of a file's change with an unknown outcome.
   private static let undoing = "undoing the change"
 
   private static let unknownOutcomeAdvice =
@@ -140,7 +143,9 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     switch state.prefix(2) {
     case "40" where state == unknownOutcomeState: unknownOutcomeAdvice
     case "40": "Another client's transaction was in conflict with this one: try again."
-    case "08", "57": "Check that the server is running and can be reached, then try again."
+    // An error of connecting has the class 08 too, whatever its reason.
+    case "08", "57":
+      "Check that the server is running and can be reached, and the address, the user and the password; then try again."
     case "28", "3D": "Check the address, the user, the password and the name of the database."
     case "42":
       "Check that the user may create and use tables in the schema, and that the existing ones are the store's."

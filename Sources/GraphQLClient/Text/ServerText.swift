@@ -4,7 +4,8 @@ internal import Foundation
 ///
 /// The server controls this text. It may contain escape sequences that a terminal executes or characters that reverse
 /// the direction of a line, and it may be megabytes long. All text from a server that an ``APISession`` returns or
-/// throws has been sanitized here, except for data: the data of a reply, and its `extensions`.
+/// throws has been sanitized here, except for data: the `data` of a reply, and the `extensions` of the reply and of its
+/// errors.
 enum ServerText {
   /// The maximum length of a line, in Unicode scalars.
   static let maximumLength = APISessionError.excerptLength
@@ -12,7 +13,7 @@ enum ServerText {
   /// The maximum length of a name, such as a code or a field of a path, in Unicode scalars.
   static let maximumNameLength = 128
 
-  /// The maximum length of a line in UTF-8, in bytes, because a scalar takes at most four.
+  /// The maximum length of a line in UTF-8, in bytes: a scalar takes at most four.
   static let maximumByteCount = 4 * maximumLength
 
   /// Returns the beginning of `text` on one line.
@@ -43,7 +44,7 @@ enum ServerText {
 
   /// Returns the beginning of a body on one line, with U+FFFD in place of bytes that aren't UTF-8.
   static func line(of body: Data) -> String {
-    // The four additional bytes reveal that the body is longer, and ensure that the last visible scalar is complete.
+    // A longer body may still begin with `maximumLength` scalars of four bytes. Four more bytes show that it is longer.
     line(String(decoding: body.prefix(maximumByteCount + 4), as: UTF8.self))
   }
 
