@@ -32,6 +32,8 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     fileprivate(set) var isTakenOver = false
     /// Whether the server answered an attempt of this process with success.
     fileprivate(set) var isAnswered = false
+    /// Whether ``MutationRecord/attempts`` counts the attempts that the end of a process interrupted.
+    fileprivate(set) var countsInterruptedAttempts = false
     /// Whether the server has refused it, so that earlier attempts with an unknown outcome no longer matter.
     fileprivate(set) var isRefusedByServer = false
     /// Whether it is being cancelled, resolved, requeued or discarded.
@@ -202,7 +204,8 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   mutating func receive(_ record: Record, of id: MutationID, tag: StoreTag, revision: UInt64) {
     edit(id) {
       let isOutcomeUnknown = $0.record.isOutcomeUnknown
-      ($0.record, $0.tag, $0.revision, $0.isMarked) = (record, tag, revision, false)
+      ($0.record, $0.tag, $0.revision) = (record, tag, revision)
+      ($0.isMarked, $0.countsInterruptedAttempts) = (false, false)
       $0.isTakenOver = $0.isInFlight
       // An outcome that was unknown stays unknown. If the other process may be sending the mutation, the reply to an
       // attempt of this process may repeat the server's answer to the other one.
@@ -227,7 +230,11 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
         $0.record.unfinishedAttempts = 0
         return
       }
-      if count > 0 { $0.record.attempts += 1 }
+      // A repository that no longer sends, and then does again, hasn't attempted it in between.
+      if count > 0, !$0.countsInterruptedAttempts {
+        $0.record.attempts += 1
+        $0.countsInterruptedAttempts = true
+      }
       guard count >= limit else { return }
       $0.record.verdict = .refused(reason: MutationRefusal.cutOff(attempts: count).description)
     }

@@ -305,8 +305,8 @@ extension SyncedRepository where Source: PagedSource {
   /// Fetches the page after the last stored element, and appends it without duplicates.
   ///
   /// If there is no next page, nothing is fetched. If nothing is stored, the newest page is fetched. After a failure,
-  /// the next call requests the same page. If the server refuses the page permanently, call ``reload(_:)``: the newest
-  /// page then replaces all others, and later pages continue from there.
+  /// the next call requests the same page. If the server refuses the page permanently, the next fetch of the newest page
+  /// replaces all others, and later pages continue from there. Call ``reload(_:)`` to fetch it immediately.
   ///
   /// - Throws: The errors of ``refresh(_:)``. A failed fetch doesn't change the stored value.
   public func loadMore(_ key: Key) async throws(RepositoryError<Failure>) {

@@ -60,8 +60,8 @@ package actor Terminal: TerminalType {
 
   package func open() throws(TerminalError) -> TerminalSize {
     precondition(!wasOpened, "Terminal: 'open()' must be called only once.")
-    wasOpened = true
     let signals = try SignalPipe(signals: Self.terminatingSignals + [SIGWINCH, SIGTSTP, SIGCONT])
+    wasOpened = true
     self.signals = signals
     do throws(TerminalError) {
       try takeOver()

@@ -99,6 +99,9 @@ import Testing
     ledger.add(interrupted)
     var count: Int? { ledger[Self.id(1)]?.record.unfinishedAttempts }
     ledger.recordInterruptedAttempts(of: Self.id(1), wasFirst: true, limit: 5)
+    // The repository no longer sends, and then does again. The interrupted attempts are added once.
+    ledger.recordInterruptedAttempts(of: Self.id(1), wasFirst: true, limit: 5)
+    #expect(ledger[Self.id(1)]?.record.attempts == 1)
     // The mark can't be stored.
     ledger.beginAttempt(Self.id(1))
     ledger.mark(Self.id(1))

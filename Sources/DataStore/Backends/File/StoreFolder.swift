@@ -220,7 +220,7 @@ final class StoreFolder {
       // throws the reason why it can't, or quarantines the journal.
       guard !hasChanged, error.meansObstacle || error.meansRefusal, performer.rollBack(in: descriptor) else { return }
       // After a loss of power, the journal of a failed commit must not reappear.
-      try fileSystem.synchronize(descriptor)
+      try undoChange(of: CommitJournal.fileName) { () throws(SystemError) in try fileSystem.synchronize(descriptor) }
       throw error
     }
   }
@@ -347,7 +347,9 @@ final class StoreFolder {
     do throws(SystemError) {
       try fileSystem.synchronize(descriptor)
     } catch {
-      try fileSystem.rename(newName, to: fileName, in: descriptor)
+      try undoChange(of: fileName) { () throws(SystemError) in
+        try fileSystem.rename(newName, to: fileName, in: descriptor)
+      }
       throw error
     }
     return descriptor.path(of: newName)
