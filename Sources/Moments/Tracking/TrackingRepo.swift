@@ -29,7 +29,7 @@ public final class TrackingRepo: TrackingRepoType {
       return !isDelivering
     }
 
-    /// Returns the pending deliveries; `nil` if there are none, so that the next call delivers.
+    /// Returns the pending deliveries. If there are none, returns `nil`, and the next added event starts a delivery.
     mutating func takePending() -> [Delivery]? {
       if pending.isEmpty {
         isDelivering = false
