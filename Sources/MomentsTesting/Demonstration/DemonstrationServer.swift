@@ -15,7 +15,9 @@ public actor DemonstrationServer {
 
   private static let key = StoreKey<DemonstrationServerState>("demo-server")
 
-  /// The state of the server. A server with a store uses it only while the store has no state that can be decoded.
+  /// The state of the server.
+  ///
+  /// A server with a store uses it only while the store has no state that can be decoded.
   private var state: DemonstrationServerState
   private let changes = AsyncSerialQueue()
   private let store: FileStore?

@@ -78,7 +78,7 @@ final class LiveTodo: LiveScreen {
     guard let detail = model.detail else { return nil }
     if isDone { detail.done() } else { detail.cancel() }
     return .performFirst {
-      // If the user quits meanwhile, an unstructured task isn't cancelled, so the todo is stored before the session ends.
+      // An unstructured task isn't cancelled if the user quits, so the todo is stored before the session ends.
       await Task { await until { self.model.detail !== detail } }.value
       guard isDone else { return }
       if self.model.error == nil { await self.showStored() } else { self.holder.state.saveFailed(detail.name) }
