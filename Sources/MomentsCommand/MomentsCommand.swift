@@ -36,7 +36,7 @@ struct MomentsCommand {
   }
 }
 
-/// The exit statuses of the command, by the convention of `sysexits.h`.
+/// The exit statuses of the command, by the conventions of `sysexits.h` and of shells.
 enum CommandStatus: Int32 {
   case success = 0
   /// The arguments are invalid.

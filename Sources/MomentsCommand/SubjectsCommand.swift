@@ -1,6 +1,6 @@
 internal import Multicast
 
-/// The command `moments subjects`: runs three worked examples, and prints what each observer receives, line for line.
+/// The command `moments subjects`: runs three examples, and prints each event that an observer receives on a line.
 struct SubjectsCommand {
   let console: Console
 
@@ -70,7 +70,7 @@ struct SubjectsCommand {
     Observer(name: "observer\(number)", iterator: stream.makeAsyncIterator(), console: console)
   }
 
-  /// Prints the events that it receives, in the format of the original examples.
+  /// Prints the events that it receives, in the format of the RxSwift examples that these replace.
   private struct Observer {
     let name: String
     var iterator: MulticastStream<Int, Never>.AsyncIterator

@@ -55,7 +55,7 @@ struct TodoScript {
     try await show()
   }
 
-  /// Prints that a detail opened, in the format of the original app, or that it can't open.
+  /// Prints that a detail opened, in the format of the RxSwift app that this one replaces, or that it can't open.
   private func open(_ detail: TodoDetailViewModel?, _ name: String) -> TodoDetailViewModel? {
     console.print("")
     guard let detail else {

@@ -44,7 +44,7 @@ import Testing
     "Hidden", "Channel/hidden", "Channel/internalOne()", "Channel/finish(throwing:)", "Channel/finish", "latest",
     "Channel/commented()", "Channel/error(_:)",
   ])
-  func `Other symbols are not found`(link: String) {
+  func `Symbols that are not public, and links that are misspelled, are not found`(link: String) {
     #expect(!symbols.contains(link: link))
   }
 

@@ -3,7 +3,7 @@ import Testing
 @testable import MomentsCommand
 
 @Suite struct SubjectsCommandTests {
-  @Test func `The three worked examples are printed line for line`() async {
+  @Test func `Each event that an observer of the three examples receives is printed on a line`() async {
     let recorder = ConsoleRecorder()
     #expect(await SubjectsCommand(console: recorder.console).run() == .success)
     #expect(

@@ -16,7 +16,7 @@ import Todo
     return (status, recorder.output, recorder.errors)
   }
 
-  @Test func `Todos are added, cancelled, edited and finished, line for line`() async {
+  @Test func `Todos are added, cancelled, edited and finished, and every line is printed`() async {
     let (status, output, errors) = await run()
     #expect(status == .success)
     #expect(errors == [])

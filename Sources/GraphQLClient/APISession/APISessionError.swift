@@ -25,11 +25,13 @@ public enum APISessionError: Error, Equatable, Sendable {
   case statusCode(Int, bodyExcerpt: String, retryAfter: Duration? = nil)
   /// The server reported errors, with or without partial data. The array is never empty.
   ///
-  /// `status` is the status of the HTTP response. If it isn't a success, the media type of the response was
-  /// `application/graphql-response+json`, which only a GraphQL server sends.
+  /// `status` is the status of the HTTP response, except that
+  /// ``APISession/post(document:operationName:variables:headers:as:)`` reports partial data with the default, 200. If
+  /// the status isn't a success, the media type of the response was `application/graphql-response+json`, which only a
+  /// GraphQL server sends.
   case graphQL([GraphQLError], status: Int = 200, retryAfter: Duration? = nil)
   /// The response isn't from this API: it is a redirection that the session doesn't follow, the HTML of a login page or
-  /// a proxy, or JSON without `data` and `errors`.
+  /// a proxy, or JSON with neither `data` nor `errors`.
   ///
   /// The response says nothing about the request, which may not have reached the server. `location` is the text of the
   /// response's `Location` field, which names the target of a redirection.

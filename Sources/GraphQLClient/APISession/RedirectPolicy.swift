@@ -45,7 +45,7 @@ public struct RedirectPolicy: Hashable, Sendable {
       let source = Origin(url)
     else { return nil }
     if origin == source {
-      // A relative location inherits the user of the session's URL.
+      // A relative location inherits the user of the request's URL.
       let isOwn = target.user() == nil || (target.user() == url.user() && target.password() == url.password())
       return isOwn ? target : nil
     }

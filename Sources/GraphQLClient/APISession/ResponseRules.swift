@@ -7,7 +7,7 @@ internal import Foundation
 /// - An `application/graphql-response+json` body comes from a GraphQL server, so it is decoded regardless of the
 ///   status.
 /// - An `application/json` body is decoded only if the status is a success, because a gateway may send this type too.
-///   With another status, JSON that is shaped like a GraphQL response is an HTTP failure, whose error quotes its text.
+///   With a failure status, JSON that is shaped like a GraphQL response is an HTTP failure. The error quotes its text.
 /// - Any other response, and JSON that isn't shaped like a GraphQL response, isn't from the API. As an exception, some
 ///   statuses (about credentials, conflicts, limits and server failures) are unambiguous, so the response is a failure
 ///   even if a gateway sent it.

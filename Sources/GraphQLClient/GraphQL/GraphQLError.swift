@@ -27,7 +27,7 @@ public struct GraphQLError: Error, Hashable, Sendable {
   public let code: String?
   /// Additional data about the error, as the server sent it.
   ///
-  /// Empty if the server sent none, or more than the limits described at ``GraphQLResponse`` allow.
+  /// Empty if the server sent none, if they are invalid, or if they exceed the limits described at ``GraphQLResponse``.
   public let extensions: [String: JSONValue]
 
   /// Creates an error like one that a server reports.

@@ -4,8 +4,8 @@ public import GraphQLClient
 ///
 /// ## Servers without pages
 ///
-/// A server with the original app's schema supports neither pages nor the URLs of links, and refuses a document that
-/// requests them before it executes anything. If the server refuses a request for a page in this way, and has never
+/// A server with the schema of the RxSwift app that this feature replaces supports neither pages nor the URLs of links,
+/// and refuses a document that requests them before it executes anything. If the server refuses a request for a page in this way, and has never
 /// returned a page, the session fetches the complete timeline instead. Once that timeline has arrived, the session
 /// requests no more pages, so such a server usually costs one additional request.
 public struct GetMomentsByUserIDSession: GetMomentsByUserIDSessionType {
@@ -17,8 +17,7 @@ public struct GetMomentsByUserIDSession: GetMomentsByUserIDSessionType {
   ///
   /// - Parameters:
   ///   - apiSession: The client of the server.
-  ///   - withLikes: A closure that returns whether to request likes. It is called for each request, so a changed toggle
-  ///     affects the next one.
+  ///   - withLikes: A closure that returns whether to request likes; called for each request.
   public init(apiSession: APISession, withLikes: @escaping @Sendable () async -> Bool = { true }) {
     self.apiSession = apiSession
     self.withLikes = withLikes

@@ -71,7 +71,7 @@ public protocol MomentsRepoType: Sendable {
   ///
   /// - Returns: Whether the server has the like, or the like is durably queued.
   /// - Throws: A ``MomentsRepoError``. If the server refuses the like or the store can't write it, the like is rolled
-  ///   back. ``MomentsRepoError/cancelled`` ends the call but doesn't cancel the like.
+  ///   back. Cancelling the calling task throws ``MomentsRepoError/cancelled``, and doesn't cancel the like.
   @discardableResult
   func updateLike(
     isLiked: Bool, momentID: String, fromUserID userID: String

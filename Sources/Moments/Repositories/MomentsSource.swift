@@ -42,8 +42,8 @@ public struct MomentsSource: PagedSource, MutableSource {
 
   /// Sends a like.
   ///
-  /// If the server answers with success but its reply can't be used, a fetched timeline that shows the like confirms
-  /// it.
+  /// If the server answers with success but its reply can't be used, the timeline is fetched, and confirms the like
+  /// unless it contradicts it or excludes likes.
   public func send(
     _ like: MomentLike, to key: Key, id: MutationID
   ) async throws(APISessionError) -> MutationReply<MomentsDetails> {
@@ -92,8 +92,8 @@ extension MomentsSource: CompletingSource {
   /// Adds the stored information that a fetched timeline lacks.
   ///
   /// Keeps the URLs of links, because complete timelines, including replies to likes, lack them; see `MomentsDocument`.
-  /// Keeps the stored page info if both timelines end with the same moment and have the same
-  /// ``MomentsDetails/nextCursor``, because both page infos then mean the same.
+  /// A page info of the fetched timeline is replaced by the stored one if both timelines end with the same moment and
+  /// have the same ``MomentsDetails/nextCursor``, because both page infos then mean the same.
   package func complete(_ fetched: MomentsDetails, with stored: MomentsDetails) -> MomentsDetails {
     var details = fetched.withURLs(from: stored)
     let endsAlike = details.moments.last?.id == stored.moments.last?.id && details.nextCursor == stored.nextCursor
@@ -114,8 +114,8 @@ extension MomentsDetails: PagedValue {
 
   /// Returns the timeline with missing URLs taken from a stored timeline.
   ///
-  /// - Complexity: O(*n*), where *n* is the number of moments of both timelines. If the stored timeline has no URLs, it
-  ///   needs no additional memory.
+  /// - Complexity: O(*n*), where *n* is the number of moments of both timelines. If the stored timeline has no URLs, no
+  ///   additional memory is needed.
   fileprivate func withURLs(from stored: MomentsDetails) -> MomentsDetails {
     let known = stored.moments.compactMap { moment in moment.url.map { (moment.id, $0) } }
     if known.isEmpty { return self }

@@ -29,7 +29,9 @@ public final class TrackingRepo: TrackingRepoType {
       return !isDelivering
     }
 
-    /// Returns the pending deliveries; `nil` if there are none, so that the next call delivers.
+    /// Returns the pending deliveries; `nil` if there are none.
+    ///
+    /// After `nil`, the next added event must be delivered by its own call.
     mutating func takePending() -> [Delivery]? {
       if pending.isEmpty {
         isDelivering = false

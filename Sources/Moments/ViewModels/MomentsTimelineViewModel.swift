@@ -51,7 +51,7 @@ public final class MomentsTimelineViewModel {
   public private(set) var isLoading = false
   /// The error of the last load; `nil` if it didn't fail, or if another load has begun.
   public private(set) var error: MomentsRepoError?
-  /// Whether the last load failed, which is the original app's name for `error != nil`.
+  /// Whether ``error`` isn't `nil`; named as in the RxSwift app that this feature replaces.
   public var hasError: Bool { error != nil }
 
   @ObservationIgnored private let userID: String

@@ -13,7 +13,7 @@ struct Demonstration {
   ///
   /// - Parameters:
   ///   - store: The store of the timelines, and of the likes that the server doesn't have yet.
-  ///   - server: The store of the server's own data; `nil` for a server that stores nothing.
+  ///   - server: The store of the server's own data and of the network's state; `nil` to store neither.
   ///   - latency: The duration of a request.
   ///   - leadership: Decides whether this process sends likes.
   static func open(

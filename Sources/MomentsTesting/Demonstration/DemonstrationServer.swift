@@ -6,16 +6,18 @@ internal import Repository
 
 /// An in-process server that behaves like the GraphQL server of the tests.
 ///
-/// It serves two timelines, has the same errors and rules for likes, and sends one reply to all attempts at a change
-/// under one key. Use it for demonstrations and previews, and for tests that need a stateful server. Pass it to a
-/// `MomentsRepo` as both of its sessions.
+/// It has the same errors and rules for likes, by default serves the same two timelines, and sends one reply to all
+/// attempts at a change under one key. Use it for demonstrations and previews, and for tests that need a stateful
+/// server. Pass it to a `MomentsRepo` as both of its sessions.
 public actor DemonstrationServer {
   /// Whether the server can be reached; while it is `false`, each request fails as without a network.
   public private(set) var isOnline = true
 
   private static let key = StoreKey<DemonstrationServerState>("demo-server")
 
-  /// The state of the server; with a store, only its fallback for a store without a state that can be decoded.
+  /// The state of the server.
+  ///
+  /// A server with a store uses it only while the store has no state that can be decoded.
   private var state: DemonstrationServerState
   private let changes = AsyncSerialQueue()
   private let store: FileStore?

@@ -5,7 +5,7 @@ internal import Moments
 ///
 /// Both are one value, so a change and its reply become durable together.
 struct DemonstrationServerState: Codable, Equatable, Sendable {
-  /// The maximum number of stored replies, each of which is a complete timeline.
+  /// The maximum number of stored replies, each of which may be a complete timeline.
   ///
   /// Beyond it, the oldest reply is discarded.
   static let maximumReplyCount = 64

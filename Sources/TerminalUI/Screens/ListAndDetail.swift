@@ -23,7 +23,7 @@ package struct ListAndDetail {
   /// Whether the detail has room for blank lines.
   package var isDetailRoomy: Bool { detail.map { $0.rows.count > Self.stackedDetailRows } ?? false }
 
-  /// Divides the rows of a body into the two areas, and draws the divider between them.
+  /// Divides a body, which is a range of rows, into the two areas, and draws the divider between them.
   package init(dividing body: Range<Int>, of frame: inout Frame) {
     let size = frame.size
     if size.columns >= Self.sideBySideColumns {
@@ -59,7 +59,7 @@ package struct ListAndDetail {
   ///   - count: The number of rows in the list.
   ///   - selection: The index of the selected row.
   ///   - frame: The frame to draw in.
-  ///   - drawRow: Draws the row with an index in a row of the frame.
+  ///   - drawRow: Draws a row of the list, given by its index, in a row of the frame.
   package func drawRows(
     count: Int, selection: Int, in frame: inout Frame, drawRow: (Int, _ row: Int, inout Frame) -> Void
   ) {

@@ -5,7 +5,7 @@ extension Unicode.Scalar {
 
   /// The number of columns that the scalar takes by itself: 0, 1 or 2.
   ///
-  /// A scalar that combines with the preceding one takes none, and neither does a scalar without a visible form.
+  /// A mark that is drawn over the preceding scalar takes none, and neither does a scalar without a visible form.
   var displayWidth: Int {
     if value < 0x300 { return properties.generalCategory == .control || value == 0xAD ? 0 : 1 }
     switch properties.generalCategory {

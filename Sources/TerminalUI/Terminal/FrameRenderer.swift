@@ -15,7 +15,7 @@ struct FrameRenderer: Sendable {
     self.capabilities = capabilities
   }
 
-  /// Makes the next frame be rendered in full, for example after another program wrote to the terminal.
+  /// Causes the next frame to be rendered in full, for example after another program wrote to the terminal.
   mutating func forget() {
     shown = nil
   }

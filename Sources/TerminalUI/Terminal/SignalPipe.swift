@@ -13,7 +13,7 @@ internal import Synchronization
 /// A dispatch source for a signal isn't suitable, because it requires that the program ignores the signal, and programs
 /// that this one starts would inherit that. It also depends on which threads block the signal.
 ///
-/// A signal handler has no parameters of its own, so it finds the pipe in a global variable. Therefore at most one
+/// A signal handler receives only the signal, so it finds the pipe in a global variable. Therefore at most one
 /// instance may be in use at a time: the next one is created after ``stop()``.
 final class SignalPipe: Sendable {
   /// The descriptor to read from.

@@ -52,7 +52,7 @@ package struct TerminalDevice: Sendable {
     return TerminalSize(columns: Int(size.ws_col), rows: Int(size.ws_row))
   }
 
-  /// Reads the available bytes.
+  /// Reads the available bytes, at most 1,024.
   ///
   /// Returns none at the end of the input.
   func read() throws(TerminalError) -> [UInt8] {

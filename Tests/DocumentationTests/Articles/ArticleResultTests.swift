@@ -7,12 +7,12 @@ import Todo
 
 /// Checks that the examples of the articles print what their comments state.
 @Suite(.timeLimit(.minutes(15))) struct ArticleResultTests {
-  @Test func `Multicast: the first example`() async {
+  @Test func `Multicast: both subscribers get the replayed and the next element`() async {
     #expect(
       await output(of: MulticastExamples.firstExample) == ["badge: Ann", "badge: Ben", "list: Ann", "list: Ben"])
   }
 
-  @Test func `Choosing a channel: each kind of channel`() async {
+  @Test func `Choosing a channel: each example has the result in its comment`() async {
     ChoosingAChannelExamples.events()
     #expect(await output(of: ChoosingAChannelExamples.state) == ["loaded"])
     #expect(await output(of: ChoosingAChannelExamples.stateWithoutFirstValue) == ["[]", "[\"message-1\"]"])
@@ -42,15 +42,15 @@ import Todo
         == ["[1, 2, 3, 4, 5]", "[5]", "[3, 4, 5]", "[1, 2, 3]", "[1, 2, 5]"])
   }
 
-  @Test func `Buffering: failing`() async {
+  @Test func `Buffering: an overflow ends a subscription with an error after the buffered elements`() async {
     #expect(await output(of: BufferingExamples.failing) == ["1", "2", "3", "3", "1"])
   }
 
-  @Test func `Buffering: the number of dropped elements`() async {
+  @Test func `Buffering: the dropped count includes the elements that a cancellation drops`() async {
     #expect(await output(of: BufferingExamples.counting) == ["2", "3", "2", "3", "6"])
   }
 
-  @Test func `Buffering: capacity and replay`() async {
+  @Test func `Buffering: the capacity is at least the size of the replay`() async {
     #expect(await output(of: BufferingExamples.capacityAndReplay) == ["4", "5", "6"])
   }
 
@@ -60,7 +60,9 @@ import Todo
     ("dropOldest", .dropOldest(3), [3, 4, 5]), ("dropNewest", .dropNewest(3), [1, 2, 3]),
     ("replaceNewest", .replaceNewest(3), [1, 2, 5]), ("error", .error(3), [1, 2, 3]),
   ])
-  func `Buffering: the table`(name: String, policy: BufferingPolicy<any Error>, elements: [Int]) async throws {
+  func `Buffering: the table has the elements and the dropped count of each policy`(
+    name: String, policy: BufferingPolicy<any Error>, elements: [Int]
+  ) async throws {
     let channel = MulticastChannel<Int, any Error>(buffering: policy)
     let subscription = channel.stream.subscribe()
     for element in 1...5 { channel.send(element) }
@@ -80,7 +82,7 @@ import Todo
     #expect(columns[2] == "\(subscription.droppedCount)")
   }
 
-  @Test func `Coming from RxSwift: the three subjects`() async {
+  @Test func `Coming from RxSwift: channels deliver the elements that the three subjects deliver`() async {
     #expect(
       await output(of: ComingFromExamples.publishSubject) == ["observer1: 2", "observer1: 3", "observer2: 3"])
     #expect(
@@ -115,11 +117,11 @@ import Todo
     #expect(screen.titles == ["Ann's message"])
   }
 
-  @Test func `Coming from Combine`() async {
+  @Test func `Coming from Combine: a subscriber gets the current value, then each update`() async {
     #expect(await output(of: ComingFromExamples.combine) == ["value: 0", "value: 1"])
   }
 
-  @Test func `Coming from Kotlin`() async {
+  @Test func `Coming from Kotlin: a new subscriber gets the current value`() async {
     #expect(await output(of: ComingFromExamples.kotlin) == ["value: 1"])
   }
 

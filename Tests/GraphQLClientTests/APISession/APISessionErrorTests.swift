@@ -153,7 +153,7 @@ struct APISessionErrorTests {
     #expect(APISessionError.notAnAPIResponse(status: 200, bodyExcerpt: "").status == nil)
   }
 
-  @Test func `An error without a response has no status`() {
+  @Test func `An error whose case has no status has no requested wait either`() {
     let errors: [APISessionError] = [
       .transport(URLError(.networkConnectionLost)), .timedOut, .cancelled, .emptyReply, .replyTooLarge(limit: 1),
       .undecodable(reason: "", excerpt: ""), .unencodableVariables(reason: ""), .unsupportedURL(""),

@@ -107,7 +107,7 @@ struct APISessionTests {
   }
 
   @Test(arguments: [400, 403, 404])
-  func `Any other failure status without a GraphQL response is not from the API`(status: Int) async throws {
+  func `An ambiguous failure status without a GraphQL response is not from the API`(status: Int) async throws {
     try await BFFServer.run { server in
       try await server.arm(.init(fault: "status", value: status))
       await #expect(

@@ -25,7 +25,7 @@ struct RedirectPolicyTests {
   }
 
   @Test(arguments: [100, 200, 201, 300, 301, 302, 303, 304, 305, 306, 309, 400, 500])
-  func `With any other status, no location is followed`(status: Int) throws {
+  func `With a status other than 307 and 308, no location is followed`(status: Int) throws {
     #expect(try Self.target(.sameOrigin, "/other", status: status) == nil)
     #expect(try Self.target(Self.listed, "https://other.example/a", status: status) == nil)
   }

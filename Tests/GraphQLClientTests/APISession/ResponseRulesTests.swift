@@ -220,7 +220,7 @@ struct ResponseRulesTests {
 
   // MARK: - Sizes
 
-  @Test func `A reply may have the maximum size, and other responses only the size of an excerpt`() {
+  @Test func `A reply may have the maximum size, JSON of another status 64 KiB, and the rest that of an excerpt`() {
     func size(_ contentType: String?, _ status: Int) -> Int {
       var headers = HTTPHeaders()
       headers["Content-Type"] = contentType
@@ -237,7 +237,7 @@ struct ResponseRulesTests {
     #expect(size("text/html", 500) == 2048)
   }
 
-  @Test func `An incomplete body is too large or a failure`() {
+  @Test func `An incomplete body is too large, a failure, or not from the API`() {
     let data = #"{"data":{"a":1}}"#
     #expect(Self.error("application/json", 200, data, isComplete: false) == .replyTooLarge(limit: 1 << 24))
     #expect(Self.error(nil, 200, "", isComplete: false) == .replyTooLarge(limit: 1 << 24))
@@ -267,7 +267,7 @@ struct ResponseRulesTests {
       ResponseRules(status: 200, headers: headers, maximumReplySize: 100).declaresOversizedBody == isOversized)
   }
 
-  @Test func `The declared length matters only for an uncompressed reply`() {
+  @Test func `The declared length matters only for an uncompressed, successful GraphQL response`() {
     func isOversized(_ status: Int, _ headers: HTTPHeaders) -> Bool {
       ResponseRules(status: status, headers: headers, maximumReplySize: 100).declaresOversizedBody
     }

@@ -165,7 +165,7 @@ struct GraphQLReplyTests {
     "", "{}", "[]", "null", "7", "<html>", #"{"errors":[]}"#, #"{"errors":null}"#, #"{"errors":["m"]}"#,
     #"{"errors":[{"message":7}]}"#, #"{"errors":{"message":"m"}}"#, #"{"message":"m"}"#, #"{"data":1"#,
   ])
-  func `Any other text is not shaped like a response`(json: String) {
+  func `Text without data, and without errors that have a message, is not shaped like a response`(json: String) {
     #expect(!GraphQLShape.matches(Data(json.utf8)))
   }
 }

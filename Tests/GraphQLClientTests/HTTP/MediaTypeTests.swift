@@ -26,7 +26,7 @@ struct MediaTypeTests {
     "text/html; a=application/json", "text/html;application/graphql-response+json", "application/graphql-response",
     "application/json+xml",
   ])
-  func `Any other text is another type`(contentType: String) {
+  func `A content type that is neither application/json nor ends in +json is another type`(contentType: String) {
     #expect(MediaType(contentType: contentType) == .other)
   }
 }

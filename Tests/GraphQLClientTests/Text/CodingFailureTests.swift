@@ -59,7 +59,7 @@ struct CodingFailureTests {
     #expect(CodingFailure.reason(of: EncodingError.invalidValue(1, context)) == "No at users.3.name")
   }
 
-  @Test func `Any other error is described by its own description, on one line`() {
+  @Test func `An error that is not a coding error is described by its own description, on one line`() {
     struct Custom: Error, CustomStringConvertible {
       var description: String { "Out\nof order." }
     }

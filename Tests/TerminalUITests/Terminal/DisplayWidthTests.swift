@@ -14,11 +14,11 @@ struct DisplayWidthTests {
       ("\u{9B}", 0),
       ("\u{AD}", 0), ("\u{2028}", 0),
     ] as [(Character, Int)])
-  func `The width of a character is the width of its grapheme cluster`(character: Character, width: Int) {
+  func `A grapheme cluster takes 0, 1 or 2 columns`(character: Character, width: Int) {
     #expect(character.displayWidth == width)
   }
 
-  @Test func `The ranges of wide characters match the Unicode Character Database`() {
+  @Test func `The bounds of wide ranges match the Unicode Character Database`() {
     let isWide = { (value: UInt32) in EastAsianWidth.isWide(Unicode.Scalar(value)!) }
     #expect([0x10FF, 0x1100, 0x115F, 0x1160].map(isWide) == [false, true, true, false])
     #expect([0x303E, 0x303F, 0x3040, 0x3041].map(isWide) == [true, false, false, true])
@@ -27,7 +27,7 @@ struct DisplayWidthTests {
     #expect([0x3FFFD, 0x3FFFE, 0x10FFFF].map(isWide) == [true, false, false])
   }
 
-  @Test func `The width of single signs and marks is certain, and that of joined signs is not`() {
+  @Test func `The width of a single scalar with marks is certain, and that of joined scalars is not`() {
     let certain: [Character] = ["a", "山", "😂", "e\u{301}", "한"]
     #expect(certain.map(\.hasUncertainWidth) == [false, false, false, false, false])
     let uncertain: [Character] = ["👨‍👩‍👧‍👦", "🏖️", "🇦🇺", "👍🏽", "1️⃣", "நி"]

@@ -45,7 +45,7 @@
       state.withLock { $0.retire(worker) }
     }
 
-    /// Ends the idle threads; busy threads end after the jobs of their queues.
+    /// Ends the idle threads; a busy thread ends when its host has no more waiting jobs.
     func close() {
       for worker in state.withLock({ $0.close() }) { worker.give(.exit) }
     }

@@ -6,7 +6,7 @@ internal import TerminalUI
 /// A pure state machine: its inputs are keys, forms and sign-in states, and its outputs are requests and the contents
 /// of the screen.
 struct LiveSignInState {
-  /// A request of a key to the view models or to the session.
+  /// A request of a key to the view models or to the ``ScreenSession``.
   enum Request: Equatable {
     case setUsername(String)
     case setPassword(Password)

@@ -9,7 +9,7 @@ enum SignInScreen {
     case button
   }
 
-  /// The contents of the screen, which include only the length of the password.
+  /// The contents of the screen, with the length of the password in place of the password.
   struct Model: Hashable, Sendable {
     var isSignedIn = false
     var isBusy = false

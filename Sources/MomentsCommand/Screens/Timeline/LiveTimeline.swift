@@ -85,7 +85,7 @@ final class LiveTimeline: LiveScreen {
     }
   }
 
-  /// Observes the timeline, and loads it at the start, if the network is online, and whenever the network is back.
+  /// Observes the timeline, and loads it at the start if the network is online, and whenever the network is back.
   func run() async {
     await withDiscardingTaskGroup { group in
       group.addTask { await self.model.run() }

@@ -35,7 +35,7 @@ struct LiveTimelineState {
     /// The reason why the last load failed.
     var problem: String?
     var hasMore = false
-    /// The number of likes that the server doesn't have yet.
+    /// The number of moments whose like, or its removal, the server doesn't have yet.
     var pendingCount = 0
   }
 

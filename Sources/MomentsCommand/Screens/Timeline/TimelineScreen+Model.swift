@@ -40,7 +40,7 @@ extension TimelineScreen {
     var problem: String?
     /// The number of likes of all moments.
     var likeCount = 0
-    /// The number of likes that the server doesn't have yet.
+    /// The number of moments whose like, or its removal, the server doesn't have yet.
     var pendingCount = 0
     var rows: [Row] = []
     /// The index of the selected row.

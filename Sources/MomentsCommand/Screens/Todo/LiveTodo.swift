@@ -73,12 +73,12 @@ final class LiveTodo: LiveScreen {
 
   // MARK: Changes
 
-  /// Closes the form, and waits until it is closed and its todo is stored and shown.
+  /// Closes the form, and returns an action that waits until it is closed and, if done, its todo is stored and shown.
   private func closeForm(isDone: Bool) -> KeyResponse? {
     guard let detail = model.detail else { return nil }
     if isDone { detail.done() } else { detail.cancel() }
     return .performFirst {
-      // An unstructured task, because the todo is stored even if the user quits meanwhile.
+      // An unstructured task isn't cancelled if the user quits, so the todo is stored before the session ends.
       await Task { await until { self.model.detail !== detail } }.value
       guard isDone else { return }
       if self.model.error == nil { await self.showStored() } else { self.holder.state.saveFailed(detail.name) }

@@ -51,7 +51,7 @@ struct LiveTodoState {
   private var isAdding = false
   /// The failure that is no longer shown, because a later activity took its place.
   private var earlierError: TodoListError?
-  /// Whether the next key may confirm that the list is cleared.
+  /// Whether the next key confirms or cancels clearing the list.
   private var isClearing = false
 
   // MARK: Events

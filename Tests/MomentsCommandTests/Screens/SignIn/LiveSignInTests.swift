@@ -14,7 +14,7 @@ import Testing
 
   /// Runs a live sign-in screen until the user leaves.
   ///
-  /// - Parameter promptAnswers: The number of first answers of the server that don't wait for the gate.
+  /// - Parameter promptAnswers: The number of answers that the server sends before its answers wait for the gate.
   private func withLiveSignIn(promptAnswers: Int = 0, _ body: (FakeTerminal) async -> Void) async {
     let answers = Atomic(0)
     let session = InMemorySignInSession(

@@ -37,7 +37,7 @@ import Testing
     get: (any GetMomentsByUserIDSessionType)? = nil,
     now: @escaping @Sendable () -> Date = { noon },
     pause: @escaping @Sendable (Duration) async throws -> Void = { _ in
-      // No time passes, so no age changes.
+      // Longer than a test, so the ages are never updated.
       try await Task.sleep(for: .seconds(1_000))
     }
   ) -> ScreenSession {
