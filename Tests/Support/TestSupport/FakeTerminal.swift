@@ -6,6 +6,7 @@ package final class FakeTerminal: TerminalType {
   package let channel = MulticastChannel<TerminalEvent, Never>(buffering: .unbounded)
   /// All frames in order, with a replay, so that a test can inspect earlier frames.
   package let frames = MulticastRelay<Frame>(replay: 1_000, buffering: .unbounded)
+  private let shown = Lock<[Frame]>([])
   /// All frames without a replay, so that a test can wait for the next one.
   private let newFrames = MulticastRelay<Frame>(buffering: .unbounded)
   /// The names of the methods that were called, except ``show(_:)``.
@@ -42,6 +43,7 @@ package final class FakeTerminal: TerminalType {
 
   package func show(_ frame: Frame) async throws(TerminalError) {
     if let failure { throw failure }
+    shown.withLock { $0.append(frame) }
     frames.send(frame)
     newFrames.send(frame)
     await whileShowing()
@@ -58,25 +60,14 @@ package final class FakeTerminal: TerminalType {
   /// Returns the lines of the first frame that satisfies the condition, including frames that were shown before the
   /// call.
   package func lines(where isWanted: @Sendable ([String]) -> Bool) async -> [String] {
-    // Skips the frames without a size, which `allFrames()` sends.
-    for await frame in frames.stream where frame.size.rows > 0 && isWanted(frame.lines) { return frame.lines }
+    for await frame in frames.stream where isWanted(frame.lines) { return frame.lines }
     return []
   }
 }
 
 extension FakeTerminal {
-  /// Returns the lines of all frames so far.
-  package func allFrames() async -> [[String]] {
-    let subscription = frames.stream.subscribe()
-    // An empty frame marks the end of the replay.
-    frames.send(Frame(size: TerminalSize(columns: 0, rows: 0)))
-    var all: [[String]] = []
-    for await frame in subscription {
-      if frame.lines.isEmpty { break }
-      all.append(frame.lines)
-    }
-    return all
-  }
+  /// The lines of all frames so far.
+  package var allFrames: [[String]] { shown.withLock { $0.map(\.lines) } }
 
   /// Types a text, and returns the lines of the first frame after that which satisfies the condition.
   package func lines(afterTyping text: String, where isWanted: @Sendable ([String]) -> Bool) async -> [String] {

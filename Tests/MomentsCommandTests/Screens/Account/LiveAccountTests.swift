@@ -132,7 +132,7 @@ import Testing
       let timeline = await terminal.lines(afterTyping: "t") { $0[22] == " The timeline is up to date." }
       #expect(timeline[0].hasPrefix(" Mei Zhou  3 moments · 4 likes"))
       #expect(timeline[0].contains("pending") == false)
-      let frames = await terminal.allFrames()
+      let frames = terminal.allFrames
       let signOut = try #require(frames.firstIndex { $0[8] == "   已经退出登录" })
       let since = frames[signOut...].flatMap(\.self)
       #expect(since.filter { $0.contains("Low-level") || $0.contains("16 moments") } == [])

@@ -71,7 +71,7 @@ import Testing
       // Another Enter doesn't sign in again.
       #expect(signedOut[4] == " ▸ Password")
     }
-    let shown = await terminal.allFrames().flatMap(\.self)
+    let shown = terminal.allFrames.flatMap(\.self)
     #expect(!shown.contains { $0.contains("guess") || $0.contains("low-level") })
   }
 

@@ -70,7 +70,7 @@ import Testing
     _ = await terminal.lines { $0[22].hasPrefix(" Liked 李晓雯") }
     terminal.type("q")
     _ = await ending
-    let selected = await terminal.allFrames().filter { $0[3].hasPrefix("▸") }
+    let selected = terminal.allFrames.filter { $0[3].hasPrefix("▸") }
     // The values that the three observers show, without repetitions.
     var seen: [[String]] = []
     for lines in selected {
@@ -98,7 +98,7 @@ import Testing
     _ = await terminal.lines { $0[0].contains("After") }
     terminal.type("q")
     _ = await ending
-    let mixed = await terminal.allFrames().filter { lines in
+    let mixed = terminal.allFrames.filter { lines in
       lines[0].contains("After") != lines.contains { $0.contains("│ ♥ 0 likes") } && lines[2].hasPrefix("▸")
     }
     #expect(mixed == [])
