@@ -38,7 +38,9 @@ import Testing
   }
 
   @Test(arguments: QuarantiningBackend.Outcome.allCases)
-  private func `A quarantined value does not count toward the limit`(outcome: QuarantiningBackend.Outcome) throws {
+  private func `A value to quarantine does not count toward the limit, even if that fails`(
+    outcome: QuarantiningBackend.Outcome
+  ) throws {
     let contents = StoreContents(
       backend: QuarantiningBackend(outcome: outcome), eventRelay: MulticastRelay(replay: 1, buffering: .unbounded),
       now: { Date() }, memoryLimit: 10)
