@@ -38,7 +38,7 @@ import Testing
   }
 
   @Test(arguments: QuarantiningBackend.Outcome.allCases)
-  private func `A value to quarantine does not count toward the limit, even if that fails`(
+  private func `A value whose quarantine was attempted does not count toward the limit, whatever the outcome`(
     outcome: QuarantiningBackend.Outcome
   ) throws {
     let contents = StoreContents(
