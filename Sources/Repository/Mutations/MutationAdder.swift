@@ -34,7 +34,7 @@ final class MutationAdder<Source: RepositorySource> {
     (limits, now) = (configuration.queueLimits, configuration.now)
   }
 
-  /// Applies a mutation and makes it durable, after all others.
+  /// Applies a mutation after all others, and makes it durable.
   ///
   /// - Parameters:
   ///   - mutation: The mutation.

@@ -259,7 +259,8 @@ final class MutationQueue<Source: RepositorySource> {
     calls.endQueued(state.waiting(in: entry.lane))
   }
 
-  /// Makes the lanes of a mutation's user wait for new credentials, unless they have changed since the attempt began.
+  /// Makes the lanes of a mutation's user wait for new credentials, unless the credentials have changed since the
+  /// attempt began.
   func waitForSignIn(_ entry: Entry, in engine: isolated Engine) {
     let waiting = state.waitForSignIn(entry)
     calls.endQueued(waiting)
@@ -283,10 +284,10 @@ final class MutationQueue<Source: RepositorySource> {
     state.resume()
   }
 
-  /// Whether there is a mutation, waiting or in flight, whose user doesn't have to sign in.
+  /// Whether this repository sends mutations, and one is waiting or in flight whose user doesn't have to sign in.
   var canSend: Bool { state.canSend }
 
-  /// Ends all backoffs, except those whose delay the server named.
+  /// Ends all backoffs, except those whose delay the server named, and resets the numbers of failures.
   func retryNow() {
     state.retryNow()
   }

@@ -1,11 +1,12 @@
 internal import DataStore
 internal import Foundation
 
-/// The decisions of a ``MutationQueue``: its mutations, their order, and the next one to send.
+/// The state of a ``MutationQueue``: its mutations, their order, and the next one to send.
 ///
 /// A pure state machine that keeps ``MutationLedger`` and ``MutationLanes`` consistent: while this repository sends,
-/// each live mutation that it sends is in its lane, in flight, or answered and not yet stored. While it follows, the
-/// lanes are empty. The parts of the queue share this object, in the isolation of their engine.
+/// each live mutation (see ``MutationLedger/Entry/isLive``) that it sends is in its lane, in flight, or answered and not
+/// yet stored. While it follows, the lanes are empty. The parts of the queue share this object, in the isolation of
+/// their engine.
 ///
 /// - Complexity: That of the two parts.
 final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
@@ -35,6 +36,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
 
   /// The greatest number of mutations of a lane that are marked together before the first of them is sent.
   ///
+  /// The record of a marked mutation says that an attempt may have begun; see ``MutationLedger/Entry/isMarked``.
   /// Because several are marked together, a long lane doesn't wait for a commit before each request.
   private static var markedTogether: Int { 32 }
 
@@ -47,9 +49,12 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   private var startedLanes: Set<LaneID> = []
   /// The lanes that wait for something other than their turn, as another repository's writes show.
   private var lanesStalledElsewhere: Set<LaneID> = []
-  /// The lanes that may be out of order: a mutation was placed in them while another one had no sequence number yet.
+  /// The lanes that may be out of order: a mutation was placed in them while any mutation of the queue had no sequence
+  /// number yet.
   private var unorderedLanes: Set<LaneID> = []
   /// The sequence number up to which all stored mutations are known.
+  ///
+  /// An independent repository ignores gaps, so this is the greatest number it knows.
   private(set) var knownSequence: UInt64 = 0
   /// The durable mutations behind a gap: stored mutations before them may not be known yet.
   private var idsBehindGap: Set<MutationID> = []
@@ -61,7 +66,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   /// The number of live mutations, except those that another independent repository sends.
   var liveCount: Int { ledger.liveCount }
 
-  /// The number of mutations that aren't live.
+  /// The number of refused and conflicted mutations, about which the app has to decide.
   var undecidedCount: Int { ledger.undecidedCount }
 
   /// Whether this repository sends mutations.
@@ -94,7 +99,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   /// The size of all encoded mutations in bytes.
   var byteCount: Int { ledger.byteCount }
 
-  /// The reports of the lanes that have mutations of ``liveCount``, sorted by name.
+  /// The reports of the lanes that have mutations counted by ``liveCount``, sorted by name.
   func report(at now: Duration) -> [RepositoryReport.LaneReport] {
     let statuses = lanes.report(at: now)
     return ledger.lanes.sorted { $0.key < $1.key }.map { name, lane in
@@ -132,8 +137,8 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
 
   /// Records that this repository sends from now on.
   ///
-  /// - Returns: The mutations that are now refused and whose records must be written, and those before which stored
-  ///   mutations may not be known yet; ``recordPredecessors(of:)`` follows for them.
+  /// - Returns: `refused`: the mutations that are now refused; their records must be written. `behindGap`: the mutations
+  ///   behind a gap; the caller reads their predecessors and then calls ``recordPredecessors(of:)``.
   func lead(as status: LeadershipStatus) -> (refused: [MutationID], behindGap: [MutationID]) {
     leadership = status
     (startedLanes, lanesStalledElsewhere) = ([], [])
@@ -182,8 +187,8 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     return false
   }
 
-  /// The action that follows the addition of an external mutation.
-  enum Added: Equatable {
+  /// The action that follows when a mutation is added or placed in its lane.
+  enum FollowUp: Equatable {
     case nothing
     /// The mutation is now refused, so its record must be written.
     case refused
@@ -192,21 +197,21 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     case behindGap
   }
 
-  /// Adds a mutation of another repository, which already has its place in the order.
-  func addExternal(_ entry: Entry) -> Added {
+  /// Adds a mutation that another repository has stored, and whose place in the order is therefore fixed.
+  func addExternal(_ entry: Entry) -> FollowUp {
     var entry = entry
     entry.isExternal = leadership == .independent
     ledger.add(entry)
     if leadership == .leading { return adoptInSequence(entry) }
-    // Only records the sequence number: another repository sends the mutation, so a gap makes no difference.
-    _ = isBehindGap(entry.record.sequence)
+    // Another repository sends the mutation, so a gap makes no difference.
+    recordSequence(entry.record.sequence)
     return .nothing
   }
 
   /// Places a mutation in its lane, where it waits if stored mutations before it may not be known yet.
-  private func adoptInSequence(_ entry: Entry) -> Added {
+  private func adoptInSequence(_ entry: Entry) -> FollowUp {
     // A mutation that isn't durable yet has no sequence number.
-    guard entry.tag != nil, isBehindGap(entry.record.sequence) else { return adopt(entry) ? .refused : .nothing }
+    guard entry.tag != nil, recordSequence(entry.record.sequence) else { return adopt(entry) ? .refused : .nothing }
     idsBehindGap.insert(entry.id)
     lanes.block(entry.id)
     guard adopt(entry) else { return .behindGap }
@@ -216,9 +221,10 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
 
   /// Records that the mutation with a sequence number is known, unless it is behind a gap.
   ///
-  /// - Returns: Whether stored mutations before it may not be known yet. Always `false` for an independent repository,
-  ///   because it doesn't send the mutations that other repositories add.
-  private func isBehindGap(_ sequence: UInt64) -> Bool {
+  /// - Returns: Whether it is behind a gap: stored mutations before it may not be known yet. Always `false` for an
+  ///   independent repository, because it doesn't send the mutations that other repositories add.
+  @discardableResult
+  private func recordSequence(_ sequence: UInt64) -> Bool {
     if leadership != .independent, sequence > knownSequence + 1 { return true }
     recordReading(upTo: sequence)
     return false
@@ -259,7 +265,8 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   /// If this repository sends, the mutation takes the last place in its lane and blocks the lane there.
   ///
   /// If it can probably be sent as soon as it is durable, its first record already has the mark of an attempt, which
-  /// saves a second write. A mutation that is sent again under its id replaces the refused or conflicted one.
+  /// saves a second write. If a refused or conflicted mutation is sent again under its id, the new entry replaces its
+  /// old one.
   func add(_ id: MutationID, key: Key, lane: LaneID, record: Record) {
     remove(id)
     var record = record
@@ -279,7 +286,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   func recordAddition(of id: MutationID, sequence: UInt64, tag: StoreTag, revision: UInt64) -> Bool {
     ledger.recordAddition(of: id, sequence: sequence, tag: tag, revision: revision)
     putInOrder(id)
-    guard isBehindGap(sequence), leadership == .leading else { return false }
+    guard recordSequence(sequence), leadership == .leading else { return false }
     idsBehindGap.insert(id)
     return true
   }
@@ -313,7 +320,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     }
   }
 
-  /// Marks a mutation whose attempt is about to begin, and the next ones in its lane, unless it is marked already.
+  /// Marks a mutation whose request is about to be sent, and the next ones in its lane, unless it is marked already.
   ///
   /// - Returns: The mutations whose records must be written before the first one is sent.
   func mark(_ id: MutationID) -> [MutationID] {
@@ -337,7 +344,9 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   /// Whether sending is paused, because the network is offline.
   var isPaused: Bool { lanes.isPaused }
 
-  /// Whether there is a mutation, waiting or in flight, whose user doesn't have to sign in.
+  /// Whether a lane has a mutation, waiting or in flight, whose user doesn't have to sign in.
+  ///
+  /// `false` while this repository follows, because its lanes are empty.
   var canSend: Bool { lanes.canSend }
 
   /// Removes marks that could not be written.
@@ -387,7 +396,8 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     lanes.backOff(entry.id, lane: entry.lane, until: deadline, isServerDelay: isServerDelay)
   }
 
-  /// Makes the lanes of a mutation's user wait for new credentials, unless they have changed since the attempt began.
+  /// Makes the lanes of a mutation's user wait for new credentials, unless the credentials have changed since the
+  /// attempt began.
   ///
   /// - Returns: The mutations that have to wait.
   func waitForSignIn(_ entry: Entry) -> [MutationID] {
@@ -404,7 +414,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
 
   /// The waiting mutations of a lane, in order.
   ///
-  /// Those that another repository sends may be in flight.
+  /// While this repository follows: all live mutations of the lane, because the leader may be sending any of them.
   func waiting(in lane: LaneID) -> [MutationID] {
     sends ? lanes.waiting(in: lane) : ledger.live.filter { $0.lane == lane }.map(\.id)
   }
@@ -427,7 +437,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     lanes.resume()
   }
 
-  /// Ends all backoffs, except those whose delay the server named.
+  /// Ends all backoffs, except those whose delay the server named, and resets the numbers of failures.
   func retryNow() {
     lanes.retryNow()
   }
@@ -473,7 +483,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     ledger.recordWrite(record, of: id, tag: commit.tag, revision: commit.revision)
   }
 
-  /// Records that another process has written the record of a mutation.
+  /// Records that another repository, in this or another process, has written the record of a mutation.
   ///
   /// - Returns: The verdict, if it is new.
   func receive(_ stored: StoredValue<Record>, of entry: Entry) -> Record.Verdict? {

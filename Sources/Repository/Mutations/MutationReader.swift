@@ -175,7 +175,7 @@ final class MutationReader<Source: RepositorySource> {
     }
   }
 
-  /// Handles a record that another process wrote.
+  /// Handles a record that another repository or process wrote.
   ///
   /// - Returns: The mutation, if it is new and has to be shown.
   private func take(

@@ -4,8 +4,8 @@ public enum MutationResult: Hashable, Sendable {
   case confirmed
 
   /// The mutation is durable and visible, and will be sent, after a relaunch if necessary. The server can't be reached,
-  /// asked for a later attempt, or requires the user to sign in again. Or it has the mutation, but its reply can't be
-  /// used or stored yet.
+  /// asked for a later attempt, or requires the user to sign in again. Or the server has the mutation, but its reply
+  /// can't be used or stored yet.
   ///
   /// Also returned if another repository sends the mutation and either doesn't report a result within ten seconds, or
   /// reports that the mutation was refused. A refused mutation is rolled back, and listed as

@@ -89,7 +89,7 @@ final class SyncCell<Source: RepositorySource> {
   /// The changes that were reported while a write was in progress, which may include the change made by the write.
   var heldChanges: [StoreChange<Source.Value>] = []
 
-  /// The mutations whose records another process removed while a write was in progress.
+  /// The mutations whose records another repository or process removed while a write was in progress.
   var heldRemovals: [MutationID] = []
 
   /// The number of consecutive failed writes that are repeated only after a backoff.
@@ -106,8 +106,8 @@ final class SyncCell<Source: RepositorySource> {
   /// Whether the server refused to return the first stored page again.
   var isFirstPageRefused = false
 
-  /// The time at which the value was fetched, or last saved if that was in another process or before the key was
-  /// opened.
+  /// The time at which the value was fetched, or last saved if another repository saved it, or it was saved before the
+  /// key was opened.
   private(set) var fetchedAt: Date?
 
   /// The number of calls of ``invalidate()``.
@@ -154,7 +154,7 @@ final class SyncCell<Source: RepositorySource> {
       newestValueNumber: newestValueNumber, isInvalidated: isInvalidated)
   }
 
-  /// Whether only observers need the cell, if any.
+  /// Whether nothing but observers needs the cell.
   var isIdle: Bool {
     useCount == 0 && !isWriting && recovery == nil && loads.isEmpty && !state.isPending
   }

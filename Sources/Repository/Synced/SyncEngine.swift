@@ -360,7 +360,7 @@ actor SyncEngine<Source: RepositorySource> {
   /// Fetches a value unless the stored one is fresh; see ``SyncLoader``.
   func refresh(_ key: Key, _ part: Cell.Part? = nil) async throws(Failure) {
     try checkMayBegin(key)
-    // The server can be reached, so mutations that wait for that don't need to wait longer.
+    // After a fetch, the server is known to be reachable, so mutations that wait for that don't need to wait longer.
     if try await loader.refresh(key, part, in: self) { endWaits() }
   }
 

@@ -5,7 +5,7 @@ internal import Foundation
 ///
 /// For each key there is one write at a time, with all replies that have arrived. A write is one commit: the new value,
 /// and the removal of the mutations that it includes. The commit requires the value that the replies were judged
-/// against. If another process has stored a newer one, the replies are judged again.
+/// against. If another repository or process has stored a newer one, the replies are judged again.
 ///
 /// Belongs to one ``SyncEngine`` and is only used in its isolation.
 final class SyncWrites<Source: RepositorySource> {
@@ -61,7 +61,7 @@ final class SyncWrites<Source: RepositorySource> {
     defer { records.endWriting(write.confirmed) }
     if !write.isEmpty {
       var batch = StoreBatch()
-      // Required even if no value is saved, because another process may have stored a value that lacks the mutations.
+      // Required even if no value is saved, because another repository may have stored a value that lacks the mutations.
       batch.require(write.baseTag, of: cell.storeKey)
       engine.users.requirement(of: cell.key.userID)?.add(to: &batch)
       if let value = write.value { batch.save(value, for: cell.storeKey) }
@@ -99,8 +99,8 @@ final class SyncWrites<Source: RepositorySource> {
   ///
   /// The write's own change isn't newer than the base, and is ignored.
   ///
-  /// External changes are applied together with the mutations that they confirm, which requires reading the mutations'
-  /// records.
+  /// The tasks are needed because external changes are applied together with the mutations that they confirm, whose
+  /// records must be read.
   private func takeHeldChanges(of cell: Cell, in engine: isolated Engine) {
     let (changes, removals) = (cell.heldChanges, cell.heldRemovals)
     (cell.heldChanges, cell.heldRemovals) = ([], [])

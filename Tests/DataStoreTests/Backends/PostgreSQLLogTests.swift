@@ -52,7 +52,7 @@
       #expect(report == .unknown)
     }
 
-    @Test mutating func `A log that was empty hides no change`() {
+    @Test mutating func `A backend's own changes in a log that was empty are not external`() {
       log.begin(at: 0)
       let isFirstNew = log.record([])
       #expect(!isFirstNew)

@@ -210,7 +210,7 @@
       #expect(try backend.names() == [])
     }
 
-    @Test func `A commit beyond the server's limit fails alone, and leaves the old value`() throws {
+    @Test func `A commit beyond the size limit fails alone, and stores nothing`() throws {
       var backend = PostgreSQLBackend(address: place.address, byteLimit: 1_000)
       let sizes = [400, 980, 981, 500]
       for start in [UInt8(ascii: "a"), UInt8(ascii: "b")] {
@@ -454,7 +454,7 @@
       #expect(change.stored == nil)
     }
 
-    @Test func `A commit fails if another client is idle in a transaction longer than the timeout`() async throws {
+    @Test func `A commit fails if another client locks the store for longer than the timeout`() async throws {
       let store = place.store(timeout: .seconds(2))
       try await store.save(1, for: key)
       let other = try place.connection()
@@ -483,7 +483,7 @@
       #expect(await otherLock.isHeld())
     }
 
-    @Test func `Releasing a lost lock doesn't release the lock of another store`() async throws {
+    @Test func `Releasing a lost lock doesn't release the lock that the store has acquired since`() async throws {
       let (store, other) = (place.store(), place.store())
       var lost = try await store.acquireLock("leader").lock
       try place.endConnections()

@@ -46,14 +46,14 @@
       #expect(try second.read("a") == bytes)
     }
 
-    @Test func `Rows with other names in the database are left unchanged`() throws {
+    @Test func `A row whose name isn't that of a value isn't listed`() throws {
       var backend = place.backend()
       try backend.write(old, to: "a")
       try backend.write(old, to: "NO NAME")
       #expect(try backend.names() == ["a"])
     }
 
-    @Test func `Quarantined bytes are kept in a separate table, and replace none`() throws {
+    @Test func `Quarantined bytes are kept in a separate table, and replace no earlier ones`() throws {
       var backend = place.backend()
       let time = Date(timeIntervalSince1970: 0)
       for _ in 1...2 {
@@ -71,7 +71,7 @@
       #expect(rows == ["1 a 1970-01-01T00:00:00Z old", "2 a 1970-01-01T00:00:00Z old"])
     }
 
-    @Test func `A locked database makes a call throw after the timeout, and works afterwards`() throws {
+    @Test func `A locked database makes a write throw after the timeout, and works afterwards`() throws {
       var backend = place.backend(busyTimeout: .milliseconds(1))
       try backend.write(old, to: "a")
       let other = try place.connection()
@@ -99,7 +99,8 @@
       let writes = ["a", "c"].map { StoreWrite(name: $0, bytes: new) }
       let error = #expect(throws: StoreError.self) {
         _ = try backend.commit(writes) { backend in
-          // SQLite rolls back in the same way after an I/O error, and a check for external changes continues after one.
+          // SQLite rolls back in the same way after an I/O error. A decision continues after an I/O error in its check
+          // for external changes.
           backend.transaction!.rollBack()
           return .proceed(removing: ["b"])
         }

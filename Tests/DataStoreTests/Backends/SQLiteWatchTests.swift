@@ -260,7 +260,7 @@
       #expect(try backend.read("a") == nil)
     }
 
-    @Test func `A database that another program repairs is reported as unknown`() async throws {
+    @Test func `A database without tables that another store completes is reported as unknown`() async throws {
       try place.makeFolder()
       try Data().write(to: place.file)
       try place.execute("PRAGMA journal_mode = WAL")

@@ -38,7 +38,9 @@ import Testing
   }
 
   @Test(arguments: QuarantiningBackend.Outcome.allCases)
-  private func `A quarantined value does not count toward the limit`(outcome: QuarantiningBackend.Outcome) throws {
+  private func `A value whose quarantine was attempted does not count toward the limit, whatever the outcome`(
+    outcome: QuarantiningBackend.Outcome
+  ) throws {
     let contents = StoreContents(
       backend: QuarantiningBackend(outcome: outcome), eventRelay: MulticastRelay(replay: 1, buffering: .unbounded),
       now: { Date() }, memoryLimit: 10)

@@ -4,9 +4,11 @@
 
   @testable import DataStore
 
-  /// A PostgreSQL server of one test, which runs until the object is released.
+  /// A PostgreSQL server for one test.
+  ///
+  /// `init` starts it, and `deinit` stops it.
   final class PostgreSQLCluster: Sendable {
-    /// The user who runs the server, because it refuses to run as root.
+    /// The user that runs the server if the tests run as root, because the server refuses to run as root.
     static let owner = "postgres"
 
     private static let script = URL(filePath: #filePath).deletingLastPathComponent()
@@ -27,7 +29,7 @@
     }
 
     deinit {
-      // The server can't stop in order while its disk is full.
+      // The server can't shut down cleanly while its disk is full.
       do { try stop() } catch { _ = try? run(Self.script, "kill", folder.path(percentEncoded: false)) }
     }
 
@@ -43,7 +45,7 @@
     func recover() async throws {
       let lock = data.appending(path: "postmaster.pid").path(percentEncoded: false)
       while (try? PostgreSQLConnection(address, timeout: .seconds(5))) == nil {
-        // If the server is about to end, it doesn't start, and the next attempt finds it ended.
+        // A start may fail while the old server is still shutting down. The loop then tries again.
         if !FileManager.default.fileExists(atPath: lock) { _ = try? start() }
         try await Task.sleep(for: .milliseconds(50))
       }

@@ -65,7 +65,7 @@
     /// The folder of the proxy's socket.
     var host: String { folder.url.path(percentEncoded: false) }
 
-    /// Cuts the next connection that commits.
+    /// Cuts the connection that next makes a commit of the given kind.
     func cutNext(_ commit: Commit, _ cut: Cut) {
       nextCut.withLock { $0 = (cut, commit) }
     }

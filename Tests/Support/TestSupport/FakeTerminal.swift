@@ -69,7 +69,7 @@ extension FakeTerminal {
   /// The lines of all frames so far.
   package var allFrames: [[String]] { shown.withLock { $0.map(\.lines) } }
 
-  /// Types a text, and returns the lines of the first frame after that which satisfies the condition.
+  /// Types a text, and returns the lines of the first later frame that satisfies the condition.
   package func lines(afterTyping text: String, where isWanted: @Sendable ([String]) -> Bool) async -> [String] {
     let subscription = newFrames.stream.subscribe()
     type(text)

@@ -79,7 +79,7 @@ struct JournalPerformer {
     }
   }
 
-  /// Removes a file.
+  /// Removes a file, if it exists.
   ///
   /// - Returns: Whether the file existed.
   /// - Throws: `EISDIR` for a folder, even on systems that report it as `EPERM`.

@@ -113,10 +113,10 @@ final class StoreFolder {
 
   /// Makes the changes of a commit, durably: all of them or, if it throws, none.
   ///
-  /// The system may refuse to replace or remove a file that can be read, such as an immutable one, or a folder may have
-  /// the name of one of the files. If no value has changed by then, this rolls back and throws. Otherwise, and after
-  /// any other error while the journal is in force, the commit counts as made, and every later call tries again to
-  /// finish it; see ``finishJournal(at:)``.
+  /// A commit of several files writes a journal. Then the system may refuse to replace or remove a file that can be read,
+  /// such as an immutable one, or a folder may have the name of one of the files. If no value has changed by then, this
+  /// rolls back and throws. Otherwise, and after any other error while the journal is in force, the commit counts as
+  /// made, and every later call tries again to finish it; see ``finishJournal(at:)``.
   ///
   /// A commit of a single file needs no journal, because it can be undone: the old file is restored after an error.
   ///
@@ -250,7 +250,7 @@ final class StoreFolder {
     try fileSystem.synchronize(descriptor)
   }
 
-  /// Returns the bytes of a file; empty if it isn't a file that a store can have written.
+  /// Returns the bytes of a file; empty if it doesn't exist, or isn't a file that a store could have written.
   private func bytes(of fileName: String) throws(SystemError) -> Data {
     do throws(SystemError) {
       return try read(fileName) ?? Data()

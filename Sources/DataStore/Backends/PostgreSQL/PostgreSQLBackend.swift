@@ -98,9 +98,9 @@
       return result
     }
 
-    /// Returns the version of the log during a decision, without an exchange with the server, and otherwise `nil`.
+    /// Returns, during a decision, the version of the log, without an exchange with the server; otherwise `nil`.
     ///
-    /// If the version is outdated by then, the server doesn't make the commits.
+    /// If that version is outdated, the server doesn't make the commits.
     package mutating func externalVersion() throws(StoreError) -> UInt64? { decision == nil ? nil : log.version }
 
     // MARK: - Committing
@@ -140,8 +140,9 @@
 
     /// Makes commits in one exchange, unless the log has changes that this backend hasn't read.
     ///
-    /// - Returns: Whether each commit was made; `nil`, and nothing is changed, if the log has such changes or was never
-    ///   read, or if a decision abandoned a commit. A decision to abandon must not be based on outdated values.
+    /// - Returns: Whether each commit was made; `nil`, and nothing is changed, if the log has such changes or hasn't been
+    ///   read on this connection, or if a decision abandoned a commit. A decision to abandon must not be based on
+    ///   outdated values.
     private mutating func makeUnlocked(
       _ group: [[StoreWrite]], on connection: PostgreSQLConnection, _ failure: (SystemError) -> StoreError,
       _ unanswered: inout PostgreSQLSentCommit<[Bool]>?,
@@ -502,7 +503,8 @@
             thrown = error
           }
         } catch {
-          // Without a connection, this is the error of `connect(_:)`. All other errors are thrown.
+          // If there is no connection, this is the error of `connect(_:)`, and the attempt is repeated if the server
+          // couldn't be reached. All other errors are thrown.
           guard !database.isConnected, error.systemError?.isLostConnection == true else { throw error }
           thrown = error
         }

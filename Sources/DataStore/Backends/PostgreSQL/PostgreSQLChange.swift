@@ -10,7 +10,7 @@
     /// be sent again.
     static let byteLimit = 1_000_000_000
 
-    /// Kinds of lists of a change.
+    /// The kinds of lists in a change.
     struct Lists: OptionSet, Hashable {
       /// The names and bytes of the values to store.
       static let values = Self(rawValue: 1)

@@ -4,10 +4,10 @@
   /// - `datastore_value` holds the stored bytes by name.
   /// - `datastore_part` holds the parts of values that are stored in parts.
   /// - `datastore_change` is the log of the latest commits. `names` are the names in `datastore_value` whose bytes the
-  ///   commit has changed, or null if any name may have changed. Each name has a number, and so has an entry of fewer
-  ///   than two names; `id` is the last number of the entry. `writer` is the random number of the connection that made
-  ///   the commit, and `serial` the number that its backend gave it. `serial` is 0 for an entry of no commit, and for a
-  ///   change by another program, which a trigger records.
+  ///   commit has changed, or null if any name may have changed. An entry takes a number for each name, but at least
+  ///   one; `id` is its last number. `writer` is the random number of the connection that made the commit, and `serial`
+  ///   the number that its backend gave it. `serial` is 0 for an entry of no commit, and for a change by another
+  ///   program, which a trigger records.
   /// - `datastore_quarantine` holds bytes that could not be decoded.
   /// - `datastore_watch` holds the registrations of watches. `pid` is the number of the server's process that serves
   ///   the connection of the watch. `started` is the time at which that connection started, because a later process may

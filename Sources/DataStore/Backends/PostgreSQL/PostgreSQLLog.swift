@@ -1,11 +1,11 @@
 #if PostgreSQL
   /// A backend's position in the log of changes, and the changes that it hasn't reported yet.
   struct PostgreSQLLog {
-    /// A name that a change has changed, or a change without such names.
+    /// A name in a change of another writer, or a change without such names.
     struct Row {
       /// The number of the change.
       var id: Int64
-      /// The number of the change before it; 0 if it is the first one.
+      /// The number before those of the change; 0 if it is the first change.
       var previous: Int64
       /// Whether any name may have changed, by another writer.
       var isUnknown = false
@@ -29,8 +29,10 @@
       version += 1
     }
 
-    /// Records that the connection was lost, so the log may be that of another server or of an earlier time, whose
-    /// entries may have numbers that this backend knows as those of other entries.
+    /// Records that the connection was lost.
+    ///
+    /// The next connection may reach another server or an earlier state of the log, in which the numbers that this
+    /// backend knows belong to other entries.
     mutating func recordConnectionLoss() {
       if newest == nil { return }
       newest = nil

@@ -49,8 +49,9 @@
     /// The store needs it after a failed call, which may have been the check that followed the last notification, and
     /// after a commit of unknown outcome.
     ///
-    /// The delay doubles with each repetition until ``recordCheck()``, up to the timeout, limited to 1 to 60 seconds. A
-    /// check takes about as long as the timeout until it fails, so the store has time for other calls in between.
+    /// The delay doubles with each repetition until ``recordCheck()``, up to the timeout, or 1 second if the timeout is
+    /// shorter, or 60 seconds if it is longer. A check takes about as long as the timeout until it fails, so the store
+    /// has time for other calls in between.
     func repeatNotification() {
       listener.repeatNotification()
     }
@@ -161,7 +162,7 @@
 
       func repeatNotification() {
         queue.async {
-          // If the connection is lost, the next one counts as a notification.
+          // If the connection is lost, the registration of the next one counts as a notification.
           if self.hasEnded || self.isRepeating || self.connection == nil { return }
           self.isRepeating = true
           self.queue.asyncAfter(deadline: .now() + .milliseconds(self.repetitionDelay)) { [weak self] in

@@ -78,7 +78,7 @@
 
     deinit {
       for statement in statements.values { sqlite3_finalize(statement) }
-      // Commits are durable, and an open transaction is rolled back, so closing can't lose anything.
+      // Closing rolls back an open transaction. It loses no commit, because commits are durable.
       sqlite3_close(handle)
     }
 
@@ -122,7 +122,7 @@
       case deferred = "BEGIN"
       /// A transaction that writes.
       ///
-      /// It takes the write lock at its beginning, because SQLite may refuse a later attempt for the whole transaction.
+      /// It takes the write lock at its beginning, because SQLite may refuse the lock to a transaction that has read.
       case immediate = "BEGIN IMMEDIATE"
     }
 

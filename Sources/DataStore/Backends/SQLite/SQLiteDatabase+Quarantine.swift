@@ -15,7 +15,7 @@
     /// The suffixes of the database and of the files that SQLite keeps beside it.
     private static let suffixes = ["", logSuffix, "-journal", "-shm"]
 
-    /// Quarantines the database, which SQLite found corrupt, and creates a new one.
+    /// Quarantines the database, which was found corrupt, and creates a new one.
     ///
     /// - Returns: The error to throw; `nil` if the corrupt database is no longer at its path.
     mutating func replace(because error: SystemError) throws(SystemError) -> StoreError? {
@@ -25,7 +25,7 @@
       return corrupt.hasMoved ? nil : try replace(corrupt, in: descriptor, because: error)
     }
 
-    /// Quarantines a corrupt database and creates a new one if that is possible, in a locked folder.
+    /// Quarantines a corrupt database, and then tries to create a new one, in a locked folder.
     ///
     /// A database of a future layout isn't corrupt, and is left unchanged.
     ///
@@ -49,10 +49,10 @@
 
     /// Quarantines the database, unless an earlier attempt failed and the files have not changed since.
     ///
-    /// In that case, it throws the error of the earlier attempt.
+    /// In that case, it throws the error of the earlier attempt. This is because a failed attempt renames files and
+    /// back. That changes the folder, which would wake the watching store for another attempt, and so on indefinitely.
     ///
-    /// An attempt that is undone changes the folder. That would wake the watching store for another attempt, and so on
-    /// indefinitely.
+    /// A failed attempt is remembered only while the database is watched, and until the next change of a value.
     private mutating func quarantineUnlessUnchanged(in folder: borrowing Descriptor) throws(SystemError) -> String {
       if let failedQuarantine, try failedQuarantine.files == statuses(in: folder) { throw failedQuarantine.error }
       failedQuarantine = nil
@@ -79,7 +79,8 @@
 
     /// Quarantines the database and the files beside it, in a locked folder.
     ///
-    /// - Returns: The new path of the database.
+    /// - Returns: The path to which the database is moved. A file exists there only if there was a database file, and
+    ///   not only a log. The paths of the other files add their suffixes to this one.
     private func quarantine(in folder: borrowing Descriptor) throws(SystemError) -> String {
       var attempt = 1
       var quarantineName: String
@@ -92,7 +93,8 @@
       for suffix in Self.suffixes where try size(of: fileName + suffix, in: folder) != nil { there.append(suffix) }
       var moved: [String] = []
       do throws(SystemError) {
-        // The database is moved first, because a log without a database is recognized and quarantined too.
+        // The database is moved first. If the process ends before the log is moved, a later save finds the log without
+        // a database and quarantines it too.
         for suffix in there {
           try fileSystem.rename(fileName + suffix, to: quarantineName + suffix, in: folder)
           moved.append(suffix)
@@ -107,7 +109,7 @@
       return folder.path(of: quarantineName)
     }
 
-    /// Deletes the files of quarantined databases that `isErased` selects, durably.
+    /// Deletes those files of quarantined databases that `isErased` selects, durably.
     func eraseQuarantine(_ isErased: (StoredItem) -> Bool) throws(SystemError) {
       let descriptor: Descriptor
       do throws(SystemError) {
@@ -127,13 +129,14 @@
       if hasErased { try fileSystem.synchronize(descriptor) }
     }
 
-    /// Returns the bytes of a quarantined file; empty if it isn't a file that a store can have written.
+    /// Returns the bytes of a quarantined file; empty if it doesn't exist, or isn't a file that a store could have
+    /// written.
     private func bytes(of name: String) throws(SystemError) -> Data {
       do throws(SystemError) {
         let descriptor = try fileSystem.openFolder(folder)
         return try fileSystem.read(name, in: descriptor) ?? Data()
       } catch {
-        // A store can have written a database that is too large to be read as a whole.
+        // A store may have written a database that is too large to be read as a whole.
         guard error.meansObstacle, error.code != EFBIG else { throw error }
         return Data()
       }

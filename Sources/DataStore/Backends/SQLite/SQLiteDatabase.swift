@@ -169,7 +169,8 @@
         }
       }
       let opened = try openConnection(in: folder, isNew: size == nil)
-      // This comes before the first write to the database, so that the next attempt repeats it if it fails.
+      // This comes before the first write to the database. If it fails, the database is still empty, so the next attempt
+      // repeats it.
       if isEmpty {
         try discard(permissionsName, in: folder)
         try fileSystem.makeExistingFolderDurable(self.folder)

@@ -37,7 +37,7 @@ struct Workload<Element: CountedElement> {
     return outcome(tallies, channel)
   }
 
-  /// Sends one element to suspended subscribers, which take it and suspend again.
+  /// Repeatedly sends one element to suspended subscribers, which take it and suspend again.
   func wake(subscribers: Int) -> Outcome {
     let channel = MulticastChannel<Element, Never>(buffering: .unbounded)
     let tallies = (0..<subscribers).map { _ in read(channel.stream.subscribe()) }
@@ -49,7 +49,7 @@ struct Workload<Element: CountedElement> {
     return outcome(tallies, channel)
   }
 
-  /// Suspends and resumes a task with a bare continuation, which measures the runtime's share of a wake-up.
+  /// Repeatedly suspends and resumes a task with a bare continuation, which measures the runtime's share of a wake-up.
   func wakeBareContinuation() -> Outcome {
     let slot = ContinuationSlot<Element>()
     let tally = RunningTally()
@@ -64,7 +64,7 @@ struct Workload<Element: CountedElement> {
     return outcome([tally], slot)
   }
 
-  /// Subscribes, reads the replayed element, and releases the iterator.
+  /// Repeatedly subscribes, reads the replayed element, and releases the iterator.
   func subscribe() -> Outcome {
     let channel = MulticastChannel<Element, Never>(replay: 1, buffering: .unbounded)
     let tally = RunningTally()

@@ -1,4 +1,4 @@
-/// An error that stops a comparison.
+/// An error that ends the benchmarks.
 enum BenchmarkError: Error, CustomStringConvertible {
   case usage(String)
   case wrongValue(system: String, id: String)
@@ -16,11 +16,11 @@ enum BenchmarkError: Error, CustomStringConvertible {
       "GRDB's connection has `synchronous = \(mode.map(String.init) ?? "none")` instead of 2, which is FULL."
     case .systemCall(let name, let code): "\(name) failed with the error \(code)."
     case .observationFailed(let reason): "GRDB's observation failed: \(reason)"
-    case .server(let reason): "The PostgreSQL server: \(reason)"
+    case .server(let reason): "libpq: \(reason)"
     case .hung(let system, let seconds):
       """
       \(system) did not finish within \(seconds) seconds: an observer did not receive a value, or the run is too long \
-      for this machine (--scale shortens it, --timeout allows more).
+      for this machine (--scale shortens it, --timeout allows more time).
       """
     }
   }

@@ -25,7 +25,7 @@ import Testing
     #expect(try await answers.answer(to: "a", question: "?") { 3 } == 2)
   }
 
-  @Test func `A request that fails is performed again`() async throws {
+  @Test func `A repeated request is performed again only if the first one failed`() async throws {
     let answers = KeptAnswers<Int>(maximumCount: 1)
     await #expect(throws: Failure.self) { try await answers.answer(to: "a", question: "?") { throw Failure() } }
     #expect(try await answers.answer(to: "a", question: "?") { 1 } == 1)

@@ -1,6 +1,6 @@
 internal import BenchmarkKit
 
-/// A row of the benchmarks.
+/// A row of measurements, as named by the option `--rows`.
 enum Row: String, CaseIterable, Codable, Sendable {
   case save
   case burstKeys = "burst-keys"

@@ -43,7 +43,7 @@ struct Observation<Value: Sendable>: Sendable {
   }
 }
 
-/// The systems that all rows compare.
+/// The systems that most rows compare.
 enum SystemName: CaseIterable, Sendable {
   case file, sqlite, grdb
 

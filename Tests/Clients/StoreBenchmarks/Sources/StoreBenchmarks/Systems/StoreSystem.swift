@@ -4,7 +4,7 @@ internal import Multicast
 
 /// One of the library's stores.
 struct StoreSystem: StorageSystem {
-  /// The stores that are compared.
+  /// The stores that are compared with GRDB.
   enum Kind: CaseIterable {
     case file, sqlite
 
