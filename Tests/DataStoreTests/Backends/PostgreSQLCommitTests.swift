@@ -142,22 +142,15 @@
     }
 
     @Test func `Other roles can use a store if they have privileges on its tables and its sequence`() throws {
-      let (connection, role) = (try storeConnection(), "role_" + place.schema)
-      try connection.run(
-        script: """
-          CREATE ROLE \(role);
-          GRANT USAGE ON SCHEMA \(place.schema) TO \(role);
-          GRANT ALL ON ALL TABLES IN SCHEMA \(place.schema) TO \(role);
-          GRANT ALL ON ALL SEQUENCES IN SCHEMA \(place.schema) TO \(role);
-          SET ROLE \(role)
-          """)
-      defer { _ = try? connection.run(script: "RESET ROLE; DROP OWNED BY \(role); DROP ROLE \(role)") }
-      var change = PostgreSQLChange()
-      for name in ["a", "b"] { change.write(StoreWrite(name: name, bytes: Data("1".utf8))) }
-      let known = try #require(try connection.make(change, number: 1, known: nil))
-      #expect(try connection.make(change, number: 2, known: known) == known + 2)
-      #expect(try connection.make(PostgreSQLChange(), number: 3, known: known + 2) == known + 3)
-      try connection.run(PostgreSQLLayout.registerWatch, .integer(2))
+      let connection = try storeConnection()
+      try place.withOtherRole(on: connection) {
+        var change = PostgreSQLChange()
+        for name in ["a", "b"] { change.write(StoreWrite(name: name, bytes: Data("1".utf8))) }
+        let known = try #require(try connection.make(change, number: 1, known: nil))
+        #expect(try connection.make(change, number: 2, known: known) == known + 2)
+        #expect(try connection.make(PostgreSQLChange(), number: 3, known: known + 2) == known + 3)
+        try connection.run(PostgreSQLLayout.registerWatch, .integer(2))
+      }
     }
 
     @Test func `A change by a program with another search path is logged in the store that it changes`() async throws {

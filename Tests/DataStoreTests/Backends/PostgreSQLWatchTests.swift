@@ -194,17 +194,7 @@
       #expect(try backend.names() == [])
       let (live, other) = (try place.connection(), try place.connection())
       try live.run(PostgreSQLLayout.registerWatch, .integer(1))
-      let role = "role_" + place.schema
-      try other.run(
-        script: """
-          CREATE ROLE \(role);
-          GRANT USAGE ON SCHEMA \(place.schema) TO \(role);
-          GRANT ALL ON ALL TABLES IN SCHEMA \(place.schema) TO \(role);
-          GRANT ALL ON ALL SEQUENCES IN SCHEMA \(place.schema) TO \(role);
-          SET ROLE \(role)
-          """)
-      defer { _ = try? other.run(script: "RESET ROLE; DROP OWNED BY \(role); DROP ROLE \(role)") }
-      try other.run(PostgreSQLLayout.registerWatch, .integer(2))
+      try place.withOtherRole(on: other) { try other.run(PostgreSQLLayout.registerWatch, .integer(2)) }
       #expect(try live.all("SELECT writer FROM datastore_watch ORDER BY writer") { $0.integer(0) } == [1, 2])
     }
 

@@ -49,5 +49,20 @@
     package func store(timeout: Duration = .seconds(5), host: String? = nil) -> PostgreSQLStore {
       PostgreSQLStore(address: address + (host.map { " host=\($0)" } ?? ""), timeout: timeout)
     }
+
+    /// Calls `body` while a connection has another role, which has all privileges on the tables and sequences.
+    package func withOtherRole(on connection: PostgreSQLConnection, _ body: () throws -> Void) throws {
+      let role = "role_" + schema
+      try connection.run(
+        script: """
+          CREATE ROLE \(role);
+          GRANT USAGE ON SCHEMA \(schema) TO \(role);
+          GRANT ALL ON ALL TABLES IN SCHEMA \(schema) TO \(role);
+          GRANT ALL ON ALL SEQUENCES IN SCHEMA \(schema) TO \(role);
+          SET ROLE \(role)
+          """)
+      defer { _ = try? connection.run(script: "RESET ROLE; DROP OWNED BY \(role); DROP ROLE \(role)") }
+      try body()
+    }
   }
 #endif
