@@ -28,8 +28,8 @@ extension RepositoryConformance {
       failure = error
     }
     if let failure, !store.wasInterrupted { throw failure }
-    let place = "when the process ended after \(counted(commitCount, "commit"))"
-    try await expectSignedOut(userID, bench, try await open(), place)
+    let situation = "after a second sign-out (the first was limited to \(counted(commitCount, "commit")))"
+    try await expectSignedOut(userID, bench, try await open(), situation)
     return !store.wasInterrupted
   }
 

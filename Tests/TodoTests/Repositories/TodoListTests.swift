@@ -29,7 +29,7 @@ import Todo
     #expect(try await TodoList(store: InMemoryStore(storage: storage)).fetchItems().elements == [])
   }
 
-  @Test func `Observers receive the stored list first, then each edit once, in order`() async throws {
+  @Test func `Observers receive the stored list first, then each edit that changes it once, in order`() async throws {
     let store = InMemoryStore()
     let list = TodoList(store: store)
     try await list.add(milk)
@@ -79,7 +79,7 @@ import Todo
     #expect(try await store.load(TodoList.key) == nil)
   }
 
-  @Test func `A deleted item can't be changed`() async throws {
+  @Test func `An item that isn't in the list can't be changed`() async throws {
     let list = TodoList(store: InMemoryStore())
     await #expect(throws: TodoListError.noSuchItem(milk.id)) { try await list.update(milk) }
     await #expect(throws: TodoListError.noSuchItem(milk.id)) { try await list.toggle(id: milk.id) }
@@ -87,7 +87,7 @@ import Todo
     #expect(try await list.fetchItems().elements == [])
   }
 
-  @Test func `A corrupt file is reported once and quarantined, and the list continues empty`() async throws {
+  @Test func `A corrupt value is reported once and quarantined, and the list continues empty`() async throws {
     let storage = InMemoryStorage()
     let name = try TodoList.key.keyName.encoded()
     storage[name] = Data("no list".utf8)
