@@ -230,7 +230,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
         $0.record.unfinishedAttempts = 0
         return
       }
-      // A repository that no longer sends, and then does again, hasn't attempted it in between.
+      // They are counted already if this repository has led before.
       if count > 0, !$0.countsInterruptedAttempts {
         $0.record.attempts += 1
         $0.countsInterruptedAttempts = true
