@@ -100,7 +100,8 @@
       var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
       #expect(await changes.next()?.stored?.value == 2)
       let late = try place.connection()
-      try late.run(script: PostgreSQLLayout.settings(timeout: .seconds(5)))
+      // The server ends a transaction that is idle for twice the timeout, which a busy machine may take for the rest.
+      try late.run(script: PostgreSQLLayout.settings(timeout: .seconds(1_000)))
       let (watch, writer) = try #require(
         try late.first("SELECT pid, writer FROM datastore_watch") { ($0.process(0), $0.integer(1)) })
       // A registration waits for this lock.

@@ -10,7 +10,7 @@ struct GetMomentsByUserIDSessionTests {
   @Test(arguments: ServerSchema.allCases)
   func `A timeline arrives complete, with a moment of an unknown type in its place`(schema: ServerSchema) async throws {
     try await BFFServer.run(options: schema.options) { server in
-      let session = GetMomentsByUserIDSession(apiSession: APISession(url: server.url))
+      let session = GetMomentsByUserIDSession(apiSession: server.apiSession)
       let details = try await session.getMoments(userID: "0")
       #expect(
         details.userDetails
@@ -44,7 +44,7 @@ struct GetMomentsByUserIDSessionTests {
     try await BFFServer.run(options: schema.options) { server in
       let answers = Lock([true, false, true])
       let session = GetMomentsByUserIDSession(
-        apiSession: APISession(url: server.url), withLikes: { answers.withLock { $0.removeFirst() } })
+        apiSession: server.apiSession, withLikes: { answers.withLock { $0.removeFirst() } })
       var isLiked: [Bool?] = []
       var likeCounts: [Int?] = []
       for _ in 0..<3 {
@@ -67,7 +67,7 @@ struct GetMomentsByUserIDSessionTests {
   @Test(arguments: ServerSchema.allCases)
   func `An unknown user throws the server's error`(schema: ServerSchema) async throws {
     try await BFFServer.run(options: schema.options) { server in
-      let session = GetMomentsByUserIDSession(apiSession: APISession(url: server.url))
+      let session = GetMomentsByUserIDSession(apiSession: server.apiSession)
       let error = GraphQLError(
         message: #"No user has the id "\" } 用户"."#, path: [.field("getMomentsDetailsByUserID")])
       await #expect(throws: APISessionError.graphQL([error])) {
@@ -80,7 +80,7 @@ struct GetMomentsByUserIDSessionTests {
   func `Cancelling the caller cancels the request`(schema: ServerSchema) async throws {
     try await BFFServer.run(options: schema.options) { server in
       try await server.arm(.init(fault: "slow", delay: 3600))
-      let session = GetMomentsByUserIDSession(apiSession: APISession(url: server.url))
+      let session = GetMomentsByUserIDSession(apiSession: server.apiSession)
       let call = Task { try await session.getMoments(userID: "0") }
       _ = try await server.received(count: 1)
       call.cancel()
@@ -95,7 +95,7 @@ struct GetMomentsByUserIDSessionTests {
 
   @Test func `A page has its page info and the URLs of links`() async throws {
     try await BFFServer.run { server in
-      let session = GetMomentsByUserIDSession(apiSession: APISession(url: server.url))
+      let session = GetMomentsByUserIDSession(apiSession: server.apiSession)
       let first = try await session.getMoments(userID: "0", first: 4, after: nil)
       #expect(first.moments.map(\.id) == ["0", "1", "2", "3"])
       #expect(first.moments[3].url == "https://example.com/articles/structured-concurrency")
@@ -114,7 +114,7 @@ struct GetMomentsByUserIDSessionTests {
     options: [String]
   ) async throws {
     try await BFFServer.run(options: ServerSchema.lecture.options + options) { server in
-      let session = GetMomentsByUserIDSession(apiSession: APISession(url: server.url))
+      let session = GetMomentsByUserIDSession(apiSession: server.apiSession)
       let copy = session
       for session in [session, copy, session] {
         let details = try await session.getMoments(userID: "0", first: 4, after: nil)
@@ -129,7 +129,7 @@ struct GetMomentsByUserIDSessionTests {
 
   @Test func `A server that fails the first request for a page is asked for a page again`() async throws {
     try await BFFServer.run { server in
-      let session = GetMomentsByUserIDSession(apiSession: APISession(url: server.url))
+      let session = GetMomentsByUserIDSession(apiSession: server.apiSession)
       try await server.arm(.init(fault: "status", count: 1, value: 503))
       await #expect(throws: APISessionError.self) { try await session.getMoments(userID: "0", first: 4, after: nil) }
       #expect(try await session.getMoments(userID: "0", first: 4, after: nil).moments.count == 4)
@@ -139,7 +139,7 @@ struct GetMomentsByUserIDSessionTests {
   @Test(arguments: ServerSchema.allCases)
   func `A page of an unknown user throws the error and doesn't rule out pages`(schema: ServerSchema) async throws {
     try await BFFServer.run(options: schema.options) { server in
-      let session = GetMomentsByUserIDSession(apiSession: APISession(url: server.url))
+      let session = GetMomentsByUserIDSession(apiSession: server.apiSession)
       let error = GraphQLError(
         message: #"No user has the id "nobody"."#, path: [.field("getMomentsDetailsByUserID")])
       await #expect(throws: APISessionError.graphQL([error])) {
@@ -152,7 +152,7 @@ struct GetMomentsByUserIDSessionTests {
 
   @Test func `A server with pages refuses a cursor that no longer exists with an error`() async throws {
     try await BFFServer.run { server in
-      let session = GetMomentsByUserIDSession(apiSession: APISession(url: server.url))
+      let session = GetMomentsByUserIDSession(apiSession: server.apiSession)
       _ = try await session.getMoments(userID: "0", first: 4, after: nil)
       let error = await #expect(throws: APISessionError.self) {
         try await session.getMoments(userID: "0", first: 4, after: "gone")

@@ -9,7 +9,7 @@ struct UpdateMomentLikeSessionTests {
   @Test(arguments: ServerSchema.allCases)
   func `A like changes the server's data, and an unlike changes it back`(schema: ServerSchema) async throws {
     try await BFFServer.run(options: schema.options) { server in
-      let apiSession = APISession(url: server.url)
+      let apiSession = server.apiSession
       let fetching = GetMomentsByUserIDSession(apiSession: apiSession)
       let updating = UpdateMomentLikeSession(apiSession: apiSession)
       let before = try await fetching.getMoments(userID: "0")
@@ -33,7 +33,7 @@ struct UpdateMomentLikeSessionTests {
   @Test(arguments: ServerSchema.allCases)
   func `Each change has its own key, or the key that the caller passes`(schema: ServerSchema) async throws {
     try await BFFServer.run(options: schema.options) { server in
-      let session: any UpdateMomentLikeSessionType = UpdateMomentLikeSession(apiSession: APISession(url: server.url))
+      let session: any UpdateMomentLikeSessionType = UpdateMomentLikeSession(apiSession: server.apiSession)
       for isLiked in [true, false] {
         _ = try await session.updateLike(isLiked, momentID: "1", fromUserID: "0")
         _ = try await session.updateLike(isLiked, momentID: "1", fromUserID: "0", idempotencyKey: "key-\(isLiked)")
@@ -51,7 +51,7 @@ struct UpdateMomentLikeSessionTests {
     async throws
   {
     try await BFFServer.run(keepsState: true, options: schema.options) { server in
-      let apiSession = APISession(url: server.url)
+      let apiSession = server.apiSession
       let session = UpdateMomentLikeSession(apiSession: apiSession)
       let first = try await session.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
       let unliked = try await session.updateLike(false, momentID: "1", fromUserID: "0", idempotencyKey: "other")
@@ -73,7 +73,7 @@ struct UpdateMomentLikeSessionTests {
     async throws
   {
     try await BFFServer.run(options: schema.options) { server in
-      let session = UpdateMomentLikeSession(apiSession: APISession(url: server.url))
+      let session = UpdateMomentLikeSession(apiSession: server.apiSession)
       try await server.arm(.init(fault: "drop-after"))
       let error = await #expect(throws: APISessionError.self) {
         try await session.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
@@ -92,7 +92,7 @@ struct UpdateMomentLikeSessionTests {
     async throws
   {
     try await BFFServer.run(options: schema.options) { server in
-      let session = UpdateMomentLikeSession(apiSession: APISession(url: server.url))
+      let session = UpdateMomentLikeSession(apiSession: server.apiSession)
       try await server.arm(.init(fault: "hold", count: 2, gate: "both"))
       async let one = session.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
       async let other = session.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
@@ -109,7 +109,7 @@ struct UpdateMomentLikeSessionTests {
   @Test(arguments: ServerSchema.allCases)
   func `A key that belongs to another change is refused permanently`(schema: ServerSchema) async throws {
     try await BFFServer.run(options: schema.options) { server in
-      let session = UpdateMomentLikeSession(apiSession: APISession(url: server.url))
+      let session = UpdateMomentLikeSession(apiSession: server.apiSession)
       _ = try await session.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
       let error = await #expect(throws: APISessionError.self) {
         try await session.updateLike(true, momentID: "3", fromUserID: "0", idempotencyKey: "key")
@@ -124,7 +124,7 @@ struct UpdateMomentLikeSessionTests {
   @Test(arguments: ServerSchema.allCases)
   func `An unknown moment throws the server's error`(schema: ServerSchema) async throws {
     try await BFFServer.run(options: schema.options) { server in
-      let session = UpdateMomentLikeSession(apiSession: APISession(url: server.url))
+      let session = UpdateMomentLikeSession(apiSession: server.apiSession)
       let error = GraphQLError(
         message: #"The timeline of user "0" has no moment with the id "100"."#, path: [.field("updateMomentLike")])
       await #expect(throws: APISessionError.graphQL([error])) {
@@ -138,7 +138,7 @@ struct UpdateMomentLikeSessionTests {
     async throws
   {
     try await BFFServer.run(options: schema.options) { server in
-      let apiSession = APISession(url: server.url)
+      let apiSession = server.apiSession
       try await server.arm(.init(fault: "drop-after-headers"))
       let error = await #expect(throws: APISessionError.self) {
         try await UpdateMomentLikeSession(apiSession: apiSession).updateLike(true, momentID: "1", fromUserID: "0")

@@ -334,7 +334,7 @@ import Testing
 
   @Test(.requiresBFF) func `Pages of the server join without a gap while its timeline grows`() async throws {
     try await BFFServer.run { server in
-      let session = APISession(url: server.url)
+      let session = server.apiSession
       let repo = MomentsRepo(
         persistentDataStore: store, getMomentsByUserIDSession: GetMomentsByUserIDSession(apiSession: session),
         updateMomentLikeSession: UpdateMomentLikeSession(apiSession: session), pageSize: 6)
@@ -359,7 +359,7 @@ import Testing
   }
   @Test(.requiresBFF) func `A server with the lecture's schema is used with complete timelines`() async throws {
     try await BFFServer.run(options: ["--schema", "lecture"]) { server in
-      let session = APISession(url: server.url)
+      let session = server.apiSession
       let repo = MomentsRepo(
         persistentDataStore: store, getMomentsByUserIDSession: GetMomentsByUserIDSession(apiSession: session),
         updateMomentLikeSession: UpdateMomentLikeSession(apiSession: session), pageSize: 6)
@@ -382,7 +382,7 @@ import Testing
     async throws
   {
     try await BFFServer.run { server in
-      let session = APISession(url: server.url)
+      let session = server.apiSession
       let repo = MomentsRepo(
         persistentDataStore: store, getMomentsByUserIDSession: GetMomentsByUserIDSession(apiSession: session),
         updateMomentLikeSession: UpdateMomentLikeSession(apiSession: session), pageSize: 6)

@@ -19,8 +19,7 @@ struct MomentsRepoServerTests {
     let repo: MomentsRepo
 
     init(in folder: URL, at server: BFFServer) {
-      // On a machine that is busy with other tests, a held reply may take longer than a realistic timeout.
-      let apiSession = APISession(url: server.url, timeout: .seconds(1_000))
+      let apiSession = server.apiSession
       store = PersistentDataStore(FileStore(folder: folder))
       repo = MomentsRepo(
         persistentDataStore: store, getMomentsByUserIDSession: GetMomentsByUserIDSession(apiSession: apiSession),
@@ -36,7 +35,7 @@ struct MomentsRepoServerTests {
   }
 
   private static func timeline(at server: BFFServer) async throws -> MomentsDetails {
-    try await GetMomentsByUserIDSession(apiSession: APISession(url: server.url)).getMoments(userID: "0")
+    try await GetMomentsByUserIDSession(apiSession: server.apiSession).getMoments(userID: "0")
   }
 
   private static func mutations(at server: BFFServer) async throws -> [BFFServer.Request] {

@@ -121,7 +121,7 @@ import Testing
   @Test(.requiresBFF, arguments: ["malformed", "empty", "oversized", "wrong-shape"])
   func `A like whose reply is corrupt is made once, and stays visible`(fault: String) async throws {
     try await BFFServer.run { server in
-      let apiSession = APISession(url: server.url, timeout: .seconds(1_000))
+      let apiSession = server.apiSession
       let store = PersistentDataStore(InMemoryStore())
       var repo: MomentsRepo? = MomentsRepo(
         persistentDataStore: store, getMomentsByUserIDSession: GetMomentsByUserIDSession(apiSession: apiSession),

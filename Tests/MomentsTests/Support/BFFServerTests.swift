@@ -28,7 +28,7 @@ struct BFFServerTests {
     let getMomentsDetailsByUserID: Page
   }
 
-  private static func page(_ first: Int, after: String? = nil, from url: URL) async throws -> PageReply.Page {
+  private static func page(_ first: Int, after: String? = nil, from server: BFFServer) async throws -> PageReply.Page {
     let document = """
       query page($userID: ID!, $first: Int, $after: String) {
         getMomentsDetailsByUserID(userID: $userID, first: $first, after: $after) {
@@ -37,7 +37,7 @@ struct BFFServerTests {
         }
       }
       """
-    return try await APISession(url: url).post(
+    return try await server.apiSession.post(
       document: document, operationName: "page", variables: PageVariables(first: first, after: after),
       as: PageReply.self
     ).getMomentsDetailsByUserID
@@ -50,7 +50,7 @@ struct BFFServerTests {
   @Test(arguments: [true, false])
   func `A restarted server has the same port, and the same state if it keeps one`(keepsState: Bool) async throws {
     try await BFFServer.run(keepsState: keepsState) { server in
-      let apiSession = APISession(url: server.url)
+      let apiSession = server.apiSession
       let fetching = GetMomentsByUserIDSession(apiSession: apiSession)
       let updating = UpdateMomentLikeSession(apiSession: apiSession)
       _ = try await updating.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
@@ -70,7 +70,7 @@ struct BFFServerTests {
   @Test func `A request that the server's end interrupts is reported after the next start`() async throws {
     try await BFFServer.run(keepsState: true) { server in
       try await server.arm(.init(fault: "hold-after", gate: "reply"))
-      let session = UpdateMomentLikeSession(apiSession: APISession(url: server.url))
+      let session = UpdateMomentLikeSession(apiSession: server.apiSession)
       let call = Task { try await session.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key") }
       try await server.waits(at: "reply")
       await server.kill()
@@ -85,7 +85,7 @@ struct BFFServerTests {
 
   @Test func `Connections are refused until the server accepts them again`() async throws {
     try await BFFServer.run { server in
-      let session = GetMomentsByUserIDSession(apiSession: APISession(url: server.url))
+      let session = GetMomentsByUserIDSession(apiSession: server.apiSession)
       _ = try await session.getMoments(userID: "0")
       try await server.refuseConnections()
       for _ in 0..<2 {
@@ -102,7 +102,7 @@ struct BFFServerTests {
   @Test func `A held request is answered once its gate opens`() async throws {
     try await BFFServer.run { server in
       try await server.arm(.init(fault: "hold", gate: "first"))
-      let session = GetMomentsByUserIDSession(apiSession: APISession(url: server.url))
+      let session = GetMomentsByUserIDSession(apiSession: server.apiSession)
       let call = Task { try await session.getMoments(userID: "0") }
       try await server.waits(at: "first")
       #expect(try await server.received().map(\.outcome) == [nil])
@@ -115,7 +115,7 @@ struct BFFServerTests {
   @Test func `A cancelled call leaves the gate at which it waits`() async throws {
     try await BFFServer.run { server in
       try await server.arm(.init(fault: "hold", gate: "never"))
-      let session = UpdateMomentLikeSession(apiSession: APISession(url: server.url))
+      let session = UpdateMomentLikeSession(apiSession: server.apiSession)
       let call = Task { try await session.updateLike(true, momentID: "1", fromUserID: "0") }
       try await server.waits(at: "never")
       call.cancel()
@@ -129,7 +129,7 @@ struct BFFServerTests {
   @Test func `The given number of requests fail, and later ones don't`() async throws {
     try await BFFServer.run { server in
       try await server.arm(.init(fault: "status", count: 2, value: 503))
-      let session = GetMomentsByUserIDSession(apiSession: APISession(url: server.url))
+      let session = GetMomentsByUserIDSession(apiSession: server.apiSession)
       for _ in 0..<2 {
         await #expect(throws: APISessionError.statusCode(503, bodyExcerpt: "Injected status 503. ")) {
           try await session.getMoments(userID: "0")
@@ -144,14 +144,14 @@ struct BFFServerTests {
 
   @Test func `A second page is the same, even if moments are inserted at the head`() async throws {
     try await BFFServer.run { server in
-      let first = try await Self.page(10, from: server.url)
+      let first = try await Self.page(10, from: server)
       #expect(first.moments.map(\.id) == (0..<10).map(String.init))
       #expect(first.pageInfo.hasNextPage)
       try await server.insertMoment(id: "new", title: "Just now", userID: "0")
-      let second = try await Self.page(10, after: first.pageInfo.endCursor, from: server.url)
+      let second = try await Self.page(10, after: first.pageInfo.endCursor, from: server)
       #expect(second.moments.map(\.id) == (10..<16).map(String.init))
       #expect(!second.pageInfo.hasNextPage)
-      #expect(try await Self.page(2, from: server.url).moments.map(\.id) == ["new", "0"])
+      #expect(try await Self.page(2, from: server).moments.map(\.id) == ["new", "0"])
       let variables = try await server.received()[0].variables
       #expect(variables == ["userID": "0", "first": 10])
     }

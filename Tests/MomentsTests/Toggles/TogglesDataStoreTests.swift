@@ -88,7 +88,7 @@ import Testing
     try await BFFServer.run { server in
       let toggles = TogglesDataStore(InMemoryStore())
       let session = GetMomentsByUserIDSession(
-        apiSession: APISession(url: server.url), togglesDataStore: toggles,
+        apiSession: server.apiSession, togglesDataStore: toggles,
         onUnreadableToggle: { Issue.record("Unexpected error \($0)") })
       var isLiked = [try await session.getMoments(userID: "0").moments[0].isLiked]
       for isOn in [true, false] {
@@ -115,7 +115,7 @@ import Testing
     try await BFFServer.run { server async throws in
       let reported = Lock<[TogglesDataStoreError]>([])
       let session = GetMomentsByUserIDSession(
-        apiSession: APISession(url: server.url), togglesDataStore: Unreadable(),
+        apiSession: server.apiSession, togglesDataStore: Unreadable(),
         onUnreadableToggle: { error in reported.withLock { $0.append(error) } })
       let details = try await session.getMoments(userID: "0")
       #expect(details.moments[0].isLiked == nil)
