@@ -68,7 +68,7 @@ struct FaultyStore: KeyValueStore {
       case .losesSavesOnReopening: "A reopened store has the value and the time of its save, with revision 0"
       case .replaysNothing: "A value stored before the store was opened is sent first"
       case .repeatsChanges: "Saving an equal value again is a change"
-      case .acceptsEmptyNames: "Every call refuses an empty key and a key that is too long"
+      case .acceptsEmptyNames: "Every call refuses a key with an empty collection or id, and a key that is too long"
       case .swallowsCorruption: "Corrupt bytes are reported once by load and once by an event"
       case .observesWithAGap: "Observing a collection during saves misses no change and repeats none"
       case .hidesNewerValues: "A value of a future schema is neither read, nor replaced, nor removed"

@@ -10,24 +10,17 @@ internal import Foundation
 
 extension FileSystem {
   /// Creates a folder and its missing parents, durably; makes an existing folder durable.
+  ///
+  /// A folder is created only after its parent has become durable. So if another process finds the folder, it only needs
+  /// to make the folder durable, and not its parents too.
   func makeFolders(_ path: String) throws(SystemError) {
     let parent = Self.parent(of: path)
-    do throws(SystemError) {
-      guard try makeFolderIfMissing(path) else { return try makeExistingFolderDurable(path) }
-    } catch {
-      guard error.code == ENOENT, parent != path else { throw error }
+    if parent != path, try isMissing(path) {
       try makeFolders(parent)
-      // Another process may create it at the same time.
-      guard try makeFolderIfMissing(path) else { return try makeExistingFolderDurable(path) }
-      return try makeNewFolderDurable(path)
+      // Another process may have created it in the meantime.
+      if try makeFolderIfMissing(path) { return try makeNewFolderDurable(path) }
     }
-    do throws(SystemError) {
-      try makeExistingFolderDurable(parent)
-    } catch {
-      removeNewFolder(path)
-      throw error
-    }
-    try makeNewFolderDurable(path)
+    try makeExistingFolderDurable(path)
   }
 
   /// Returns whether a folder is on a read-only volume.
@@ -35,18 +28,14 @@ extension FileSystem {
     var status = statvfs()
     let number = folder.number
     try perform("fstatvfs", folder.path) { fstatvfs(number, &status) }
-    #if canImport(Darwin)
-      return Int32(truncatingIfNeeded: status.f_flag) & ST_RDONLY != 0
-    #else
-      // `ST_RDONLY` is 1 on every Linux. Glibc's constant has a type that isn't imported.
-      return status.f_flag & 1 != 0
-    #endif
+    return status.f_flag & UInt(ST_RDONLY) != 0
   }
 
   /// Makes the name of an existing folder durable in its parent.
   ///
-  /// This is needed because the process that created the folder may have ended before it did so. Errors of permission,
-  /// and of volumes on which this isn't possible, are ignored, because a store can't have created the folder there.
+  /// This is needed because the process that created the folder may have ended before it made the name durable. Errors of
+  /// permission, and of volumes that can't synchronize a folder, are ignored, because the app may have created the folder
+  /// in such a place on purpose.
   func makeExistingFolderDurable(_ path: String) throws(SystemError) {
     do throws(SystemError) {
       try synchronize(openFolder(Self.parent(of: path)))
@@ -65,19 +54,30 @@ extension FileSystem {
     }
   }
 
-  /// Removes a new folder that could not be made durable, or whose parent could not, unless it has contents already.
+  /// Removes a new folder that could not be made durable, unless it has contents already.
   private func removeNewFolder(_ path: String) {
     do throws(SystemError) {
       try removeFolder(path)
     } catch {
-      // The caller throws the failure that led here, which is more specific. The next write finds the folder and makes
-      // it durable.
+      // The caller throws the failure that led here, which is more specific. The next write finds the folder and tries
+      // again to make it durable.
+    }
+  }
+
+  /// Returns whether nothing has a name, or a parent is missing.
+  private func isMissing(_ path: String) throws(SystemError) -> Bool {
+    do throws(SystemError) {
+      try perform("access", path) { access(path, F_OK) }
+      return false
+    } catch {
+      if error.code == ENOENT { return true }
+      throw error
     }
   }
 
   /// Creates a folder, unless its name is taken, even by a file.
   ///
-  /// - Returns: Whether the folder was missing.
+  /// - Returns: Whether the folder was created.
   private func makeFolderIfMissing(_ path: String) throws(SystemError) -> Bool {
     do throws(SystemError) {
       try makeFolder(path)

@@ -86,16 +86,16 @@ import Testing
       ])
   }
 
-  @Test func `A new folder is made durable in its parent, and so is an existing one`() throws {
+  @Test func `A folder is created only after its parent is durable, and is then made durable itself`() throws {
     try temporary.create()
     let script = Script()
     var backend = FileBackend(folder: temporary.url.appending(path: "outer/inner"), fileSystem: script.fileSystem)
     try backend.write(old, to: "a")
     #expect(
-      script.lines.prefix(12) == [
-        "open inner", "mkdir inner", "mkdir outer", "open \(parentName)", "fsync \(parentName)",
-        "open \(folderName)", "fsync \(folderName)", "mkdir inner", "open outer", "fsync outer", "open inner",
-        "create temporary",
+      script.lines.prefix(14) == [
+        "open inner", "access inner", "access outer", "access \(folderName)", "open \(parentName)",
+        "fsync \(parentName)", "mkdir outer", "open \(folderName)", "fsync \(folderName)", "mkdir inner", "open outer",
+        "fsync outer", "open inner", "create temporary",
       ])
   }
 
@@ -127,9 +127,10 @@ import Testing
     }
   }
 
-  @Test(arguments: 3...6) func `A new folder that cannot be made durable is removed`(failing: Int) throws {
-    // The first two calls open and create the folder. The next four open and synchronize the parent's parent, and then
-    // the parent.
+  @Test(arguments: 2...8)
+  func `A new folder that cannot be made durable is removed, or not created at all`(failing: Int) throws {
+    // The first call opens the folder. The next four look for the folder and its parent, and make the parent durable.
+    // The last three create the folder, and make it durable.
     var backend = backend(Script(failing: failing))
     #expect(throws: StoreError.self) { try backend.write(old, to: "a") }
     #expect(!FileManager.default.fileExists(atPath: temporary.url.path(percentEncoded: false)))

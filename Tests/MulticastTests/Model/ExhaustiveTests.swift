@@ -1,8 +1,9 @@
 import Testing
 
-/// Comparisons with the model for every short sequence of events.
+/// Comparisons with the model for every short sequence of events, with at most two subscribers, each with at most two
+/// suspended calls.
 @Suite struct ExhaustiveTests {
-  /// A depth-first search of all sequences, which copies the state at each branch.
+  /// A depth-first search of these sequences, which copies the state at each branch.
   private struct Search {
     let depth: Int
     let policies: [ModelPolicy]
@@ -27,10 +28,12 @@ import Testing
     }
 
     /// Returns the events to try in the model's state.
+    ///
+    /// A subscriber that is done is only dropped.
     private func events(for model: ChannelModel) -> [ChannelEvent] {
       var events: [ChannelEvent] = [.send]
-      // After termination, a finish or a failure changes nothing, as a send does. Resetting the replay then is left to
-      // the random tests.
+      // After termination, a send, a finish and a failure all change nothing, so only the send is tried. Resetting the
+      // replay after termination is left to the random tests.
       if model.end == nil { events += [.finish, .fail, .resetReplay] }
       if model.subscribers.count(where: { $0 != nil }) < 2 { events += policies.map { .subscribe($0) } }
       for slot in model.subscribers.indices {
@@ -46,7 +49,7 @@ import Testing
   }
 
   @Test(arguments: zip(0...2, [340_621, 341_476, 341_476]))
-  func `Every sequence of five events agrees with the model`(replay: Int, sequenceCount: Int) {
+  func `Every sequence of up to five events agrees with the model`(replay: Int, sequenceCount: Int) {
     var search = Search(depth: 5, policies: ModelPolicy.all(capacities: 1...2))
     search.extend(Lockstep(replayLimit: replay))
     #expect(search.fault == nil)

@@ -74,7 +74,7 @@ package struct ScriptedServer {
   private let listener: Int32
   private let served = Counter()
 
-  /// The number of requests that ``serveRequestedScripts()`` has received.
+  /// The number of requests with a script that ``serveRequestedScripts()`` has received.
   package var servedCount: Int { served.count.withLock { $0 } }
 
   private final class Counter: Sendable {
@@ -90,9 +90,10 @@ package struct ScriptedServer {
     url = URL(string: "http://127.0.0.1:\(try Self.port(of: listener))/graphql")!
   }
 
-  /// Serves one connection while `body` runs, and returns the result of `body` and the head of the first request.
+  /// Answers one request of `body`, and returns the result of `body` and the head of the request.
   ///
-  /// The head is empty if no client connected.
+  /// The connection is then closed, even after ``Script/Ending/keepAlive``. The head is empty if no complete request
+  /// arrived. The call returns only after the answer has ended, which some endings leave to the client.
   package static func run<Result>(
     _ script: Script,
     isolation: isolated (any Actor)? = #isolation,
@@ -110,7 +111,7 @@ package struct ScriptedServer {
     } catch {
       result = .failure(error)
     }
-    shutdown(server.listener, Int32(SHUT_RDWR))
+    try server.wakeUp()
     var received = ""
     for await request in requests { received = request }
     close(server.listener)
@@ -140,7 +141,7 @@ package struct ScriptedServer {
     }
   }
 
-  /// Reads a request, answers it, and returns its head; empty if no client connected.
+  /// Reads a request, answers it, and returns its head; empty if no complete request arrived.
   private func serveOne(_ script: Script) -> String {
     let connection = accept(listener, nil, nil)
     guard connection >= 0 else { return "" }
@@ -158,8 +159,8 @@ package struct ScriptedServer {
     else { return false }
     switch script.ending {
     case .close:
-      // Closing the connection immediately could reset it before the client has read the response.
-      shutdown(connection, Int32(SHUT_WR))
+      // The caller closes the connection. That doesn't reset it, because the whole request was read.
+      break
     case .waitForClient:
       var byte: UInt8 = 0
       while recv(connection, &byte, 1, 0) > 0 {}
@@ -185,14 +186,7 @@ package struct ScriptedServer {
   private static func listen() throws -> Int32 {
     let descriptor = socket(AF_INET, StreamSocket.type, 0)
     guard descriptor >= 0 else { throw SocketFailure(operation: "socket", code: errno) }
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    let bound = withUnsafeBytes(of: &address) {
-      bind(
-        descriptor, $0.baseAddress!.assumingMemoryBound(to: sockaddr.self),
-        socklen_t(MemoryLayout<sockaddr_in>.size))
-    }
+    let bound = withAddress(port: 0) { bind(descriptor, $0, $1) }
     #if canImport(Darwin)
       let listening = Darwin.listen(descriptor, 128)
     #elseif canImport(Glibc)
@@ -205,6 +199,30 @@ package struct ScriptedServer {
       throw SocketFailure(operation: "bind and listen", code: errno)
     }
     return descriptor
+  }
+
+  /// Connects to the server and closes the connection, so that a thread that still waits for a client continues.
+  ///
+  /// On Linux, a shutdown of the listener would be enough. On Darwin, it doesn't affect a waiting thread.
+  private func wakeUp() throws {
+    let connection = socket(AF_INET, StreamSocket.type, 0)
+    guard connection >= 0 else { throw SocketFailure(operation: "socket", code: errno) }
+    defer { close(connection) }
+    let connected = Self.withAddress(port: try Self.port(of: listener)) { connect(connection, $0, $1) }
+    guard connected == 0 else { throw SocketFailure(operation: "connect", code: errno) }
+  }
+
+  /// Calls `body` with the address of a port of this machine.
+  private static func withAddress<Result>(
+    port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
+  ) -> Result {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    return withUnsafeBytes(of: &address) {
+      body($0.baseAddress!.assumingMemoryBound(to: sockaddr.self), socklen_t(MemoryLayout<sockaddr_in>.size))
+    }
   }
 
   private static func port(of listener: Int32) throws -> UInt16 {

@@ -72,7 +72,7 @@ struct Load: Sendable {
         metric: "memory at the end", unit: "MiB", value: Double(try service.residentMemory()) / 1_048_576),
       share("service's CPU", try service.processorTime() - serviceTime),
       share("load's CPU", try ServiceProcess.ownProcessorTime() - ownTime),
-      Reading(metric: "events", unit: "", value: Double(eventCount), isCompared: false),
+      Reading(metric: "received", unit: "events", value: Double(eventCount), isCompared: false),
       Reading(
         metric: "size of an event", unit: "KiB", value: Double(byteCount) / Double(max(eventCount, 1)) / 1_024,
         isCompared: false),
