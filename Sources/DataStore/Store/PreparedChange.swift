@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// A change of one key, with the name of the key and the bytes of a value that is stored whole.
+/// The change and the preconditions of one key, with the name of the key and the bytes of a value that is stored whole.
 ///
 /// Saves and batches create it outside of the store's isolation, so that values are encoded in parallel.
 struct PreparedChange<Value: Codable & Sendable>: AnyPreparedChange {

@@ -1,6 +1,6 @@
 /// A rule for whether a repository fetches a value because it is observed.
 public enum LoadingPolicy: Hashable, Sendable {
-  /// Fetches the value only by a call, such as ``SyncedRepository/refresh(_:)``.
+  /// Fetches the value only by a call, such as ``SyncedRepository/refresh(_:)``, or to confirm a mutation.
   case never
 
   /// Fetches the value when it is first observed, and again while it is observed.
@@ -9,7 +9,8 @@ public enum LoadingPolicy: Hashable, Sendable {
   /// - when its first observer subscribes,
   /// - when the app becomes active, or the network becomes available; see ``RepositoryConfiguration/activity`` and
   ///   ``RepositoryConfiguration/network``,
-  /// - when it is marked as stale by ``SyncedRepository/invalidate(_:)``.
+  /// - when it is marked as stale by ``SyncedRepository/invalidate(_:)``,
+  /// - when its user signs in again.
   ///
   /// Each of these causes makes one request, regardless of the number of observers. A request that is already in flight
   /// counts, unless it fails or began before the value was marked as stale; another request then follows it. Nothing is

@@ -15,7 +15,8 @@ package struct KeyHint: Hashable, Sendable {
 package struct ScreenChrome {
   /// The minimum size of a screen.
   ///
-  /// In a smaller terminal, the frame only says that the terminal is too small.
+  /// In a smaller terminal, the frame shows both sizes and the first of ``keys`` instead of the screen, as far as they
+  /// fit.
   package static let minimumSize = TerminalSize(columns: 40, rows: 10)
 
   package var title: String
@@ -28,8 +29,8 @@ package struct ScreenChrome {
   package var activityStyle: TextStyle
   /// The hints for the keys, most important first.
   ///
-  /// Hints that don't fit are left out. The first hint is for the key that leaves the screen. It is shown even if the
-  /// terminal is too small for the screen.
+  /// The first hint is for the key that leaves the screen, or what is open on it. The first hint that doesn't fit and all
+  /// hints after it are left out.
   package var keys: [KeyHint]
 
   package init(

@@ -1,3 +1,4 @@
+internal import Foundation
 internal import Synchronization
 
 #if canImport(Darwin)
@@ -90,15 +91,18 @@ final class SignalPipe: Sendable {
     var action = signalAction(SIG_DFL)
     var earlier = sigaction()
     sigaction(SIGTSTP, &action, &earlier)
-    // The threads of a dispatch queue block signals. A signal that a thread raises for itself, and doesn't block, takes
-    // effect before `raise` returns.
-    var signals = sigset_t()
-    var earlierMask = sigset_t()
-    sigemptyset(&signals)
-    sigaddset(&signals, SIGTSTP)
-    pthread_sigmask(SIG_UNBLOCK, &signals, &earlierMask)
-    raise(SIGTSTP)
-    pthread_sigmask(SIG_SETMASK, &earlierMask, nil)
+    // The threads of a dispatch queue block signals, and on Darwin they can't raise any. A signal that another thread
+    // raises for itself, and doesn't block, takes effect before `raise` returns.
+    let isContinued = DispatchSemaphore(value: 0)
+    Thread.detachNewThread {
+      var signals = sigset_t()
+      sigemptyset(&signals)
+      sigaddset(&signals, SIGTSTP)
+      pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+      raise(SIGTSTP)
+      isContinued.signal()
+    }
+    isContinued.wait()
     sigaction(SIGTSTP, &earlier, nil)
   }
 

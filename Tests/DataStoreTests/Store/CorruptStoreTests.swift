@@ -7,16 +7,15 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct CorruptStoreTests {
   private let key = StoreKey<String>("text", id: "0")
   private let backend = CorruptibleBackend()
-  private let corrupt = CorruptibleBackend.error
-  private let event = StoreEvent.storeQuarantined(movedTo: "a place", reason: "a reason")
+  private let corrupt = CorruptibleBackend.error(reason: "a reason")
 
   private func expectOneEvent(of store: BackedStore<CorruptibleBackend>) async throws {
     var events = store.events.subscribe().makeAsyncIterator()
-    #expect(await events.next() == event)
+    #expect(await events.next() == .storeQuarantined(movedTo: "a place", reason: "a reason"))
     // The next event is that of the next corruption, so there was no other event in between.
-    backend.corrupt()
-    await #expect(throws: corrupt) { try await store.load(key) }
-    #expect(await events.next() == event)
+    backend.corrupt(reason: "another reason")
+    await #expect(throws: CorruptibleBackend.error(reason: "another reason")) { try await store.load(key) }
+    #expect(await events.next() == .storeQuarantined(movedTo: "a place", reason: "another reason"))
   }
 
   @Test func `A load reports a corrupt store once`() async throws {
@@ -104,19 +103,21 @@ import Testing
 
 /// An in-memory backend that a test corrupts.
 ///
-/// The next call then finds the whole store corrupt, quarantines it, and throws ``error``.
+/// The next access to its contents then finds the whole store corrupt, quarantines it, and throws
+/// ``error(reason:)``.
 private final class CorruptibleBackend: StoreBackend, Sendable {
-  static let error = StoreError.corruptStore(movedTo: "a place", reason: "a reason")
+  static func error(reason: String) -> StoreError { .corruptStore(movedTo: "a place", reason: reason) }
 
-  private let isCorrupt = Lock(false)
+  /// The reason of a corruption that wasn't found yet.
+  private let corruption = Lock<String?>(nil)
   private let isCorruptAtWrite = Lock(false)
   /// Whether each check reports that any name may have changed externally.
   let reportsChanges = Lock(false)
   private let contents = Lock<[String: Data]>([:])
 
-  /// Lets the next call find the corruption.
-  func corrupt() {
-    isCorrupt.withLock { $0 = true }
+  /// Lets the next access to the contents find the corruption.
+  func corrupt(reason: String = "a reason") {
+    corruption.withLock { $0 = reason }
   }
 
   /// Lets the next write, and no read before it, find the corruption.
@@ -129,9 +130,9 @@ private final class CorruptibleBackend: StoreBackend, Sendable {
   }
 
   private func checkForCorruption() throws(StoreError) {
-    guard isCorrupt.withLock({ exchange(&$0, with: false) }) else { return }
+    guard let reason = corruption.withLock({ exchange(&$0, with: nil) }) else { return }
     contents.withLock { $0 = [:] }
-    throw Self.error
+    throw Self.error(reason: reason)
   }
 
   func read(_ name: String) throws(StoreError) -> Data? {

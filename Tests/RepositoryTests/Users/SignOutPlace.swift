@@ -80,8 +80,8 @@ final class RealPlace: SignOutPlace {
     let path = folder.url.path(percentEncoded: false)
     let names = (FileManager.default.enumerator(atPath: path)?.compactMap { $0 as? String } ?? [])
     let search = Process()
-    search.executableURL = URL(filePath: "/bin/grep")
-    search.arguments = ["--recursive", "--text", "--fixed-strings", "--files-with-matches", text, path]
+    search.executableURL = URL(filePath: "/usr/bin/env")
+    search.arguments = ["grep", "--recursive", "--text", "--fixed-strings", "--files-with-matches", text, path]
     let output = Pipe()
     (search.standardOutput, search.standardError) = (output, FileHandle.nullDevice)
     try search.run()

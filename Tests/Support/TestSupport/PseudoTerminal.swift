@@ -60,15 +60,19 @@ package final class PseudoTerminal {
     source.activate()
   }
 
-  /// Moves a descriptor to a number above those of other tests' sockets.
+  /// Moves a descriptor to a number above those of other tests' sockets, on Linux.
   ///
   /// On Linux, `URLSession` closes sockets that libdispatch still watches. If a new descriptor gets the number of such
   /// a socket, libdispatch never reports events for it.
   private static func moveUp(_ descriptor: CInt) throws -> CInt {
-    let moved = fcntl(descriptor, F_DUPFD_CLOEXEC, 512)
-    guard moved >= 0 else { throw TerminalError(code: errno, operation: "fcntl") }
-    _ = systemClose(descriptor)
-    return moved
+    #if canImport(Darwin)
+      return descriptor
+    #else
+      let moved = fcntl(descriptor, F_DUPFD_CLOEXEC, 512)
+      guard moved >= 0 else { throw TerminalError(code: errno, operation: "fcntl") }
+      _ = systemClose(descriptor)
+      return moved
+    #endif
   }
 
   package func resize(to size: TerminalSize) {

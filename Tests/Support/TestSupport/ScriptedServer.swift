@@ -121,7 +121,7 @@ package struct ScriptedServer {
   /// Serves any number of connections until the process ends, and answers each request with its ``RequestedScript``.
   package func serveRequestedScripts() -> Never {
     while true {
-      let connection = accept(listener, nil, nil)
+      let connection = acceptConnection()
       guard connection >= 0 else { continue }
       Thread.detachNewThread { serveRequestedScripts(on: connection) }
     }
@@ -143,7 +143,7 @@ package struct ScriptedServer {
 
   /// Reads a request, answers it, and returns its head; empty if no complete request arrived.
   private func serveOne(_ script: Script) -> String {
-    let connection = accept(listener, nil, nil)
+    let connection = acceptConnection()
     guard connection >= 0 else { return "" }
     defer { close(connection) }
     var rest: [UInt8] = []
@@ -182,6 +182,13 @@ package struct ScriptedServer {
   }
 
   // MARK: - Sockets
+
+  private func acceptConnection() -> Int32 {
+    let connection = accept(listener, nil, nil)
+    // A client may close the connection before the first response, and the option can't be set afterwards.
+    if connection >= 0 { StreamSocket.disableSIGPIPE(of: connection) }
+    return connection
+  }
 
   private static func listen() throws -> Int32 {
     let descriptor = socket(AF_INET, StreamSocket.type, 0)
