@@ -160,7 +160,7 @@ final class MutationRecords<Mutation: Codable & Sendable> {
 
   /// Records a change that the store reports.
   ///
-  /// - Returns: Whether the change is external.
+  /// - Returns: Whether the change may be external; see ``RecordEchoes/receive(_:revision:)``.
   func recordChange(_ change: StoreChange<Record>, of id: MutationID) -> Bool {
     echoes.receive(id, revision: change.revision)
   }

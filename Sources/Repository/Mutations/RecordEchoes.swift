@@ -1,13 +1,12 @@
-/// Distinguishes the store's reports of this repository's own changes of records, their echoes, from those of external
-/// changes.
+/// Decides whether a change of a record that the store reports is external, or the echo of a change by this repository.
 ///
-/// The store reports every change of a record, possibly long after it was made.
+/// The store reports this repository's own changes too, possibly long after they were made.
 ///
 /// A pure state machine.
 ///
 /// - Complexity: O(1) for each function, except ``recordReading(of:)``, which is O(*n*) for the *n* remembered
 ///   removals. Remembers each record that is being written, and each removed record until the store reports the
-///   removal.
+///   removal or all records are read again.
 struct RecordEchoes {
   private var writeCounts: [MutationID: Int] = [:]
   /// The newest revision of each record that was reported while the record was being written.
@@ -23,7 +22,9 @@ struct RecordEchoes {
   /// Whether this repository removed a record and the store hasn't reported that yet.
   func isRemoved(_ id: MutationID) -> Bool { removals[id] != nil }
 
-  /// Records that all records were read, after which earlier changes are no longer reported.
+  /// Records a read of all records.
+  ///
+  /// Changes from before the read are no longer reported.
   ///
   /// - Parameter ids: The ids of the records that were read. If this repository has removed one of them, it did so
   ///   after the read.
@@ -55,7 +56,9 @@ struct RecordEchoes {
 
   /// Records a change that the store reports.
   ///
-  /// - Returns: Whether the change is external. `false` during a write, when only ``endWriting(_:)`` can decide.
+  /// - Returns: Whether the change may be external: also `true` for a late echo of an own write, whose revision the
+  ///   caller knows. `false` during a write, when only ``endWriting(_:)`` can decide, and for the changes of a removed
+  ///   record until its removal is reported.
   mutating func receive(_ id: MutationID, revision: UInt64) -> Bool {
     reportedRevision = max(reportedRevision, revision)
     if let removal = removals[id] {

@@ -16,6 +16,18 @@ package struct ListAndDetail {
   /// The number of rows of the detail below the list.
   private static let stackedDetailRows = 6
 
+  private enum Arrangement {
+    case sideBySide, stacked, listAlone
+
+    init(_ size: TerminalSize) {
+      if size.columns >= sideBySideColumns {
+        self = .sideBySide
+      } else {
+        self = size.rows >= stackedRows ? .stacked : .listAlone
+      }
+    }
+  }
+
   package let list: Area
   /// The area of the detail; `nil` if the terminal is too small for it.
   package let detail: Area?
@@ -26,7 +38,8 @@ package struct ListAndDetail {
   /// Divides a body, which is a range of rows, into the two areas, and draws the divider between them.
   package init(dividing body: Range<Int>, of frame: inout Frame) {
     let size = frame.size
-    if size.columns >= Self.sideBySideColumns {
+    switch Arrangement(size) {
+    case .sideBySide:
       // The list, whose rows are single lines, gets somewhat more than half of the columns.
       let divider = size.columns * 57 / 100
       frame.write("┬", row: body.lowerBound - 1, column: divider, style: .faint)
@@ -34,15 +47,23 @@ package struct ListAndDetail {
       for row in body { frame.write("│", row: row, column: divider, style: .faint) }
       list = Area(rows: body, columns: 0..<divider)
       detail = Area(rows: body, columns: divider + 2..<size.columns - 1)
-    } else if size.rows >= Self.stackedRows {
+    case .stacked:
       let divider = body.upperBound - Self.stackedDetailRows - 1
       frame.fill("─", row: divider, columns: 0..<size.columns, style: .faint)
       list = Area(rows: body.lowerBound..<divider, columns: 0..<size.columns)
       detail = Area(rows: divider + 1..<body.upperBound, columns: 1..<size.columns - 1)
-    } else {
+    case .listAlone:
       list = Area(rows: body, columns: 0..<size.columns)
       detail = nil
     }
+  }
+
+  /// The number of rows that a page key moves by on a screen of this size.
+  ///
+  /// It is one less than the number of rows that the list shows, so that at least one row stays visible.
+  package static func pageHeight(of size: TerminalSize) -> Int {
+    let body = ScreenChrome.body(of: size).count
+    return max(1, (Arrangement(size) == .stacked ? body - stackedDetailRows - 1 : body) - 1)
   }
 
   /// Returns the indices of the rows that a list of `height` lines shows.

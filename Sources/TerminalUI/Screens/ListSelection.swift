@@ -1,6 +1,7 @@
 /// The selected row of a list.
 ///
-/// The selection follows its row when the row moves. If the row is removed, a row near its last position is selected.
+/// Once selected or anchored, the selection follows its row when the row moves. If the row is removed, a row near its
+/// position at the last selection or ``anchor(in:)`` is selected.
 package struct ListSelection<ID: Hashable> {
   private var id: ID?
   private var lastIndex = 0
@@ -50,11 +51,6 @@ package struct ListSelection<ID: Hashable> {
     }
     return true
   }
-
-  /// The number of rows that a page key moves by on a screen of this size.
-  ///
-  /// ``ScreenChrome`` takes five rows, and one row of the page before stays visible if the list fills the body.
-  package static func pageHeight(of size: TerminalSize) -> Int { max(1, size.rows - 6) }
 }
 
 extension KeyHint {

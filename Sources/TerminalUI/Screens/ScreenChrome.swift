@@ -54,7 +54,7 @@ package struct ScreenChrome {
       if let leave = keys.first { frame.write("\(leave.key) \(leave.action)", row: 2, column: 0, style: .faint) }
       return frame
     }
-    let body = 2..<size.rows - 3
+    let body = Self.body(of: size)
     drawHeader(in: &frame)
     frame.fill("─", row: 1, columns: 0..<size.columns, style: .faint)
     frame.fill("─", row: body.upperBound, columns: 0..<size.columns, style: .faint)
@@ -63,6 +63,9 @@ package struct ScreenChrome {
     drawKeys(in: &frame, row: size.rows - 1)
     return frame
   }
+
+  /// Returns the rows of the body on a screen of a size.
+  static func body(of size: TerminalSize) -> Range<Int> { 2..<max(2, size.rows - 3) }
 
   private func drawHeader(in frame: inout Frame) {
     let columns = frame.size.columns

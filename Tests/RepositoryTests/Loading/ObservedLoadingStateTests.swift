@@ -11,7 +11,7 @@ import Testing
   private static let oftener = LoadingSchedule(stopTimeout: .seconds(1), every: .seconds(4))
 
   /// Completes the requests immediately, and returns them.
-  private func end(_ requests: [State.Request], _ state: inout State, at now: Duration) -> [State.Request] {
+  private func complete(_ requests: [State.Request], _ state: inout State, at now: Duration) -> [State.Request] {
     for request in requests {
       state.recordLoad(of: request.key, at: now)
       #expect(state.endFetch(request, .fetched, isReasonLeft: false) == [])
@@ -21,18 +21,20 @@ import Testing
 
   @Test func `Only the first observer of a key causes a fetch`() {
     var state = State()
-    #expect(state.begin("a", Self.plain, at: .zero) == [.refresh("a")])
+    #expect(complete(state.begin("a", Self.plain, at: .zero), &state, at: .zero) == [.refresh("a")])
     #expect(state.begin("a", Self.often, at: .seconds(1)) == [])
     #expect(state.begin("b", Self.plain, at: .seconds(1)) == [.refresh("b")])
+    #expect(state.begin("b", Self.plain, at: .seconds(1)) == [])
   }
 
   @Test func `An observer that returns before the stop timeout doesn't cause a fetch`() {
     var state = State()
-    #expect(end(state.begin("a", Self.plain, at: .zero), &state, at: .zero) == [.refresh("a")])
+    #expect(complete(state.begin("a", Self.plain, at: .zero), &state, at: .zero) == [.refresh("a")])
     state.end("a", Self.plain, at: .seconds(1))
     #expect(state.takeDue(at: .seconds(5)) == [])
     #expect(state.begin("a", Self.plain, at: .seconds(5)) == [])
     state.end("a", Self.plain, at: .seconds(7))
+    // The outdated alarm of the first end is still set.
     #expect(state.deadline == .seconds(6))
     #expect(state.takeDue(at: .seconds(11)) == [])
     #expect(state.deadline == .seconds(12))
@@ -53,14 +55,14 @@ import Testing
     #expect(state.takeDue(at: .seconds(30)) == [])
     #expect(state.deadline == nil)
     state.recordLoad(of: "a", at: .seconds(31))
-    #expect(state.endFetch(.refresh("a"), .fetched, isReasonLeft: false) == [])
+    #expect(state.endFetch(.reload("a"), .fetched, isReasonLeft: false) == [])
     #expect(state.deadline == .seconds(41))
   }
 
   @Test func `An interval is measured from a fetch before the first observer`() {
     var state = State()
     #expect(state.begin("a", Self.often, lastLoad: .seconds(-4), at: .zero) == [.refresh("a")])
-    #expect(state.endFetch(.refresh("a"), .fetched, isReasonLeft: false) == [])
+    #expect(state.endFetch(.refresh("a"), .wasFresh, isReasonLeft: false) == [])
     #expect(state.takeDue(at: .seconds(5)) == [])
     #expect(state.takeDue(at: .seconds(6)) == [.reload("a")])
     #expect(state.begin("b", Self.often, lastLoad: .seconds(-10), at: .seconds(6)) == [.reload("b")])
@@ -69,9 +71,9 @@ import Testing
 
   @Test func `The shortest interval of the current observers applies`() {
     var state = State()
-    #expect(end(state.begin("a", Self.often, at: .zero), &state, at: .zero) == [.refresh("a")])
+    #expect(complete(state.begin("a", Self.often, at: .zero), &state, at: .zero) == [.refresh("a")])
     #expect(state.begin("a", Self.oftener, at: .seconds(1)) == [])
-    #expect(end(state.takeDue(at: .seconds(4)), &state, at: .seconds(5)) == [.reload("a")])
+    #expect(complete(state.takeDue(at: .seconds(4)), &state, at: .seconds(5)) == [.reload("a")])
     state.end("a", Self.oftener, at: .seconds(6))
     #expect(state.takeDue(at: .seconds(14)) == [])
     #expect(state.takeDue(at: .seconds(15)) == [.reload("a")])
@@ -79,18 +81,18 @@ import Testing
 
   @Test func `A fetch that becomes due without an observer is made when one returns`() {
     var state = State()
-    #expect(end(state.begin("a", Self.often, at: .zero), &state, at: .zero) == [.refresh("a")])
+    #expect(complete(state.begin("a", Self.often, at: .zero), &state, at: .zero) == [.refresh("a")])
     state.end("a", Self.often, at: .seconds(8))
     #expect(state.takeDue(at: .seconds(11)) == [])
     #expect(state.invalidate(.key("a")) == [])
-    #expect(end(state.begin("a", Self.plain, at: .seconds(12)), &state, at: .seconds(12)) == [.refresh("a")])
+    #expect(complete(state.begin("a", Self.plain, at: .seconds(12)), &state, at: .seconds(12)) == [.refresh("a")])
     state.end("a", Self.plain, at: .seconds(13))
     #expect(state.begin("a", Self.plain, at: .seconds(14)) == [])
   }
 
   @Test func `A missed fetch and a due interval are one request when an observer returns`() {
     var state = State()
-    #expect(end(state.begin("a", Self.often, at: .zero), &state, at: .zero) == [.refresh("a")])
+    #expect(complete(state.begin("a", Self.often, at: .zero), &state, at: .zero) == [.refresh("a")])
     state.end("a", Self.often, at: .seconds(8))
     #expect(state.invalidate(.key("a")) == [])
     #expect(state.begin("a", Self.often, at: .seconds(12)) == [.reload("a")])
@@ -99,7 +101,7 @@ import Testing
 
   @Test func `An interval that elapsed without an observer is due when one returns`() {
     var state = State()
-    #expect(end(state.begin("a", Self.often, at: .zero), &state, at: .zero) == [.refresh("a")])
+    #expect(complete(state.begin("a", Self.often, at: .zero), &state, at: .zero) == [.refresh("a")])
     state.end("a", Self.often, at: .seconds(8))
     #expect(state.takeDue(at: .seconds(12)) == [])
     #expect(state.begin("a", Self.often, at: .seconds(12)) == [])
@@ -109,7 +111,7 @@ import Testing
   @Test func `An app that becomes active fetches observed values once`() {
     var state = State()
     for key in ["b", "a"] {
-      #expect(end(state.begin(key, Self.plain, at: .zero), &state, at: .zero) == [.refresh(key)])
+      #expect(complete(state.begin(key, Self.plain, at: .zero), &state, at: .zero) == [.refresh(key)])
     }
     #expect(state.setActive(true, at: .seconds(1)) == [])
     #expect(state.setActive(false, at: .seconds(1)) == [])
@@ -132,10 +134,10 @@ import Testing
   @Test func `Observed keys that become stale are fetched in the order in which they were observed`() {
     var state = State()
     for key in ["b", "a", "c"] {
-      #expect(end(state.begin(key, Self.plain, at: .zero), &state, at: .zero) == [.refresh(key)])
+      #expect(complete(state.begin(key, Self.plain, at: .zero), &state, at: .zero) == [.refresh(key)])
     }
     state.end("a", Self.plain, at: .seconds(1))
-    #expect(end(state.invalidate(.all), &state, at: .seconds(1)) == [.refresh("b"), .refresh("c")])
+    #expect(complete(state.invalidate(.all), &state, at: .seconds(1)) == [.refresh("b"), .refresh("c")])
     #expect(state.invalidate(.key("c")) == [.refresh("c")])
     #expect(state.invalidate(.key("d")) == [])
     #expect(state.begin("a", Self.plain, at: .seconds(2)) == [.refresh("a")])
@@ -162,7 +164,7 @@ import Testing
     }
   }
 
-  @Test func `A fetch that is older than its cause is repeated, unless no observer is left`() {
+  @Test func `A fetch that began before its cause is repeated, unless no observer is left`() {
     var state = State()
     #expect(state.begin("a", Self.plain, at: .zero) == [.refresh("a")])
     #expect(state.endFetch(.refresh("a"), .fetched, isReasonLeft: true) == [.refresh("a")])
@@ -171,9 +173,9 @@ import Testing
     #expect(state.begin("a", Self.plain, at: .seconds(4)) == [.refresh("a")])
   }
 
-  @Test func `An interval that elapses during a fetch is due after it, even if nothing was fetched`() {
+  @Test func `An interval that elapses during a refresh is due after it if the value was fresh`() {
     var state = State()
-    #expect(end(state.begin("a", Self.often, at: .zero), &state, at: .zero) == [.refresh("a")])
+    #expect(complete(state.begin("a", Self.often, at: .zero), &state, at: .zero) == [.refresh("a")])
     #expect(state.invalidate(.key("a")) == [.refresh("a")])
     #expect(state.takeDue(at: .seconds(10)) == [])
     #expect(state.deadline == nil)
@@ -182,9 +184,9 @@ import Testing
     #expect(state.takeDue(at: .seconds(10)) == [.reload("a")])
   }
 
-  @Test func `A reload that follows a failed reload is a reload`() {
+  @Test func `A failed reload is repeated as a reload, not as a refresh`() {
     var state = State()
-    #expect(end(state.begin("a", Self.often, at: .zero), &state, at: .zero) == [.refresh("a")])
+    #expect(complete(state.begin("a", Self.often, at: .zero), &state, at: .zero) == [.refresh("a")])
     #expect(state.takeDue(at: .seconds(10)) == [.reload("a")])
     #expect(state.endFetch(.reload("a"), .failed, isReasonLeft: true) == [.reload("a")])
     #expect(state.setOnline(false, at: .seconds(11)) == [])
@@ -194,25 +196,28 @@ import Testing
     #expect(state.endFetch(.reload("a"), .wasFresh, isReasonLeft: false) == [.refresh("a")])
   }
 
-  @Test func `A fetch of previous observers counts for observers that subscribe before it ends`() {
-    var state = State()
+  @Test func `A fetch of previous observers counts for observers that subscribe before it ends, unless it fails`() {
     let short = LoadingSchedule(stopTimeout: .zero, every: nil)
-    #expect(state.begin("a", short, at: .zero) == [.refresh("a")])
-    state.end("a", short, at: .seconds(1))
-    #expect(state.takeDue(at: .seconds(1)) == [])
-    #expect(state.count == 1)
-    #expect(state.begin("a", short, at: .seconds(2)) == [])
-    #expect(state.endFetch(.refresh("a"), .failed, isReasonLeft: false) == [.refresh("a")])
-    state.end("a", short, at: .seconds(3))
-    #expect(state.takeDue(at: .seconds(3)) == [])
-    #expect(state.endFetch(.refresh("a"), .failed, isReasonLeft: false) == [])
-    #expect(state.count == 0)
+    for result in [State.RequestResult.fetched, .failed] {
+      var state = State()
+      #expect(state.begin("a", short, at: .zero) == [.refresh("a")])
+      state.end("a", short, at: .seconds(1))
+      #expect(state.takeDue(at: .seconds(1)) == [])
+      #expect(state.count == 1)
+      #expect(state.begin("a", short, at: .seconds(2)) == [])
+      let isRepeated = result == .failed
+      #expect(state.endFetch(.refresh("a"), result, isReasonLeft: false) == (isRepeated ? [.refresh("a")] : []))
+      state.end("a", short, at: .seconds(3))
+      #expect(state.takeDue(at: .seconds(3)) == [])
+      if isRepeated { #expect(state.endFetch(.refresh("a"), .failed, isReasonLeft: false) == []) }
+      #expect(state.count == 0)
+    }
   }
 
   @Test func `Memory use depends only on the number of observed keys`() {
     var state = State()
     let daily = LoadingSchedule(stopTimeout: .seconds(86_400), every: .seconds(86_400))
-    #expect(end(state.begin("a", daily, at: .zero), &state, at: .zero) == [.refresh("a")])
+    #expect(complete(state.begin("a", daily, at: .zero), &state, at: .zero) == [.refresh("a")])
     for second in 0..<10_000 {
       state.recordLoad(of: "a", at: .seconds(second))
       state.end("a", daily, at: .seconds(second))
@@ -375,7 +380,7 @@ import Testing
         let expected = model.endFetch(ended, result, isReasonLeft: isReasonLeft)
         #expect(state.endFetch(ended, result, isReasonLeft: isReasonLeft) == expected)
       }
-      // The next deadline isn't later than the end of any interval, unless a fetch is in progress.
+      // The next deadline isn't later than the end of any running interval, except of keys that are being fetched.
       let deadlines = model.observations.compactMap { _, observation in
         observation.schedules.compactMap(\.every).min().map { .seconds(observation.lastLoad) + $0 }
           .flatMap { (deadline: Duration) in observation.isFetching || deadline <= time ? nil : deadline }

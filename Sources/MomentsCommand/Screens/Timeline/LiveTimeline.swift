@@ -73,7 +73,7 @@ final class LiveTimeline: LiveScreen {
   }
 
   func press(_ key: Key, size: TerminalSize) -> KeyResponse? {
-    switch state.press(key, in: timeline, pageHeight: ListSelection<String>.pageHeight(of: size)) {
+    switch state.press(key, in: timeline, pageHeight: ListAndDetail.pageHeight(of: size)) {
     case .setLike(let isLiked, let momentID): return .perform { await self.setLike(isLiked, momentID: momentID) }
     case .setOnline(let isOnline):
       self.isOnline.send(isOnline)

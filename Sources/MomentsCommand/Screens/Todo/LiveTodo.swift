@@ -38,7 +38,7 @@ final class LiveTodo: LiveScreen {
   }
 
   func press(_ key: Key, size: TerminalSize) -> KeyResponse? {
-    let pageHeight = ListSelection<TodoItem.ID>.pageHeight(of: size)
+    let pageHeight = ListAndDetail.pageHeight(of: size)
     switch holder.state.press(key, in: list, form, pageHeight: pageHeight) {
     case .openAdd: model.openAdd()
     case .openEdit(let id): model.openEdit(id: id)

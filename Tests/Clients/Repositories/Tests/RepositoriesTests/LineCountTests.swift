@@ -27,7 +27,7 @@ import Testing
     return counts
   }
 
-  @Test func `The README has the line count of every repository`() throws {
+  @Test func `The line counts in the README are those of the sources`() throws {
     let files = [
       "Comments/CommentsSource.swift", "Comments/CommentsSource+BothWays.swift", "Profile/ProfileRepository.swift",
       "Drafts/DraftsRepository.swift",
