@@ -1,6 +1,6 @@
 internal import Multicast
 
-/// The command `moments subjects`: runs three examples, and prints each event that an observer receives on a line.
+/// The command `moments subjects`: runs three examples, and prints a line for each event that an observer receives.
 struct SubjectsCommand {
   let console: Console
 
@@ -70,7 +70,7 @@ struct SubjectsCommand {
     Observer(name: "observer\(number)", iterator: stream.makeAsyncIterator(), console: console)
   }
 
-  /// Prints the events that it receives, in the format of the RxSwift examples that these replace.
+  /// Prints the events that it receives, in the format of the RxSwift examples that these examples replace.
   private struct Observer {
     let name: String
     var iterator: MulticastStream<Int, Never>.AsyncIterator

@@ -14,8 +14,8 @@ package struct WeakSubscriber<Object: AnyObject & Sendable>: Sendable {
 
   /// Receives every element of a sequence, until the sequence ends or an element arrives after the object was released.
   ///
-  /// Releasing the object doesn't end a wait for the next element. An object that needs this holds its subscription in
-  /// a ``CurrentSubscription``.
+  /// Releasing the object doesn't end a wait for the next element. An object whose release must end the wait holds its
+  /// subscription in a ``CurrentSubscription``.
   ///
   /// - Parameters:
   ///   - elements: The sequence to iterate.

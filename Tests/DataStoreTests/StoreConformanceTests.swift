@@ -106,7 +106,7 @@ struct FaultyStore: KeyValueStore {
     fault == .losesSavesOnReopening || fault == .missesExternalChanges ? other : base
   }
 
-  /// The key that the calls for a key use.
+  /// Returns the key that the store uses in a call for the given key.
   private func actual<Value>(_ key: StoreKey<Value>) -> StoreKey<Value> {
     switch fault {
     case .ignoresIDs: StoreKey(key.collection)

@@ -207,7 +207,7 @@ import Testing
   // MARK: Data folder
 
   @Test(arguments: ["moment-likes.x.value", "moments-details.7.value"])
-  func `An unreadable entry of the folder affects no other timeline and no like`(name: String)
+  func `An unreadable entry of the folder affects no other timeline`(name: String)
     async throws
   {
     let folder = TemporaryFolder()
@@ -219,7 +219,7 @@ import Testing
     #expect(errors == [])
   }
 
-  @Test func `Timelines and likes of the demonstration are not sent to a server`() async throws {
+  @Test func `With a server, the demonstration's timelines are not shown, and its likes are not sent`() async throws {
     let folder = TemporaryFolder()
     let backend = DemonstrationServer()
     let repo = MomentsRepo(
@@ -239,7 +239,7 @@ import Testing
     #expect(try await repo.mutations.list() == queued)
   }
 
-  @Test func `No two servers share a subfolder`() throws {
+  @Test func `Two servers with similar addresses have different subfolders`() throws {
     let folder = URL(filePath: "/data", directoryHint: .isDirectory)
     func path(_ server: String) throws -> String {
       DataFolder.timelines(of: try #require(URL(string: server)), in: folder).path(percentEncoded: false)

@@ -124,7 +124,7 @@ import Testing
     #expect(subscription.droppedCount == 1)
   }
 
-  @Test func `After an overflow, a subscriber throws its own error, however the channel terminates`() async {
+  @Test func `After an overflow, a subscriber throws its own error, not the channel's`() async {
     let channel = MulticastChannel<Int, Failure>(buffering: .error(1) { _ in .first })
     let subscription = channel.stream.subscribe()
     channel.send(1)

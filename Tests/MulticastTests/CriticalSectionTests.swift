@@ -5,8 +5,8 @@ import Testing
 #if DEBUG
   /// The guarantees hold whatever another thread does between two critical sections of an operation.
   ///
-  /// Each test performs the other thread's operation after one of the critical sections, and tests all of them in turn.
-  /// Unlike a race, it meets every gap, whatever the load.
+  /// Each test performs the other thread's operation after each of the critical sections in turn. Unlike a race between
+  /// threads, it therefore meets every gap, whatever the load.
   @Suite(.timeLimit(.minutes(15))) struct CriticalSectionTests {
     private static let policies: [BufferingPolicy<Never>] = [
       .unbounded, .dropOldest(20), .dropNewest(20), .replaceNewest(20),

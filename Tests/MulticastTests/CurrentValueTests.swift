@@ -5,14 +5,14 @@ import Testing
 @Suite struct CurrentValueTests {
   let executor = ManualTaskExecutor()
 
-  @Test func `A current-value channel always has a value`() {
+  @Test func `The value of a current-value channel is the initial value, then the last value sent`() {
     let channel = CurrentValueChannel<Int, Never>(1)
     #expect(channel.value == 1)
     channel.send(2)
     #expect(channel.value == 2)
   }
 
-  @Test func `update reads, changes and publishes in one step, and returns its body's result`() async {
+  @Test func `update changes and publishes the value, and returns its body's result`() async {
     let channel = CurrentValueChannel<[Int], Never>([1], buffering: .unbounded)
     let subscription = channel.stream.subscribe()
     let count = channel.update { value in

@@ -127,7 +127,7 @@ import Testing
     await reached(base.cancellations, 1)
   }
 
-  @Test func `A base that ends at once ends early and late subscribers`() async throws {
+  @Test func `If the base ends at once, so do its early and late subscribers`() async throws {
     let base = Base { _, _ in nil }
     let shared = base.multicast(replay: 1, buffering: .unbounded)
     for _ in 0..<3 {

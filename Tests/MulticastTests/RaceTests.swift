@@ -9,7 +9,7 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(15))) struct RaceTests {
   static let rounds = ProcessInfo.processInfo.environment["MOMENTS_RACE_ROUNDS"].flatMap { Int($0) } ?? 1_000
 
-  /// Runs the operations concurrently, and each one only after all have started.
+  /// Runs the operations concurrently, and begins each one only after the tasks of all of them have started.
   private func race(_ operations: (@Sendable () async -> Void)...) async {
     let waiting = Counter(operations.count)
     await withTaskGroup { group in
@@ -92,7 +92,7 @@ import Testing
     }
   }
 
-  @Test func `A subscriber cancelled while sending receives a prefix, then nil`() async {
+  @Test func `A subscriber cancelled while elements are sent receives a prefix, then nil`() async {
     for _ in 0..<Self.rounds {
       let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
       let subscription = channel.stream.subscribe()
@@ -171,7 +171,7 @@ import Testing
     }
   }
 
-  @Test func `Releasing an iterator while sending leaves nothing alive`() async {
+  @Test func `Releasing an iterator while elements are sent leaves nothing alive`() async {
     let live = Counter()
     for round in 0..<Self.rounds {
       let channel = MulticastChannel<Token, Never>(buffering: .unbounded)
@@ -206,7 +206,7 @@ import Testing
     }
   }
 
-  @Test func `Two tasks that share a subscription while sending receive each element once, and both end`() async {
+  @Test func `Each element sent while two tasks share a subscription is received once, and both tasks end`() async {
     for _ in 0..<Self.rounds {
       let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
       let subscription = channel.stream.subscribe()

@@ -64,7 +64,7 @@ extension FileSystem {
     }
   }
 
-  /// Returns whether nothing has a name, or a parent is missing.
+  /// Returns whether there is no item at a path, perhaps because a parent is missing.
   private func isMissing(_ path: String) throws(SystemError) -> Bool {
     do throws(SystemError) {
       try perform("access", path) { access(path, F_OK) }

@@ -140,7 +140,7 @@ final class ChangeChecker<Backend: StoreBackend> {
     }
   }
 
-  /// Discards the reads of external changes, because the store that they are of was quarantined.
+  /// Discards the reads of external changes, because they are of a store that was quarantined.
   func discardChecksOfCommits() {
     checksOfCommits = []
   }
@@ -154,8 +154,8 @@ final class ChangeChecker<Backend: StoreBackend> {
 
   /// Records that an attempt has ended.
   ///
-  /// If a commit of the attempt wasn't made, a report that was dismissed as one of the group's own removals may have
-  /// been of another process's removal. So a check reads the reported names after all.
+  /// If a commit of the attempt wasn't made, a dismissed report may have been of a removal by another process. So a
+  /// check reads the reported names after all.
   func endAttempt(madeAll: Bool) {
     if hasDismissedReport, !madeAll { needsCheck = true }
     hasDismissedReport = false

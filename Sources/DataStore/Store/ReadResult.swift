@@ -25,7 +25,8 @@ enum ReadResult<Value: Codable & Sendable> {
   /// Returned by ``Slot/readEntry(from:needsValue:)`` only. Other reads throw the error.
   case unreadable(StoreError)
 
-  /// The tag of the commit that wrote the value; `nil` if there is no value whose header can be read.
+  /// The tag of the commit that wrote the value; `nil` if nothing is stored, or if the value is of a future format or
+  /// schema, corrupt or unreadable.
   var tag: StoreTag? {
     switch self {
     case .unchanged(let edition), .value(let edition, _), .unmigratable(let edition, _, _): edition.header.tag

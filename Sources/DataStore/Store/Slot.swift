@@ -26,7 +26,7 @@ extension Slot {
     try read(from: &backend, needsValue: needsValue, isSnapshot: false)
   }
 
-  /// Reads the stored value as one of several keys, and returns an error that concerns only this key as a result.
+  /// Reads the stored value, and returns an error that concerns only this key as a result.
   func readEntry(
     from backend: inout some StoreBackend, needsValue: Bool
   ) throws(StoreError) -> ReadResult<Value> {

@@ -19,7 +19,7 @@ public import Foundation
 ///   response is decoded on a separate thread.
 /// - **Memory**: A session keeps at most ``maximumReplySize`` bytes of a response, and at most 64 KiB of one whose
 ///   status and media type don't identify it as a GraphQL response. The session counts the bytes, and relies on the
-///   declared length only to fail a response early that is too large.
+///   declared length only to fail early if a response is too large.
 /// - **Redirections**: A session follows the redirections that its ``RedirectPolicy`` allows; the default policy allows
 ///   only the same origin. A session caches nothing.
 /// - **Server text**: Text from the server is sanitized and truncated before it becomes part of an error.

@@ -4,10 +4,10 @@ public import GraphQLClient
 ///
 /// ## Servers without pages
 ///
-/// A server with the schema of the RxSwift app that this feature replaces supports neither pages nor the URLs of links,
-/// and refuses a document that requests them before it executes anything. If the server refuses a request for a page in this way, and has never
-/// returned a page, the session fetches the complete timeline instead. Once that timeline has arrived, the session
-/// requests no more pages, so such a server usually costs one additional request.
+/// A server with the schema of the RxSwift app that this feature replaces supports neither pages nor the URLs of links.
+/// It refuses a document that requests them, and executes no part of it. If the server refuses a request for a page in
+/// this way, and has never returned a page, the session fetches the complete timeline instead. Once that timeline has
+/// arrived, the session requests no more pages, so such a server usually costs one additional request.
 public struct GetMomentsByUserIDSession: GetMomentsByUserIDSessionType {
   private let apiSession: APISession
   private let withLikes: @Sendable () async -> Bool
@@ -101,8 +101,8 @@ public struct GetMomentsByUserIDSession: GetMomentsByUserIDSessionType {
 extension APISessionError {
   /// Whether the server may have refused the document itself, before it executed anything.
   ///
-  /// Errors in the execution of a field have a path, and errors in the document don't. With the status 400 or 422,
-  /// servers refuse a document in a reply of type `application/json`.
+  /// Errors in the execution of a field have a path, and errors in the document don't. A server whose replies have the
+  /// type `application/json` refuses a document with the status 400 or 422.
   fileprivate var isRefusalOfDocument: Bool {
     switch self {
     case _ where isTransient: false

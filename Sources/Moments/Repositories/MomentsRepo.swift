@@ -139,7 +139,8 @@ public actor MomentsRepo: MomentsRepoType {
 
   /// Sends the waiting likes at once, including those that wait for a sign-in.
   ///
-  /// Call it when the network is available again, or after the user has signed in.
+  /// Call it when the network is available again, or after the user has signed in. A delay that the server requested,
+  /// such as with `Retry-After`, is still respected.
   public func retryLikes() async {
     await timelines.resumeAll()
   }

@@ -42,8 +42,8 @@ public struct MomentsSource: PagedSource, MutableSource {
 
   /// Sends a like.
   ///
-  /// If the server answers with success but its reply can't be used, the timeline is fetched, and confirms the like
-  /// unless it contradicts it or excludes likes.
+  /// If the server answers with success but its reply can't be used, the timeline is fetched. The timeline confirms the
+  /// like unless it contradicts the like or excludes likes.
   public func send(
     _ like: MomentLike, to key: Key, id: MutationID
   ) async throws(APISessionError) -> MutationReply<MomentsDetails> {

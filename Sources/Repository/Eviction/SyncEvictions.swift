@@ -5,7 +5,7 @@ internal import Multicast
 /// Removes the values that a call evicts, and those that an ``EvictionPolicy`` evicts, as ``EvictionState`` decides.
 ///
 /// A removal requires that the stored value is the known one, so that a value that another process has just stored is
-/// not removed. The engine reads the value of a key for an observer or a call only when a removal has ended; see
+/// not removed. While a value is being removed, the engine doesn't read it for an observer or a call; see
 /// ``waitUntilRemoved(_:isolation:)``. So a new observer receives the value if it is still stored, or the value that
 /// replaces it, and never one that is then removed.
 ///

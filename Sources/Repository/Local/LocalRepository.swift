@@ -174,7 +174,7 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
   }
 
   private func receive(_ change: StoreChange<Value>, _ key: Key, _ number: UInt64) {
-    // An earlier subscription may deliver a change that this one has already delivered.
+    // An earlier subscription may deliver a change that the present one has already delivered.
     guard observations[key]?.number == number else { return }
     channels.send(change.stored?.value ?? defaultValue, to: key)
   }

@@ -79,7 +79,9 @@ final class MutationQueue<Source: RepositorySource> {
     state.begin(as: status)
   }
 
-  /// Starts to send: as the leader, the mutations of all repositories on the store; see ``Election``.
+  /// Starts to send mutations.
+  ///
+  /// A repository that leads sends the mutations of all repositories on the store; see ``Election``.
   func lead(as status: LeadershipStatus, in engine: isolated Engine) {
     let (refused, behindGap) = state.lead(as: status)
     // A call whose mutation another repository has completed still waits for the store to report the outcome.
@@ -107,7 +109,7 @@ final class MutationQueue<Source: RepositorySource> {
     engine.sender.pump(in: engine)
   }
 
-  /// Leaves a mutation whose attempt has ended to the leader, if this repository no longer leads.
+  /// Leaves a mutation to the leader after an attempt has ended, if this repository no longer leads.
   func handOffIfFollowing(_ id: MutationID, in engine: isolated Engine) {
     guard let entry = state[id], entry.isLive, !entry.isAnswered, !state.sends(entry) else { return }
     handOff(entry, in: engine)

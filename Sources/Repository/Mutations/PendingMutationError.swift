@@ -2,7 +2,8 @@ public import DataStore
 
 /// The reason why an operation on a queued mutation failed.
 ///
-/// An operation that throws it has changed nothing.
+/// An operation that throws it has changed nothing. The exception is a ``store(_:)`` error whose outcome is unknown, as
+/// `StoreError` describes.
 public enum PendingMutationError: Error, Hashable, Sendable {
   /// The mutation isn't in the queue any more, another process has decided about it, or another operation on it is in
   /// progress.

@@ -9,7 +9,7 @@ public import Foundation
 /// The report contains keys, ids of users, ordering keys, sizes and times, but no values. Errors of the source and of
 /// the store are represented as text.
 public struct RepositoryReport: Codable, Hashable, Sendable {
-  /// A report of a key that is in use, was recently, or has mutations that are waiting or in flight.
+  /// A report of a key that is or was recently in use, or has mutations that are waiting or in flight.
   ///
   /// If the key is only needed by its mutations, the report says nothing about its value.
   public struct KeyReport: Codable, Hashable, Sendable {

@@ -10,8 +10,8 @@ internal import DataStore
 /// - If the server refuses to return the whole value, the mutations that were confirmed before the request began are
 ///   applied to the base.
 /// - The reply to a mutation is accepted if its value is certainly newer, or if the base certainly doesn't include its
-///   change yet and no earlier confirmed mutation is missing from the base. Otherwise the mutation is confirmed, and
-///   stays applied on top of the base until a whole value includes it.
+///   change yet and no earlier confirmed mutation is missing from the base. Otherwise the mutation enters the phase
+///   `confirmed`, and stays applied on top of the base until a whole value includes it.
 ///
 /// A mutation in the phase `confirmed` is one that the server has and the base may lack. To *confirm* a mutation here
 /// means to end it with this write; see ``SyncState/Write/confirmed``.
@@ -105,8 +105,8 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
 
   /// Applies the reply to a mutation to the base, if the result is certainly correct.
   ///
-  /// - Returns: Whether the reply was accepted. Otherwise the base may be newer than the reply, may already include the
-  ///   mutation, or lacks an earlier one that is confirmed; or the change isn't possible on it.
+  /// - Returns: Whether the reply was accepted. Otherwise there is no base, or the change isn't possible on the base; or
+  ///   the base may be newer than the reply, may already include the mutation, or lacks an earlier confirmed mutation.
   private mutating func accept(
     _ reply: MutationReply<Value>, of item: Item, requestedAt: Timestamp, arrivedAt: Timestamp
   ) -> Bool {

@@ -266,7 +266,7 @@ final class SyncLoader<Source: RepositorySource> {
     requests.end(with: .signedOut) { isEnded($0.key) }
   }
 
-  /// Ends a fetch whose reply was written.
+  /// Ends a fetch whose reply was judged, or couldn't be stored.
   ///
   /// - Parameters:
   ///   - number: The number of the fetch.

@@ -74,7 +74,7 @@ package struct ListAndDetail {
     return first..<max(first, min(count, first + height))
   }
 
-  /// Draws the visible rows, highlights the selected one, and draws its position in the list below them.
+  /// Draws the visible rows with the selected one highlighted, and below them the position of the selected row.
   ///
   /// - Parameters:
   ///   - count: The number of rows in the list.

@@ -29,8 +29,8 @@ package struct ScreenChrome {
   package var activityStyle: TextStyle
   /// The hints for the keys, most important first.
   ///
-  /// The first hint is for the key that leaves the screen, or what is open on it. The first hint that doesn't fit and all
-  /// hints after it are left out.
+  /// The first hint is for the key that leaves the screen, or that closes what is open on it. The first hint that
+  /// doesn't fit and all hints after it are left out.
   package var keys: [KeyHint]
 
   package init(

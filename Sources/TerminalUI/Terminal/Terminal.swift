@@ -13,8 +13,8 @@ package import Multicast
 /// The terminal that this program runs in.
 ///
 /// - **Threads**: The actor runs on its own queue, so a slow terminal blocks no thread of the cooperative pool.
-/// - **Restoration**: The modes and the screen of the terminal are restored when it is closed, when `SIGINT`, `SIGTERM`,
-///   `SIGHUP` or `SIGQUIT` ends the program, when `SIGTSTP` stops it, and when the program crashes.
+/// - **Restoration**: The modes and the screen of the terminal are restored when it is closed, when `SIGINT`,
+///   `SIGTERM`, `SIGHUP` or `SIGQUIT` ends the program, when `SIGTSTP` stops it, and when the program crashes.
 package actor Terminal: TerminalType {
   /// Shows the alternate screen, hides the cursor, disables wrapping at the right edge, and marks pasted text.
   private static let takeover = "\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l\u{1B}[?2004h"

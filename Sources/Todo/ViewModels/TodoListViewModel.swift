@@ -32,7 +32,7 @@ public final class TodoListViewModel {
   ///
   /// - Parameters:
   ///   - todoList: The list. Share one among all screens.
-  ///   - print: A closure that prints "Finish adding a new todo." and "Finish editing a todo.", once for each detail
+  ///   - print: A closure that prints "Finish adding a new todo." or "Finish editing a todo.", once for each detail
   ///     screen, after the screen's stream has finished and its item, if any, is stored or couldn't be stored. If
   ///     storing the item fails after the model was released, the closure prints the error too.
   public init(todoList: TodoList, print: @escaping @MainActor (String) -> Void = { _ in }) {

@@ -281,7 +281,7 @@ import Testing
     }
   }
 
-  /// Returns a backend for which the folder can't be synchronized, and whose calls of an operation fail from then on.
+  /// Returns a backend whose first synchronization of the folder fails, and after that all calls of an operation.
   private func backend(failingToUndoBy operation: String) -> FileBackend {
     let hasFailed = Lock(false)
     return FileBackend(
@@ -525,7 +525,7 @@ import Testing
     }
   }
 
-  @Test func `An erasure that can't read the bytes it decides by throws and erases nothing`() throws {
+  @Test func `If an erasure can't read the bytes that it needs, it throws and erases nothing`() throws {
     var setUp = backend()
     for name in ["a", "b"] { try setUp.write(old, to: name) }
     var failing = FileBackend(

@@ -70,7 +70,7 @@
       #expect(report == .unknown)
     }
 
-    @Test mutating func `A change of any name is reported as unknown once`() {
+    @Test mutating func `A change that may be of any name is reported as unknown once`() {
       let version = log.version
       let marked = PostgreSQLLog.Row(id: 6, previous: 5, isUnknown: true)
       let isNew = log.record(rows([(5, nil)]) + [marked] + rows([(7, "a")]))

@@ -380,7 +380,7 @@
       (.seconds(5), "5s", "10s"),
       (.zero, "1ms", "1s"), (.seconds(Int64.max), "1073741823ms", "2147483646ms"),
     ])
-    func `The server waits for a lock as long as the timeout, including fractions of a second`(
+    func `The server waits for a lock as long as the timeout, and for an idle transaction twice as long, within limits`(
       timeout: Duration, lockTimeout: String, idleTimeout: String
     ) throws {
       let connection = try place.connection()
@@ -434,7 +434,7 @@
       #expect(try await store.load(key) == nil)
     }
 
-    /// After a failover, the server may use numbers of the log again that it has lost.
+    /// After a failover, the server may have lost the last entries of the log, and uses their numbers again.
     @Test func `A change is noticed after a lost connection although its number was used before`() async throws {
       let (store, other) = (place.store(), place.store())
       try await store.save(1, for: key)

@@ -100,7 +100,8 @@
       var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
       #expect(await changes.next()?.stored?.value == 2)
       let late = try place.connection()
-      // The server ends a transaction that is idle for twice the timeout, which a busy machine may take for the rest.
+      // The server ends a transaction that is idle for twice the timeout. With a short timeout, it could do so before a
+      // busy machine has run the rest of the test.
       try late.run(script: PostgreSQLLayout.settings(timeout: .seconds(1_000)))
       let (watch, writer) = try #require(
         try late.first("SELECT pid, writer FROM datastore_watch") { ($0.process(0), $0.integer(1)) })
@@ -174,7 +175,8 @@
       // The start of a connection of another role is hidden.
       try hidden.run(PostgreSQLLayout.registerWatch, .integer(2))
       try hidden.run(script: "UPDATE datastore_watch SET started = NULL WHERE writer = 2")
-      // Writer 4 has the number of a process that began after that watch ended. Writer 3 has the number of no process.
+      // The process of writer 4 has ended, and a later process has the same number. No process has the number of writer
+      // 3's process, which is 0.
       let reused = try place.connection()
       try reused.run(PostgreSQLLayout.registerWatch, .integer(4))
       try reused.run(

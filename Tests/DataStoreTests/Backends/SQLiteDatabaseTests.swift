@@ -254,7 +254,7 @@
       #expect(calls.withLock { $0.filter { $0.operation == "fsync" && $0.path == parent }.count } == 1)
     }
 
-    @Test func `An erasure that needs the bytes of a quarantined database that is too large to read throws`() throws {
+    @Test func `If a quarantined database is too large to read, an erasure that needs its bytes throws`() throws {
       var backend = place.backend()
       try backend.write(new, to: "a")
       let name = "store.sqlite.corrupt-19700101T000000.000Z"

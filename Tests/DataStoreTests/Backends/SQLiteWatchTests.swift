@@ -244,7 +244,7 @@
       #expect(throws: StoreError.self) { try backend.write(bytes, to: "a") }
       isBroken.withLock { $0 = false }
       guard isAnother else {
-        // The first call quarantines the database, and reports that. The second one creates a new database.
+        // The first call quarantines the database, creates a new one, and throws. The second one writes to the new one.
         #expect(throws: StoreError.self) { try backend.write(bytes, to: "a") }
         try backend.write(bytes, to: "a")
         #expect(try backend.read("a") == bytes)

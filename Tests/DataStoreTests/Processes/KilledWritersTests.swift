@@ -9,7 +9,7 @@ import Testing
   private let writerCount = 4
 
   @Test(arguments: SharedPlace.Kind.allCases)
-  func `No commit of several killed processes is lost, read in part, or read again after it was replaced`(
+  func `Killed processes lose no acknowledged commit, and no commit is read in part, or again after it was replaced`(
     kind: SharedPlace.Kind
   ) async throws {
     let place = try SharedPlace(kind)
@@ -121,7 +121,7 @@ import Testing
   }
 }
 
-/// Reads, in every way in which a store can be read, the keys under which each commit saves one and the same value.
+/// Loads and observes a few keys, under all of which each commit saves the same value.
 private struct CommitReader<Order: ReadOrder>: Sendable {
   typealias Value = Order.Value
 

@@ -160,7 +160,7 @@ import Testing
 
   /// Makes the call of a scenario.
   ///
-  /// - Returns: The value that must be stored afterwards.
+  /// - Returns: The value that must be stored afterwards; for an observation, the value that it contains, if any.
   private func perform(_ scenario: Scenario, in store: FileStore) async throws(StoreError) -> String? {
     switch scenario {
     case .save, .firstSave, .saveOverCorruptBytes, .saveOverExternalChange:

@@ -70,7 +70,7 @@
       nextCut.withLock { $0 = (cut, commit) }
     }
 
-    /// Whether a connection was cut since ``cutNext(_:_:)``.
+    /// Whether the cut that ``cutNext(_:_:)`` last requested, if any, was made.
     var hasCut: Bool { nextCut.withLock { $0 == nil } }
 
     /// Makes all requests on the present connections fail, although the server still sends.

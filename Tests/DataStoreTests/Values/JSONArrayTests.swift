@@ -22,7 +22,7 @@ import Testing
         == [#""a,b""#, #""[""#, #""\"]""#, #""\\""#, #""\\\",""#, #""é""#])
   }
 
-  @Test func `An array with another number of elements is rejected`() {
+  @Test func `Bytes that aren't an array of the given number of elements are rejected`() {
     #expect(JSONArray(Data("[1,2]".utf8), count: 1) == nil)
     #expect(JSONArray(Data("[1,2]".utf8), count: 3) == nil)
     #expect(JSONArray(Data("".utf8), count: 0) == nil)

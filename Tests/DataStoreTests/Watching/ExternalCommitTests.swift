@@ -136,8 +136,8 @@ import Testing
     let names = [keys[1], keys[3]].map(\.keyName)
     hook.withLock {
       $0 = { call in
-        // Each commit replaces one file. The other store commits when the folder is locked next after the second of
-        // them, for the third commit or for a check.
+        // Each save replaces one file. After the second save, the other store commits when the folder is locked next,
+        // for the third save or for a check.
         if call.operation == "rename" { replaced.withLock { $0 += 1 } }
         guard call.operation == "flock", call.path == folder, replaced.withLock({ $0 }) >= 2 else { return }
         hook.withLock { $0 = { _ in } }

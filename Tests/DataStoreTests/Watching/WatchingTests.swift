@@ -81,7 +81,7 @@ import Testing
   }
 
   #if !canImport(Darwin)
-    @Test func `A folder is watched even after a descriptor was closed while a source watched it`() async {
+    @Test func `A folder is watched even if the descriptor of an active dispatch source was closed before`() async {
       // URLSession closes descriptors like this. The test has a process of its own, because it affects the next file
       // that gets the number of the descriptor.
       await #expect(processExitsWith: .success) {

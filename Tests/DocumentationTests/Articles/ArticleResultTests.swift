@@ -125,7 +125,7 @@ import Todo
     #expect(await output(of: ComingFromExamples.kotlin) == ["value: 1"])
   }
 
-  @Test func `How the log works: the number of dropped elements is a difference`() async {
+  @Test func `How the log works: all elements but the last three count as dropped`() async {
     #expect(await output(of: HowTheLogWorksExamples.window) == ["997"])
   }
 
@@ -144,7 +144,7 @@ import Todo
         == ["Hello jakelin", "unsigned", "signingIn", "signed(jakelin)"])
   }
 
-  @Test func `First ten minutes: a custom repository shows the stored value, then the fetched one`() async throws {
+  @Test func `First ten minutes: a custom repository shows and stores the fetched value`() async throws {
     struct Client: FirstTenMinutesExamples.ProfileClient {
       func profile(of userID: String) async throws(FirstTenMinutesExamples.ClientError)
         -> FirstTenMinutesExamples.Profile
@@ -160,7 +160,7 @@ import Todo
     #expect(stored?.value.name == "Jake")
   }
 
-  @Test func `DataStore: the saved value comes first`() async throws {
+  @Test func `DataStore: the saved value comes first, and a count is incremented`() async throws {
     #expect(try await output(of: DataStoreExamples.keepAName) == ["Jake"])
     let store = InMemoryStore()
     for _ in 1...2 { try await DataStoreExamples.count(in: store) }

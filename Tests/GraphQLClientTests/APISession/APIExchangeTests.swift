@@ -242,7 +242,8 @@ struct APIExchangeTests {
     let padding = String(repeating: " ", count: 64 * 1024)
     let transport = ScriptedTransport { _ in .json(#"{"data":{"a":1}}"# + padding) }
     let session = APISession(url: Self.url, transport: transport)
-    // Swift concurrency has one thread per core, on which the sixteen decoders would never run at the same time.
+    // Swift concurrency has one thread per core. On fewer than sixteen cores, its threads would never run the sixteen
+    // decoders at the same time.
     await withTaskGroup { group in
       for _ in 0..<16 {
         group.addTask {
@@ -269,7 +270,7 @@ struct APIExchangeTests {
   }
 
   @Test(arguments: ["file:///etc/hosts", "ftp://127.0.0.1/graphql", "data:,hello", "graphql", "http:///graphql"])
-  func `A URL that is not an HTTP URL is an error`(address: String) async throws {
+  func `A URL that is not an HTTP URL with a host is an error`(address: String) async throws {
     let transport = ScriptedTransport { _ in Self.validResponse }
     let session = APISession(url: try #require(URL(string: address)), transport: transport)
     await #expect(throws: APISessionError.unsupportedURL(address)) {

@@ -159,7 +159,9 @@ struct RedirectPolicyTests {
     ("/\u{202E}", "https://api.example/%E2%80%AE"), ("/\u{2028}", "https://api.example/%E2%80%A8"),
     ("\\\\third.example/", "https://api.example/%5C%5Cthird.example/"),
   ])
-  func `Control characters in the path of a location are escaped`(location: String, expected: String) throws {
+  func `Control characters and backslashes in the path of a location are escaped`(
+    location: String, expected: String
+  ) throws {
     #expect(try Self.target(.sameOrigin, location) == expected)
   }
 

@@ -165,7 +165,7 @@ struct ResponseRulesTests {
   // MARK: - Shapes
 
   @Test(arguments: ["application/json", "application/graphql-response+json"])
-  func `Data of another shape is undecodable, with the path`(contentType: String) throws {
+  func `Data of another shape is undecodable, and the reason contains the path`(contentType: String) throws {
     let body = #"{"data":{"a":"text"}}"#
     guard case .undecodable(let reason, let excerpt) = Self.error(contentType, 200, body) else {
       Issue.record("the reply is decodable")
@@ -204,7 +204,7 @@ struct ResponseRulesTests {
   }
 
   @Test(arguments: [#"{"errors":null}"#, #"{"errors":[]}"#, #"{"data":null,"errors":null}"#])
-  func `A success with neither data nor errors is an empty reply`(body: String) {
+  func `A success shaped like a GraphQL response, but with neither data nor errors, is an empty reply`(body: String) {
     #expect(Self.error("application/json", 200, body) == .emptyReply)
   }
 
@@ -220,7 +220,7 @@ struct ResponseRulesTests {
 
   // MARK: - Sizes
 
-  @Test func `A reply may have the maximum size, JSON of another status 64 KiB, and the rest that of an excerpt`() {
+  @Test func `A GraphQL response may have the maximum reply size, any other JSON 64 KiB, and the rest 2 KiB`() {
     func size(_ contentType: String?, _ status: Int) -> Int {
       var headers = HTTPHeaders()
       headers["Content-Type"] = contentType

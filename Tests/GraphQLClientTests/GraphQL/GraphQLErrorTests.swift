@@ -8,9 +8,9 @@ struct GraphQLErrorTests {
   private static let cleaned = "a [2Jb c d e"
   private static let long = String(repeating: "长", count: 600)
   private static let cut = String(repeating: "长", count: 511) + "…"
-  /// The truncated long text of a name, whose limit is shorter than that of a message.
+  /// The long text, truncated to the limit of a name, which is lower than the limit of a message.
   ///
-  /// The limit of a path in a description lies between the two.
+  /// The limit of a path in a description lies between these two limits.
   private static let cutName = String(repeating: "长", count: 127) + "…"
 
   private static func error(_ json: String) throws -> GraphQLError {
@@ -107,7 +107,7 @@ struct GraphQLErrorTests {
     #expect(GraphQLError(message: "m", path: path).description == "m (at \(Self.cutName).\(Self.cutName.dropLast(2))…)")
   }
 
-  @Test func `Errors are equal if all their properties are equal`() {
+  @Test func `Errors that differ in a property are not equal`() {
     let errors = [
       GraphQLError(message: "m"), GraphQLError(message: "n"), GraphQLError(message: "m", path: []),
       GraphQLError(message: "m", path: [.field("0")]), GraphQLError(message: "m", path: [.index(0)]),

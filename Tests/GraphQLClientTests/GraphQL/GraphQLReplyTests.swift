@@ -50,7 +50,7 @@ struct GraphQLReplyTests {
     (#"{"errors":[{"message":"m"}]}"#, "missing"), (#"{"data":null,"errors":[{"message":"m"}]}"#, "null"),
     (#"{"data":{"a":1},"errors":[{"message":"m"}]}"#, "payload 1"),
   ])
-  func `Errors are kept in addition to data`(json: String, data: String) throws {
+  func `Errors are kept with and without data`(json: String, data: String) throws {
     #expect(try Self.reply(json).errors == [GraphQLError(message: "m")])
     #expect(try Self.data(json) == data)
     #expect(try Self.reply(json).isGraphQL)
@@ -60,7 +60,7 @@ struct GraphQLReplyTests {
     (#"{"data":{"a":"text"}}"#, " at data.a"), (#"{"data":{}}"#, "“a” is missing at data"),
     (#"{"data":{"a":null}}"#, " at data.a"), (#"{"data":[]}"#, " at data"),
   ])
-  func `Data of another shape is a mismatch, with the path`(json: String, place: String) throws {
+  func `Data of another shape is a mismatch whose reason contains the path`(json: String, place: String) throws {
     let data = try Self.data(json)
     #expect(data.hasPrefix("mismatch: "))
     #expect(data.hasSuffix(place), "\(data)")
@@ -128,7 +128,9 @@ struct GraphQLReplyTests {
     (#"{"data":{"a":1}"#, "not valid JSON"),
     (#"{"data":{"a":1}} x"#, "not valid JSON"),
   ])
-  func `An invalid reply is an error, with the path`(json: String, place: String) {
+  func `The error for an invalid reply contains the path, or says that the reply is not valid JSON`(
+    json: String, place: String
+  ) {
     let error = #expect(throws: DecodingError.self) { try Self.reply(json) }
     #expect(error.map(CodingFailure.reason(of:))?.hasSuffix(place) == true)
   }
@@ -165,7 +167,7 @@ struct GraphQLReplyTests {
     "", "{}", "[]", "null", "7", "<html>", #"{"errors":[]}"#, #"{"errors":null}"#, #"{"errors":["m"]}"#,
     #"{"errors":[{"message":7}]}"#, #"{"errors":{"message":"m"}}"#, #"{"message":"m"}"#, #"{"data":1"#,
   ])
-  func `Text without data, and without errors that have a message, is not shaped like a response`(json: String) {
+  func `Only an object with data, or with errors that have a message, is shaped like a response`(json: String) {
     #expect(!GraphQLShape.matches(Data(json.utf8)))
   }
 }

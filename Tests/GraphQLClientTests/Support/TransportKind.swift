@@ -18,7 +18,9 @@ enum TransportKind: CaseIterable, Sendable {
     }
   }
 
-  /// Whether no response crashes the process; the documentation of `URLSessionTransport` lists those that do on Linux.
+  /// Whether the process survives every response.
+  ///
+  /// The documentation of `URLSessionTransport` lists the responses that crash the process on Linux.
   var survivesHostileServers: Bool {
     #if os(Linux)
       self == .curl

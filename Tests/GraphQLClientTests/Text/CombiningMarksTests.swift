@@ -8,7 +8,7 @@ struct CombiningMarksTests {
     CombiningMarks.areReadable(in: Data(text.utf8))
   }
 
-  /// Marks of different combining classes, which take two, three and four bytes in UTF-8.
+  /// Marks of several combining classes, which take two, three and four bytes in UTF-8.
   private static let marks: [Unicode.Scalar] = ["\u{301}", "\u{316}", "\u{20D0}", "\u{1D165}"]
 
   private static func run(of mark: Unicode.Scalar, _ count: Int) -> String {

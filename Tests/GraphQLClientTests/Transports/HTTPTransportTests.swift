@@ -39,7 +39,9 @@ struct HTTPTransportTests {
   }
 
   @Test(arguments: TransportKind.allCases)
-  func `A response has its status, its headers and its body`(kind: TransportKind) async throws {
+  func `The server receives the request, and the caller receives the status, the headers and the body`(
+    kind: TransportKind
+  ) async throws {
     let (status, headers, body, request) = try await Self.exchange(
       kind, .init(head: ["HTTP/1.1 418 Teapot", "X-A: 1", "x-b:  2 ", "Content-Length: 5"], body: "short"),
       headers: ["X-Name": "值 a: b", "X-Empty": "", "User-Agent": "test"])
@@ -214,7 +216,7 @@ struct HTTPTransportTests {
   }
 
   @Test(arguments: TransportKind.allCases)
-  func `A call that is cancelled before its head arrives ends, and leaves no connection open`(kind: TransportKind)
+  func `Cancelling a call before the head arrives ends it, and leaves no connection open`(kind: TransportKind)
     async throws
   {
     let transport = try kind.makeTransport()

@@ -1,7 +1,7 @@
 import Foundation
 import TestSupport
 
-/// A reply that a well-behaved server never sends.
+/// A reply that is invalid, unusual, or designed to harm the client.
 struct HostileReply: Sendable {
   /// The expected outcome of a call.
   enum Outcome: Sendable {

@@ -46,7 +46,7 @@ struct HostileReplyTests {
   }
 
   #if os(Linux)
-    @Test func `Each hostile reply results in a value or a typed error, and the session stays usable`()
+    @Test func `Each hostile reply has the expected outcome, and the transport stays usable`()
       async throws
     {
       let server = try ScriptedServer()

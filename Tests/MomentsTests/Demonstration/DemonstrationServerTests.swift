@@ -22,7 +22,9 @@ struct DemonstrationServerTests {
     #expect(details.moments[7].likes == [])
   }
 
-  @Test func `A timeline without likes has neither likes nor isLiked`() async throws {
+  @Test func `If likes are excluded, a timeline has neither likes nor isLiked, but a like's reply has isLiked`()
+    async throws
+  {
     let backend = DemonstrationServer(withLikes: { false })
     let details = try await backend.getMoments(userID: "1")
     #expect(details.moments.map(\.isLiked) == [nil, nil, nil])
@@ -79,7 +81,7 @@ struct DemonstrationServerTests {
     #expect(details.moments[1].isLiked == false)
   }
 
-  @Test func `Every request fails while the server is offline, and nothing is lost`() async throws {
+  @Test func `A like fails while the server is offline, and changes nothing`() async throws {
     let backend = DemonstrationServer()
     await backend.setOnline(false)
     await #expect(throws: APISessionError.transport(URLError(.notConnectedToInternet))) {

@@ -9,7 +9,7 @@ import Repository
 import TestSupport
 import Testing
 
-/// Corrupt files of a timeline or of its queued likes affect no other files.
+/// Corrupt files of a timeline or of its queued likes don't affect the other likes.
 ///
 /// The number of rounds is a fifth of `MOMENTS_ROT_ROUNDS` in the environment.
 @Suite(.timeLimit(.minutes(15))) struct LikesRotTests {
@@ -89,7 +89,7 @@ import Testing
       getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ in .fixture(momentIDs: ["0", "1", "2"]) },
       updateMomentLikeSession: server)
     let events = repo.events.subscribe()
-    // Opens the timeline, which otherwise only the first sent like does.
+    // Opens the timeline, which otherwise happens only when the first like is sent.
     let observer = repo.momentsDetails(userID: "0").subscribe()
     defer { observer.cancel() }
 

@@ -8,8 +8,8 @@ import Repository
 import TestSupport
 import Testing
 
-/// Concurrent fetches and likes, with replies that overtake each other, are lost, unusable or repeated, or whose
-/// callers are cancelled.
+/// Concurrent fetches and likes: a reply may overtake another one, be lost, be unusable or be repeated, and a caller
+/// may be cancelled.
 ///
 /// In any order, observers see no older timeline after a newer one, and no like flickers: none disappears before it is
 /// undone. `MOMENTS_INTERLEAVINGS` in the environment is the number of orders.

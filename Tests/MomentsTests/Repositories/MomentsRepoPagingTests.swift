@@ -144,7 +144,9 @@ import Testing
     #expect(try await stored() == (["d", "c", "b", "a", "0", "1"], true))
   }
 
-  @Test func `A page is joined to the timeline that is stored when it arrives, even an external one`() async throws {
+  @Test func `A page is joined to the timeline that is stored when the page arrives, even to an external one`()
+    async throws
+  {
     let gate = Gate()
     let server = PagedTimeline(Self.ids(0...7), onRequest: { _ in await gate.pass() })
     let repo = repo(server)
@@ -160,7 +162,9 @@ import Testing
     #expect(try await store.momentsDetails(userID: "0")?.value.moments.last?.isLiked == true)
   }
 
-  @Test func `A page that no longer continues the stored timeline is fetched again from its end`() async throws {
+  @Test func `A page that no longer continues the stored timeline is fetched again from that timeline's end`()
+    async throws
+  {
     let gate = Gate()
     let server = PagedTimeline(
       Self.ids(0...7), onRequest: { request throws(APISessionError) in if request.after == "2" { await gate.pass() } })
@@ -242,7 +246,7 @@ import Testing
     #expect(try await stored() == (Self.ids(0...5), true))
   }
 
-  @Test func `A page that arrives after it was refused before drops no stored moment`() async throws {
+  @Test func `The refusal of a page has no effect after the page has arrived`() async throws {
     let refuses = Lock(true)
     let server = PagedTimeline(
       Self.ids(0...8),

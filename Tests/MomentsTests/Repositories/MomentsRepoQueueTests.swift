@@ -61,7 +61,7 @@ import Testing
     isAway.withLock { $0 = false }
     try await repo.mutations.requeue(letter.id)
     await repo.waitUntilSent()
-    // The requeued and the confirmed timeline.
+    // The timelines with the requeued like and with the confirmed one.
     #expect(await observer.first(2).map(\.moments[0].isLiked) == [true, true])
     #expect(await repo.pendingLikes(userID: "0").first(1) == [[:]])
     #expect(try await repo.mutations.list() == [])

@@ -78,7 +78,7 @@ struct MomentsRepoServerTests {
       var second: Launch? = Launch(in: folder.url, at: server)
       let store = try #require(second?.store)
       let observer = try #require(second?.repo.momentsDetails(userID: "0").subscribe())
-      // The server hasn't been started yet.
+      // The server is still stopped.
       let shown = try #require(await second?.repo.momentsDetails(userID: "0").first(1).first)
       #expect(Self.likes(shown, of: momentIDs) == [true, true, true])
       let pending = try #require(await second?.repo.pendingLikes(userID: "0").first(1).first)
@@ -195,7 +195,9 @@ struct MomentsRepoServerTests {
     if case .session(.graphQL) = error { true } else { false }
   }
 
-  @Test func `A like that the server refuses is rolled back, thrown to its caller, and not kept`() async throws {
+  @Test func `A like that the server refuses is rolled back and not kept, and its caller receives the error`()
+    async throws
+  {
     let folder = TemporaryFolder()
     try await BFFServer.run { server in
       let launch = Launch(in: folder.url, at: server)

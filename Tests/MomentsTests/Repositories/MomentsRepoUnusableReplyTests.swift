@@ -119,7 +119,7 @@ import Testing
   }
 
   @Test(.requiresBFF, arguments: ["malformed", "empty", "oversized", "wrong-shape"])
-  func `A like whose reply is corrupt is made once, and stays visible`(fault: String) async throws {
+  func `A like whose reply is unusable is made once, and stays visible`(fault: String) async throws {
     try await BFFServer.run { server in
       let apiSession = server.apiSession
       let store = PersistentDataStore(InMemoryStore())

@@ -67,7 +67,7 @@ struct BFFServerTests {
     }
   }
 
-  @Test func `A request that the server's end interrupts is reported after the next start`() async throws {
+  @Test func `A request that is interrupted when the server is killed is reported after the next start`() async throws {
     try await BFFServer.run(keepsState: true) { server in
       try await server.arm(.init(fault: "hold-after", gate: "reply"))
       let session = UpdateMomentLikeSession(apiSession: server.apiSession)

@@ -21,6 +21,8 @@ final class PagedTimeline: GetMomentsByUserIDSessionType, UpdateMomentLikeSessio
   private let state: Lock<State>
   private let onRequest: @Sendable (Request) async throws(APISessionError) -> Void
 
+  /// Creates a server whose timeline has the given moments.
+  ///
   /// - Parameter onRequest: A closure that runs after a reply was created and before it is returned.
   init(
     _ momentIDs: [String], onRequest: @escaping @Sendable (Request) async throws(APISessionError) -> Void = { _ in }

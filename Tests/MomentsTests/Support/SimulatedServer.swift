@@ -31,7 +31,7 @@ final class SimulatedServer: GetMomentsByUserIDSessionType, UpdateMomentLikeSess
     var replies: [String: MomentsDetails] = [:]
     var calls: [Call] = []
     var nextID = 0
-    /// All likes without repeated attempts, in the order of the first attempts.
+    /// The likes that the server has served, in order, without repeated attempts.
     var received: [(key: String, momentID: String, isLiked: Bool)] = []
     var isAutomatic = false
   }
@@ -45,7 +45,7 @@ final class SimulatedServer: GetMomentsByUserIDSessionType, UpdateMomentLikeSess
   /// The current timeline, as a fetch would return it.
   var details: MomentsDetails { state.withLock { PagedTimeline.page(details($0), .init()) } }
 
-  /// Returns the likes of a moment without repeated attempts, in the order of the first attempts.
+  /// Returns the likes of a moment that the server has served, in order, without repeated attempts.
   func received(for momentID: String) -> [Bool] {
     state.withLock { $0.received.filter { $0.momentID == momentID }.map(\.isLiked) }
   }

@@ -65,7 +65,8 @@ struct Lockstep {
     if driver.kept.count != driver.state.head - floor { return "kept \(driver.kept) is not from \(floor) to the head" }
     let needed = model.oldestNeeded
     if floor > needed { return "\(needed) is needed, but was released: the floor is \(floor)" }
-    // After termination, the floor rises only when a subscriber reads to the end or leaves.
+    // After termination, the condition holds once every cursor subscriber has read to the end or left. The last one to
+    // do so raises the floor.
     if model.allCursorSubscribersWait, floor != needed {
       return "all cursor subscribers wait and need nothing before \(needed), but the floor is \(floor)"
     }

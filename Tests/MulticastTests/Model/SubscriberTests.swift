@@ -22,7 +22,7 @@ import Testing
     #expect(!state.isReadable(id))
   }
 
-  @Test func `A subscriber that has left is no longer checked`() {
+  @Test func `A subscriber that has left is no longer one of the cursor subscribers`() {
     var state = ChannelState<Int>(replayLimit: 0)
     let ids = (0..<1_000).map { _ in subscribe(to: &state, capacity: 1) }
     for id in ids where id != 500 {

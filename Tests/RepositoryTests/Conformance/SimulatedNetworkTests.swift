@@ -113,7 +113,7 @@ import Testing
     (.loseReply, .failure(.noReply), [1]),
     (.duplicateRequest, .success(2), [1, 1]),
   ])
-  func `A planned exchange has the planned outcome`(
+  func `An exchange has its planned outcome even on a rough network`(
     planned: SimulatedNetwork.PlannedOutcome, result: Result<Int, SimulatedNetwork.Failure>, numbers: [Int]
   ) async {
     network.conditions = .rough

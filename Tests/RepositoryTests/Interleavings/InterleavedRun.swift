@@ -386,7 +386,8 @@ struct InterleavedRun<Source: MarksSourceType> {
 
   // MARK: - Settling
 
-  /// Checks L12 and L14: when everything works again, the queue drains and every process shows the server's value.
+  /// Checks L12 to L14: when everything works again, the queue drains, every process shows the server's value, and no
+  /// value is pending.
   private mutating func settle() {
     journal.note("everything works")
     network.conditions = .reliable
@@ -420,7 +421,7 @@ struct InterleavedRun<Source: MarksSourceType> {
       call(process) { [journal, number = process.number, loadingKeys = process.loadingKeys] repository in
         for key in Self.keys {
           do throws(RepositoryError<MarksFailure>) {
-            // Keys that are fetched while they are observed need no call.
+            // Keys that are fetched while they are observed need no reload.
             if loadingKeys.contains(key) {
               await repository.invalidate(.key(key))
             } else {
@@ -441,7 +442,7 @@ struct InterleavedRun<Source: MarksSourceType> {
     }
   }
 
-  /// Delivers packets and advances the clock until a condition holds and no packet is left.
+  /// Delivers packets and advances the clock until a condition holds and no packet is left, or a limit is reached.
   private mutating func drain(_ isDone: () -> Bool) {
     for _ in 0..<400 {
       executor.run(atMost: 100_000, using: &random)

@@ -28,7 +28,7 @@ final class Journal: Sendable {
   struct Observation: Sendable {
     let process: Int
     let key: String
-    /// The marks whose calls had returned in an earlier process, so that the first value must contain them.
+    /// The marks that were accepted in the process or before it started, so that the first value must contain them.
     let durable: Set<Int>
     var values: [Paged<Mark>] = []
   }

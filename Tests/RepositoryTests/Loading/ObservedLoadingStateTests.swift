@@ -34,7 +34,7 @@ import Testing
     #expect(state.takeDue(at: .seconds(5)) == [])
     #expect(state.begin("a", Self.plain, at: .seconds(5)) == [])
     state.end("a", Self.plain, at: .seconds(7))
-    // The outdated alarm of the first end is still set.
+    // The outdated alarm that the first call of `end` set is still there.
     #expect(state.deadline == .seconds(6))
     #expect(state.takeDue(at: .seconds(11)) == [])
     #expect(state.deadline == .seconds(12))
@@ -164,7 +164,7 @@ import Testing
     }
   }
 
-  @Test func `A fetch that began before its cause is repeated, unless no observer is left`() {
+  @Test func `A fetch is repeated if it began before its cause, unless no observer is left`() {
     var state = State()
     #expect(state.begin("a", Self.plain, at: .zero) == [.refresh("a")])
     #expect(state.endFetch(.refresh("a"), .fetched, isReasonLeft: true) == [.refresh("a")])

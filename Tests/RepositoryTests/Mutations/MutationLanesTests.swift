@@ -52,7 +52,7 @@ import Testing
     #expect(lanes.next(at: .seconds(5)) == .send(Self.id(3), lane: "a"))
   }
 
-  @Test func `After a failed attempt only that lane waits`() {
+  @Test func `After a failed attempt only the lane of the attempt waits`() {
     var lanes = lanes(["a", "a", "b"])
     #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
     #expect(lanes.failures(in: "a") == 1)
@@ -114,7 +114,7 @@ import Testing
     #expect(lanes.signedOutUsers == [nil])
   }
 
-  @Test func `A mutation that isn't durable or is blocked blocks its lane`() {
+  @Test func `A lane sends nothing while its first mutation isn't durable or is blocked`() {
     var lanes = MutationLanes(maximumInFlight: 4, slotTimeout: .seconds(5))
     lanes.append(Self.id(0), lane: "a", userID: nil, isDurable: false)
     lanes.append(Self.id(1), lane: "a", userID: nil)

@@ -92,14 +92,14 @@ import Testing
     #expect(ledger[Self.id(1)]?.record.isOutcomeUnknown == true)
   }
 
-  @Test func `Attempts that ends of processes interrupted count until the server answers`() {
+  @Test func `Attempts that were interrupted by the end of a process count until the server answers`() {
     var ledger = Ledger()
     var interrupted = entry(1)
     interrupted.record.unfinishedAttempts = 3
     ledger.add(interrupted)
     var count: Int? { ledger[Self.id(1)]?.record.unfinishedAttempts }
     ledger.recordInterruptedAttempts(of: Self.id(1), wasFirst: true, limit: 5)
-    // The repository no longer sends, and then does again. The interrupted attempts are added once.
+    // The repository stops sending, and later starts again. The interrupted attempts are added once.
     ledger.recordInterruptedAttempts(of: Self.id(1), wasFirst: true, limit: 5)
     #expect(ledger[Self.id(1)]?.record.attempts == 1)
     // The mark can't be stored.

@@ -44,7 +44,7 @@ import Testing
     #expect(sent(by: state) == "9")
   }
 
-  @Test func `A mutation behind a gap with too many interrupted attempts is refused and blocks nothing`() {
+  @Test func `A mutation with too many interrupted attempts is refused even behind a gap, and blocks nothing`() {
     let state = State()
     state.begin(as: .leading)
     #expect(state.addExternal(entry("4", 4, unfinishedAttempts: State.maximumUnfinishedAttempts)) == .refused)

@@ -27,7 +27,7 @@ import Testing
     #expect(echoes.receive(id, revision: 6) == true)
   }
 
-  @Test func `A removal that is reported before it is recorded leaves no state`() {
+  @Test func `A removal whose revision the store has already reported isn't remembered`() {
     var echoes = RecordEchoes()
     #expect(echoes.receive(MutationID(rawValue: "b"), revision: 5) == true)
     echoes.recordRemoval(of: id, revision: 5)

@@ -121,7 +121,7 @@ import Testing
     #expect(takeRequests() == [])
   }
 
-  @Test func `Without a limit both directions only add elements`() async throws {
+  @Test func `Without a limit no elements are dropped, so there is no previous page to fetch`() async throws {
     let repository = makeRepository(maximumPages: nil)
     try await repository.reload("a")
     for _ in 1...3 { try await repository.loadMore("a") }

@@ -214,7 +214,7 @@ private final class EditHistory {
   private static let keys = ["own", "shared"]
 
   let shared: SharedPlace
-  /// The first number that no process of a writer has used.
+  /// The number of the first edit of each writer's next process.
   private var next: [String: Int] = [:]
   private var acknowledged: [Edit: Acknowledged] = [:]
   /// Edits whose call may have begun when the process was killed, so that they may or may not be durable.

@@ -84,7 +84,7 @@ import Testing
     #expect(search.count == orders)
   }
 
-  @Test func `The order of requests alone accepts an older value after a newer one`() {
+  @Test func `Comparing only the order of requests lets an older value follow a newer one`() {
     var search = Interleavings(requests: 2)
     search.forEach { steps in
       var begun = 0

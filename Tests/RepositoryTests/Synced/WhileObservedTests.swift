@@ -17,7 +17,7 @@ import Testing
     let network = ManualNetworkMonitor()
     let activity = ManualActivityMonitor()
     /// Whether fetches succeed.
-    let answers = Setting(true)
+    let fetchesSucceed = Setting(true)
     /// Whether mutations can be sent.
     let sends = Setting(true)
     /// Whether the server asks for a sign-in when a mutation is sent.
@@ -43,7 +43,7 @@ import Testing
         fetch: { [unowned self] (key) async throws(NotesFailure) in
           note("fetch \(key)")
           if holdsFetches.value { await hold() }
-          if !answers.value || Task.isCancelled { throw .offline }
+          if !fetchesSucceed.value || Task.isCancelled { throw .offline }
           return Notes(key)
         },
         send: { [unowned self] (mutation, key, _) async throws(NotesFailure) in
@@ -182,7 +182,7 @@ import Testing
   }
 
   @Test func `An interval continues after failed fetches`() {
-    world.answers.value = false
+    world.fetchesSucceed.value = false
     world.observe("a", as: "first", .whileObserved(every: .seconds(10)))
     #expect(world.takeRequests() == ["fetch a"])
     world.wait(10)
@@ -361,9 +361,9 @@ import Testing
     world.network.status = .online
     world.wait(1)
     #expect(world.takeRequests() == [])
-    world.answers.value = false
+    world.fetchesSucceed.value = false
     world.answer()
-    world.answers.value = true
+    world.fetchesSucceed.value = true
     #expect(world.takeRequests() == ["fetch a"])
     world.answer()
     world.wait(100)
@@ -376,7 +376,7 @@ import Testing
     #expect(world.takeRequests() == ["fetch a"])
     world.observe("a", as: "a")
     #expect(world.takeRequests() == [])
-    world.answers.value = false
+    world.fetchesSucceed.value = false
     world.answer()
     #expect(world.takeRequests() == ["fetch a"])
     world.answer()
@@ -405,9 +405,9 @@ import Testing
     world.wait(10)
     world.observe("a", as: "second")
     #expect(world.takeRequests() == ["fetch a"])
-    world.answers.value = false
+    world.fetchesSucceed.value = false
     world.answer()
-    world.answers.value = true
+    world.fetchesSucceed.value = true
     #expect(world.takeRequests() == ["fetch a"])
     world.answer()
     world.wait(100)
@@ -469,10 +469,10 @@ import Testing
     world.network.status = .offline
     world.observe("a", as: "a")
     #expect(world.takeRequests() == [])
-    world.answers.value = false
+    world.fetchesSucceed.value = false
     world.call { await $0.retryNow() }
     #expect(world.takeRequests() == ["fetch a"])
-    world.answers.value = true
+    world.fetchesSucceed.value = true
     world.wait(100)
     #expect(world.takeRequests() == [])
     world.network.status = .online
@@ -481,7 +481,7 @@ import Testing
     #expect(world.takeRequests() == [])
   }
 
-  @Test func `A request in flight counts even if no value is ever fresh`() {
+  @Test func `Even if no value is ever fresh, a request in flight is repeated only because of an invalidation`() {
     let world = World(timeToLive: .zero)
     world.holdsFetches.value = true
     world.observe("a", as: "a")

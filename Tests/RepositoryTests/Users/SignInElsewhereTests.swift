@@ -124,7 +124,7 @@ import Testing
     #expect(server.value(of: jake) == Notes("1"))
   }
 
-  @Test func `Credentials that change in a cancelled task count`() async throws {
+  @Test func `A change of the credentials takes effect even in a cancelled task`() async throws {
     let repository = makeRepository()
     try await repository.signOut(userID: "jake", unsent: .refuse)
     await Task {

@@ -36,7 +36,7 @@ import Testing
     #expect(server.value(of: jake) == Notes("1"))
   }
 
-  @Test func `No data of the user is left in the folder or reaches new observers`() async throws {
+  @Test func `No data of the user is left in the folder or in a new subscriber's first event`() async throws {
     let temporary = TemporaryFolder()
     let repository = makeRepository(store: FileStore(folder: temporary.url))
     for key in [jake, mary] {
@@ -116,7 +116,7 @@ import Testing
     #expect(try temporary.namesAndBytes.contains { String(decoding: $0, as: UTF8.self).contains("say") })
   }
 
-  @Test func `A sign-out forgets the newest value of all keys, even if its key isn't in use`() async throws {
+  @Test func `A sign-out forgets the newest of all values, even if its key isn't in use`() async throws {
     let repository = makeRepository(onFetch: { [isOffline] (_) throws(NotesFailure) in
       if isOffline.value { throw .offline }
     })
@@ -208,7 +208,7 @@ import Testing
     try await repository.signOut(userID: "jake", unsent: .refuse)
   }
 
-  @Test func `A repository that sends nothing counts unsent mutations, and signs out without them`() async throws {
+  @Test func `A repository that sends nothing counts unsent mutations, and signs out users without any`() async throws {
     isOffline.value = true
     do {
       let repository = makeRepository()

@@ -26,7 +26,7 @@ import Testing
     }
   }
 
-  @Test func `All passwords have the same description`() {
+  @Test func `A password's descriptions, dump and mirror don't reveal it`() {
     let password = Password(Self.secret)
     #expect("\(password)" == "<redacted>")
     #expect(String(reflecting: password) == "<redacted>")

@@ -216,7 +216,7 @@ import Testing
     #expect(await lists.all() == [[]])
   }
 
-  @Test func `A reply to a request before a sign-in is refused after it, even for the same user`() async throws {
+  @Test func `After a sign-in, the reply to an earlier request is refused, even for the same user`() async throws {
     let gate = Gate()
     let signIns = Lock(0)
     let service = UserService(
@@ -283,7 +283,7 @@ import Testing
 
   // MARK: User data
 
-  @Test func `A user's data is opened before the user is signed in, and erased before the server is asked`()
+  @Test func `A user's data is opened by the sign-in, and erased before the server receives the sign-out`()
     async throws
   {
     let gate = Gate()
@@ -325,7 +325,7 @@ import Testing
     #expect(waiting.log.last == "discard 007")
   }
 
-  @Test func `If the server refuses the sign-out, the erased data is opened again`() async throws {
+  @Test func `If a sign-out fails, the erased data is opened again`() async throws {
     let data = UserDataStub()
     let service = UserService(
       session: SignInSessionStub(signOut: { () throws(SignInSessionError) in throw .unreachable(reason: "no route") }),

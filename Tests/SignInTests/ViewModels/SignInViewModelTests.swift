@@ -228,7 +228,7 @@ import Testing
     await running.value
   }
 
-  @Test func `Submit without a username and a password sends no request`() async {
+  @Test func `Submit sends no request unless a username and a password are entered`() async {
     let session = SignInSessionStub()
     let model = SignInViewModel(userService: UserService(session: session))
     await model.submit()
@@ -278,7 +278,7 @@ import Testing
     await running.value
   }
 
-  @Test func `A screen that runs again for another user doesn't show the sign-ins of the previous one`() async throws {
+  @Test func `A screen that runs again after a sign-out doesn't show the sign-ins of the previous user`() async throws {
     let service = UserService(session: SignInSessionStub())
     try await service.signIn()
     try await service.reloadRecentSignIns()

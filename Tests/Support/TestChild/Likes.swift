@@ -16,8 +16,8 @@ internal import Synchronization
 
 /// Commands that like moments in a process that may be killed at any time.
 ///
-/// The number of a like determines its content. When the call of a like has returned, the process prints the number,
-/// the outcome and the key of the like.
+/// Except on a real server, the number of a like determines its content. When the call of a like has returned, the
+/// process prints the number, the outcome and the key of the like.
 extension TestChild {
   static let momentIDs = ["0", "1", "2"]
 

@@ -64,7 +64,9 @@ actor LikesServer {
     return .fixture(userID: userID, momentIDs: TestChild.momentIDs, likedMomentIDs: liked)
   }
 
-  /// Returns the fault of the next request; `nil` for half of the requests, which are answered.
+  /// Returns the fault of the next request, or `nil` if the request is answered.
+  ///
+  /// A server with random faults answers half of the requests.
   private func drawFault() -> Fault? {
     switch random?.next().magnitude {
     case let number? where number % 4 == 0: .before

@@ -73,11 +73,11 @@ struct NumberedEdit: RepositoryMutation, Hashable {
   }
 }
 
-/// A simulated server of notes, whose file outlives the processes that use it. Several can use it at the same time.
+/// A simulated server of notes, whose file outlives the processes that use it.
 ///
-/// Each applied edit is one line, `ID KEY WRITER NUMBER`, written with a single call. An edit is therefore either
-/// applied or not, whenever the process is killed. An id is accepted only once. A request that repeats an id gets the
-/// original reply, which may be out of date.
+/// Several processes can use the file at the same time. Each applied edit is one line, `ID KEY WRITER NUMBER`, written
+/// with a single call. An edit is therefore either applied or not, whenever the process is killed. An id is accepted
+/// only once. A request that repeats an id gets the original reply, which may be out of date.
 actor NotesServer {
   enum Failure: Error {
     case offline, brokenConnection, refused, conflict

@@ -205,7 +205,7 @@ extension TestChild {
   ) {
     let values = Dictionary(uniqueKeysWithValues: keys.map { ($0, notes.values(of: $0).subscribe()) })
     let states = Dictionary(uniqueKeysWithValues: keys.map { ($0, notes.states(of: $0).subscribe()) })
-    // The first list of pending mutations arrives once the stored value has been read, even if there is none.
+    // The first list of pending mutations, which may be empty, arrives once the stored value, if any, has been read.
     for key in keys { for await _ in notes.pendingMutations(of: key) { break } }
     try await notes.waitForPendingMutations()
     for item in try await notes.mutations.list() {

@@ -12,7 +12,7 @@ package import Foundation
 package struct ChildProcess {
   package let identifier: pid_t
   private let socket: FileHandle
-  /// The result of the child, once it has ended.
+  /// The termination status of the child, once it has ended.
   private let ends: Task<End, Never>
   private var lines: AsyncStream<String>.Iterator
 

@@ -9,7 +9,7 @@ package import Foundation
   internal import Musl
 #endif
 
-/// The place of a store that several processes of one test use, and which is removed when the object is released.
+/// The place of a store for several processes of one test, which is removed when the object is released.
 package final class SharedPlace: Sendable {
   /// The stores that several processes can use at the same time, and that survive the end of a process.
   package enum Kind: CaseIterable, Sendable {
@@ -30,7 +30,7 @@ package final class SharedPlace: Sendable {
       #endif
     }
 
-    /// All stores, except for that on a server if there is none and none is required.
+    /// All stores, except for the one on a server if there is no server and none is required.
     package static var allCases: [Kind] {
       #if PostgreSQL
         inFileSystem + (PostgreSQLPlace.isMissing ? [] : [.server])
@@ -49,7 +49,7 @@ package final class SharedPlace: Sendable {
     private let server: PostgreSQLPlace?
   #endif
 
-  /// Creates the folder; the first process that opens the store creates the rest.
+  /// Creates the folder and, on a server, the schema; the first process that opens the store creates the rest.
   package init(_ kind: Kind) throws {
     self.kind = kind
     try folder.create()

@@ -3,8 +3,8 @@
 
 usage: verify.py [HEADERS]
 
-HEADERS is a folder with Darwin's headers, such as `usr/include` of a macOS SDK. The default are those that the Python
-package `ziglang` contains.
+HEADERS is a folder with Darwin's headers, such as `usr/include` of a macOS SDK. By default, the headers in the Python
+package `ziglang` are used.
 """
 
 import json
@@ -21,13 +21,13 @@ INCLUDED = [
     "sys/time.h", "sys/un.h", "sys/wait.h", "termios.h", "time.h", "unistd.h",
 ]
 
-# The names that Swift's overlay of Darwin declares, of which C has another form or none.
+# The names that Swift's overlay of Darwin declares, and that C declares in another form or not at all.
 OVERLAY = {"SIG_DFL", "SIG_IGN", "errno", "fcntl", "ioctl", "open", "openat"}
 # The beginnings of the names of constants whose types the overlay decides.
 OVERLAY_PREFIXES = ("S_IF", "TIOC")
 # In <util.h>, which only the SDK has.
 NOT_IN_HEADERS = {"openpty"}
-# The headers say so with attributes, which the types don't show.
+# The functions that never return. The headers mark them with attributes, which the types don't show.
 NEVER_RETURN = {"_exit", "abort", "exit"}
 # The structures of which the stand-in has only a part: fewer fields, or shorter arrays.
 PARTIAL = {"DIR", "__sigaction_u", "dirent", "siginfo_t", "sockaddr_un"}

@@ -245,7 +245,7 @@ class Volume:
             raise failure(errno.EIO)
 
     def restore(self, seed: Optional[int] = None) -> None:
-        """Restores power, after a loss of power if the power was not cut.
+        """Restores power, after cutting it if it was not cut yet.
 
         All pending changes are lost. With a seed, each pending change is kept or lost at random instead. The remaining
         contents are durable.

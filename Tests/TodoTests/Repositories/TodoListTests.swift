@@ -29,7 +29,7 @@ import Todo
     #expect(try await TodoList(store: InMemoryStore(storage: storage)).fetchItems().elements == [])
   }
 
-  @Test func `Observers receive the stored list first, then each edit that changes it once, in order`() async throws {
+  @Test func `Observers receive the stored list first, then each of its changes once, in order`() async throws {
     let store = InMemoryStore()
     let list = TodoList(store: store)
     try await list.add(milk)

@@ -96,7 +96,7 @@ import Todo
     await screen.close()
   }
 
-  @Test func `An edit finds its item by id, at its position at that time`() async throws {
+  @Test func `An edit finds its item by id, even if the item's position has changed`() async throws {
     let screen = try await Screen(items: [milk, report])
     let detail = try #require(screen.model.openEdit(id: report.id))
     #expect(detail.title == "Edit todo")

@@ -480,8 +480,9 @@
       }
     }
 
-    /// Calls `body` with a connection, and again each time that connection or another one is lost, or the server rolled
-    /// back because of a conflict, until the timeout.
+    /// Calls `body` with a connection, and calls it again after a lost connection or a conflict, until the timeout.
+    ///
+    /// The lost connection may also be another one, such as that of a watch that `body` starts.
     private mutating func retrying<Result>(
       _ failure: (SystemError) -> StoreError,
       _ body: (inout Self, PostgreSQLConnection) throws(StoreError) -> Result

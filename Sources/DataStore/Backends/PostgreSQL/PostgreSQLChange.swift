@@ -42,7 +42,7 @@
       if StorePartName.isPart(name) { parts.remove(name) } else { values.remove(name) }
     }
 
-    /// The size of the change in the server's memory: all names and bytes, and 8 bytes for each of them.
+    /// The size of the change in the server's memory: all names, values and parts, and 8 more bytes for each of them.
     var byteCount: Int { values.byteCount + parts.byteCount }
 
     /// The lists that aren't empty.

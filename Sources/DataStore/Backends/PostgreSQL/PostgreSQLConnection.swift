@@ -175,8 +175,8 @@
     ///   - change: The values and parts to store and to remove.
     ///   - number: The number of the commit.
     ///   - known: The number of the last change in the log that was read; `nil` in a transaction that locks the store.
-    /// - Returns: The number of the last change in the log after this one; `nil`, and nothing is changed, if another
-    ///   writer has made a change after `known`.
+    /// - Returns: The number of the entry that the change has added to the log; `nil`, and nothing is changed, if
+    ///   another writer has made a change after `known`.
     func make(_ change: PostgreSQLChange, number: Int64, known: Int64?) throws(SystemError) -> Int64? {
       let parameters = [.integer(known), .integer(writer), .integer(number)] + change.parameters
       return try lockedRows(of: PostgreSQLLayout.commit(change.lists), parameters) { $0.integer(0) }.first

@@ -8,7 +8,7 @@
   ///   one; `id` is its last number. `writer` is the random number of the connection that made the commit, and `serial`
   ///   the number that its backend gave it. `serial` is 0 for an entry of no commit, and for a change by another
   ///   program, which a trigger records.
-  /// - `datastore_quarantine` holds bytes that could not be decoded.
+  /// - `datastore_quarantine` holds bytes that could not be decoded or migrated.
   /// - `datastore_watch` holds the registrations of watches. `pid` is the number of the server's process that serves
   ///   the connection of the watch. `started` is the time at which that connection started, because a later process may
   ///   get the same number. `writer` is the number of the connection on which the store of the watch makes its own

@@ -36,8 +36,8 @@
 
     /// Registers again, because the store has a new connection, and notifies once.
     ///
-    /// From then on, the changes of the earlier connection cause notifications. The server may make its last commit
-    /// late, without the store's knowledge.
+    /// From then on, the changes of the earlier connection cause notifications, because the server may make the last
+    /// commit of that connection late, without the store's knowledge.
     ///
     /// - Parameter writer: The number of the new connection.
     func replaceConnection(by writer: Int64) {

@@ -103,8 +103,8 @@
         for (index, writes) in group.enumerated() {
           let decision = try decide(index, &backend)
           // A lost transaction must be noticed before the next decision, whose check for external changes would begin
-          // another one. The statements below need no such test, because a statement that fails throws. Nor does the
-          // write lock: a transaction on a read-only database begins without it, and the first change throws.
+          // another one. The statements below need no such test, because a statement that fails throws. The write lock
+          // needs none either: a transaction on a read-only database begins without it, and the first change throws.
           guard connection.isInTransaction else { throw failure(.lostTransaction(connection.path)) }
           guard case .proceed(let removals) = decision else {
             made.append(false)
@@ -232,8 +232,8 @@
             return (nil, commits: false)
           }
         }
-        // A transaction that only reads doesn't change the database. A check for changes may also have replaced it by
-        // one in which the layout wasn't checked.
+        // A transaction that only reads doesn't change the database. A check for changes may also have replaced the
+        // transaction by one in which the layout wasn't checked.
         if kind == .immediate, thrown == nil { backend.database.recordChange(on: connection) }
         return result
       }
@@ -267,7 +267,7 @@
         }
         switch attempt {
         case .done(let result): return result
-        // That a database is unusable was found by reading it, but the call that fails may be a write.
+        // The reason for the refusal was found by a read, but the call that fails may be a write.
         case .refused(.readFailed(let error)): throw failure(error)
         case .refused(let error): throw error
         case .replaced: continue

@@ -49,8 +49,9 @@
 
     /// Quarantines the database, unless an earlier attempt failed and the files have not changed since.
     ///
-    /// In that case, it throws the error of the earlier attempt. This is because a failed attempt renames files and
-    /// back. That changes the folder, which would wake the watching store for another attempt, and so on indefinitely.
+    /// In that case, it throws the error of the earlier attempt. This is because a failed attempt renames files, and
+    /// then renames them back. That changes the folder, which would wake the watching store for another attempt, and so
+    /// on indefinitely.
     ///
     /// A failed attempt is remembered only while the database is watched, and until the next change of a value.
     private mutating func quarantineUnlessUnchanged(in folder: borrowing Descriptor) throws(SystemError) -> String {

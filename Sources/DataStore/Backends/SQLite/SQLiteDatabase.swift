@@ -90,8 +90,8 @@
       pagerVersion = connection.pagerVersion
     }
 
-    /// Whether another connection may have changed the database since ``refusal(of:)`` found no reason, as far as the
-    /// last statement has read.
+    /// Whether another connection may have changed the database since ``refusal(of:)`` last returned `nil`, as far as
+    /// the last statement has read.
     var mayHaveChanged: Bool { connection.map { $0.pagerVersion != pagerVersion || pagerVersion == 0 } ?? true }
 
     /// Whether the file at the database's path is no longer the connection's.

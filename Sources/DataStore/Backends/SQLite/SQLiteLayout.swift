@@ -6,7 +6,7 @@
   /// - `change` is the log of the latest changes of `value`, in commit order. `writer` is a random number that
   ///   identifies the backend that made the change. A backend writes the log itself, and its connection runs no
   ///   triggers. For every other program, triggers write the log, with 0 as the writer.
-  /// - `quarantine` holds bytes that could not be decoded.
+  /// - `quarantine` holds bytes that could not be decoded or migrated.
   ///
   /// | layout | changes |
   /// | --- | --- |

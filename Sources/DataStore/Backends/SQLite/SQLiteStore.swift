@@ -11,9 +11,9 @@
   ///   transaction.
   /// - **Privacy**: Only the owner can access the database (permissions 0600, and 0700 for a new folder) and the files
   ///   beside it whose names end in `-wal` and `-shm`. A symbolic link at its path is not followed.
-  /// - **Corruption**: A database that SQLite finds corrupt is quarantined with those files, never deleted; see
-  ///   ``StoreError/corruptStore(movedTo:reason:)``. A database of a future layout, or of another program, is left
-  ///   unchanged.
+  /// - **Corruption**: A database that SQLite finds corrupt is quarantined with the files that SQLite keeps beside it,
+  ///   never deleted; see ``StoreError/corruptStore(movedTo:reason:)``. A database of a future layout, or of another
+  ///   program, is left unchanged.
   /// - **External changes** are noticed without a call while the store is observed, including those of other programs
   ///   that change the table `value`.
   public struct SQLiteStore: ForwardingStore {

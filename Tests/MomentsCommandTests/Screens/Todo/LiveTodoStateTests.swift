@@ -37,7 +37,7 @@ struct LiveTodoStateTests {
     #expect(screen.press(.character("q"), in: list, nil) == .quit)
   }
 
-  @Test func `In an empty list, nothing is selected`() {
+  @Test func `In an empty list, only Quit and Add are offered, and other keys make no request`() {
     let empty = LiveTodoState.List(title: "0 todos", isClearEnabled: false)
     for key in [Key.character("x"), .character(" "), .character("d"), .enter, .character("c")] {
       #expect(screen.press(key, in: empty, nil) == nil)

@@ -83,9 +83,9 @@ extension BFFServer {
   /// Returns the requests received so far, in the order of their arrival, after the given conditions are met.
   ///
   /// - Parameters:
-  ///   - count: The number of requests to wait for.
-  ///   - settled: The number of requests with an outcome to wait for.
-  ///   - left: The number of requests to wait for whose clients closed the connection before the reply.
+  ///   - count: The number of requests that must have arrived.
+  ///   - settled: The number of requests that must have an outcome.
+  ///   - left: The number of requests whose outcome must be `client-went-away`.
   package func received(count: Int = 0, settled: Int = 0, left: Int = 0) async throws -> [Request] {
     let query = [("count", count), ("settled", settled), ("left", left)].map { name, value in
       URLQueryItem(name: name, value: "\(value)")

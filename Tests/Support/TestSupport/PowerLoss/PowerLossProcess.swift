@@ -8,7 +8,9 @@ internal import Foundation
   internal import Musl
 #endif
 
-/// The process that serves a volume that can lose power. It receives commands and sends a reply to each, in order.
+/// The process that serves a volume that can lose power.
+///
+/// It receives commands and sends a reply to each, in order.
 actor PowerLossProcess {
   private struct Running {
     /// Standard input and output of the process.

@@ -46,7 +46,7 @@ package struct PowerLossVolume: Sendable {
 
   /// Mounts an empty volume, passes it to `body`, and unmounts it when `body` returns or throws.
   ///
-  /// Operations on files that are still open after that fail.
+  /// Afterwards, operations on files that are still open fail.
   package static func run<Result>(
     isolation: isolated (any Actor)? = #isolation,
     _ body: (PowerLossVolume) async throws -> sending Result

@@ -146,7 +146,7 @@ import Testing
   @Test func `An edit that is in flight each time its repository is released is still sent`() async throws {
     try await share([comments[0]])
     let edit = CommentsSource.Mutation.edit(comments[0].id, text: "one")
-    // An edit is refused at its fifth attempt in a row that the end of a process interrupted. The release of a
+    // An edit is refused once the ends of processes have interrupted five of its attempts in a row. The release of a
     // repository isn't such an end, so the edit isn't refused although there are six launches.
     for launch in 0..<6 {
       let gate = Gate()
@@ -405,7 +405,7 @@ import Testing
     #expect(Set(server.receivedIDs).count == 1)
   }
 
-  @Test func `After a lost reply the server's text is stored if another user has replaced it`() async throws {
+  @Test func `A newer text of another user is stored after the reply to an edit was lost`() async throws {
     try await share([comments[0]])
     let lost = Mutex(false)
     let repository = repository(

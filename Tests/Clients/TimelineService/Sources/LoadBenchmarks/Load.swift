@@ -123,7 +123,11 @@ struct Load: Sendable {
     }
   }
 
-  /// Returns the number of streams whose last event isn't what a new browser gets and what the server has.
+  /// Returns the number of streams whose last event isn't the newest, compared with a new stream of each timeline.
+  ///
+  /// Waits for a while if there are any, because the last events may still be in transit.
+  ///
+  /// - Throws: ``BenchmarkError/outdated(system:streams:)`` if there are any and the service keeps the order.
   private func outdatedCount(_ kind: ServiceKind, _ browsers: Browsers) async throws -> Int {
     for timeline in 0..<timelines { try await browsers.open(timeline) }
     let end = ContinuousClock.now + .seconds(kind.keepsOrder ? 60 : 2)

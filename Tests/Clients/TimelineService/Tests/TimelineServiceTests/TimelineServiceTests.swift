@@ -75,7 +75,7 @@ import Testing
     }
   }
 
-  @Test func `A request that fails is answered with the timeline that a later reply of another request has`()
+  @Test func `A request that fails is answered with the timeline of another request that succeeds later`()
     async throws
   {
     let (requested, requests) = AsyncStream.makeStream(of: Void.self)
@@ -106,7 +106,7 @@ import Testing
     }
   }
 
-  @Test func `A request that fails is answered unless another request is in flight`() {
+  @Test func `Whether a timeline is stored is known unless another request is in flight`() {
     let loaded = LoadedValue(MomentsDetails.fixture(), savedAt: Date())
     let error = MomentsRepoError.session(.timedOut)
     #expect(TimelineRoute.isStored(in: .idle) == false)
@@ -266,7 +266,7 @@ import Testing
     }
   }
 
-  @Test func `A browser that names the event it shows gets only a different one, and with an unknown id the newest`()
+  @Test func `A browser gets an event that differs from the one it names, even if the named id is unknown`()
     async throws
   {
     try await test { client in

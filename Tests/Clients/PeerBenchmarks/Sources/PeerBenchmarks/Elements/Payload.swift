@@ -1,4 +1,4 @@
-/// An element that the compared systems deliver, which is created from a number and returns it.
+/// An element that the compared systems deliver, which is created from a number.
 protocol Payload: Sendable {
   /// The name of the type on the command line.
   static var name: ElementName { get }
@@ -11,7 +11,7 @@ protocol Payload: Sendable {
 
   init(number: Int)
 
-  /// The number, whose computation accesses all memory that the element owns.
+  /// The number to add to a tally, whose computation accesses all memory that the element owns.
   var number: Int { get }
 }
 

@@ -26,7 +26,7 @@ extension Broadcast {
   static func affordable(_ count: Int, subscribers: Int) -> Int { count }
 }
 
-/// A broadcast that replays its last element to a new subscriber.
+/// A broadcast that counts its subscribers, and can replay its last element to a new one.
 protocol ReplayingBroadcast<Element>: Broadcast {
   var subscriberCount: Int { get }
 }
@@ -38,6 +38,6 @@ protocol BoundedBroadcast<Element>: Broadcast where Elements: Sendable {
 
   /// Returns the number of elements dropped for all subscribers.
   ///
-  /// - Parameter subscribers: The elements of all subscribers.
+  /// - Parameter subscribers: The sequences of all subscribers, as ``Broadcast/subscribe()`` returned them.
   func droppedCount(_ subscribers: [Elements]) -> Int
 }

@@ -29,7 +29,7 @@ enum Row: String, CaseIterable, Codable, Sendable {
 /// A row, or a part of it.
 struct Setting: ComparisonSetting, Equatable {
   let row: Row
-  /// The part of the row, if it has more than one.
+  /// The part or the size of the row, if its title names one.
   var part: String?
 
   var description: String { [row.rawValue, part].compactMap(\.self).joined(separator: " · ") }

@@ -4,9 +4,9 @@ internal import Repository
 
 /// A hand-written repository: an actor on a store that shows a change, saves it with a queue entry, and sends it.
 ///
-/// The stored value includes the pending changes, so they are visible after a relaunch before the queue is read. It
-/// guarantees less than a `SyncedRepository`: it has no rollback, conflicts, backoff, support for several processes, or
-/// order of fetched values, and its memory use is unbounded.
+/// The stored value includes the pending changes, so they are visible after a relaunch before the queue is read.
+/// This repository guarantees less than a `SyncedRepository`: it has no rollback, conflicts, backoff, support for
+/// several processes, or order of fetched values, and its memory use is unbounded.
 actor HandWrittenRepository<Mutation: RepositoryMutation>: RepositorySystem
 where Mutation.Value: Codable & Equatable & Sendable {
   typealias Value = Mutation.Value
@@ -27,7 +27,7 @@ where Mutation.Value: Codable & Equatable & Sendable {
   private var queues: [String: ArraySlice<Entry>]?
   /// The entries of each key that aren't durable yet.
   private var unsaved: [String: [Entry]] = [:]
-  /// The saves of entries that haven't begun yet.
+  /// The saves that haven't begun yet, by key.
   private var nextSaves: [String: Task<Void, any Error>] = [:]
   /// The last commit of each key.
   private var commits: [String: Task<Void, any Error>] = [:]

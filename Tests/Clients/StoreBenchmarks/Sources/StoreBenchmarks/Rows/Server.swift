@@ -10,7 +10,7 @@ struct Server: Sendable {
   private let options: Options
   private let address: String
 
-  /// - Returns: `nil` if no server is given.
+  /// Creates the comparisons with the server of the options; `nil` if the options have none.
   init?(_ options: Options) {
     guard let address = options.server else { return nil }
     (self.options, self.address) = (options, address)

@@ -11,7 +11,9 @@ protocol StorageSystem: Sendable {
   /// Returns the timeline of an id.
   func load(_ id: String) async throws -> Timeline?
 
-  /// Observes the timeline of an id: the stored one first, then every later one.
+  /// Observes the timeline of an id: the stored one, then later ones.
+  ///
+  /// A timeline that isn't taken before the next one arrives is skipped.
   func observe(_ id: String) async throws -> Observation<Timeline>
 
   /// Observes all timelines: the stored ones first, then at least those that changed.

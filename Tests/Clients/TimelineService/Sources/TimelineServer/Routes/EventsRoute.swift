@@ -7,8 +7,8 @@ internal import Synchronization
 
 /// `GET /timelines/{user}/events`: server-sent events, each with the whole timeline, beginning with the newest one.
 ///
-/// A browser that reconnects names the event that it shows in `Last-Event-ID`. It gets no event until there is another
-/// one.
+/// A browser that reconnects sends the id of the event that it shows as `Last-Event-ID`. It gets no event until there
+/// is another one.
 final class EventsRoute: Sendable {
   private struct OpenFeed {
     let feed: TimelineFeed
