@@ -66,8 +66,9 @@ extension FileSystem {
 
   /// Returns whether there is no item at a path, perhaps because a parent is missing.
   private func isMissing(_ path: String) throws(SystemError) -> Bool {
+    var status = stat()
     do throws(SystemError) {
-      try perform("access", path) { access(path, F_OK) }
+      try perform("stat", path) { stat(path, &status) }
       return false
     } catch {
       if error.code == ENOENT { return true }

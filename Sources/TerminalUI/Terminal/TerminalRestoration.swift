@@ -11,8 +11,10 @@ internal import Synchronization
 /// Restores a terminal, even from the signal handler of a crash.
 ///
 /// A signal handler may call only async-signal-safe functions: it must not allocate memory, take a lock or access a
-/// Swift object. Therefore everything that it needs is prepared in memory that is not freed while a terminal is taken
-/// over, and is found through a single atomic word.
+/// Swift object. Therefore everything that it needs is prepared in memory, and is found through two atomic words. The
+/// first is the address of the data of the terminal. A thread takes the address out by an atomic
+/// exchange before it restores the terminal or frees the data, so the data is never freed while it is used. The second is the address of the earlier
+/// signal actions, which are never freed.
 enum TerminalRestoration {
   /// The output that restores a terminal.
   ///
@@ -106,8 +108,9 @@ enum TerminalRestoration {
 
   /// Installs the handlers of crashes, unless they are installed already.
   ///
-  /// They stay installed until a crash, and only pass the signal on while no terminal is taken over. If they were
-  /// removed, another thread could crash meanwhile, and its handler would use the earlier actions while they are freed.
+  /// They stay installed until a crash. While no terminal is taken over, they do nothing but pass the signal on. If they
+  /// were removed, another thread could crash meanwhile, and its handler would use the earlier actions while they are
+  /// freed.
   private static func installCrashHandlers() {
     guard earlierHandlers.load(ordering: .acquiring) == 0 else { return }
     // The numbers of the crash signals are less than 64.

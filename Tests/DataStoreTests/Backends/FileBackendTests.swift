@@ -93,7 +93,7 @@ import Testing
     try backend.write(old, to: "a")
     #expect(
       script.lines.prefix(14) == [
-        "open inner", "access inner", "access outer", "access \(folderName)", "open \(parentName)",
+        "open inner", "stat inner", "stat outer", "stat \(folderName)", "open \(parentName)",
         "fsync \(parentName)", "mkdir outer", "open \(folderName)", "fsync \(folderName)", "mkdir inner", "open outer",
         "fsync outer", "open inner", "create temporary",
       ])

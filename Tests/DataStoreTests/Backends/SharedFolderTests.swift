@@ -33,21 +33,21 @@ import Testing
     let position: Int
     private let faults: [String: CInt]
     private let body: @Sendable () -> Bool
-    private let check: @Sendable () -> Void
+    private let afterwards: @Sendable () -> Void
 
     /// - Parameters:
     ///   - position: The number of the call, from 1.
     ///   - faults: The error numbers of the calls that fail, by operation and file name.
     ///   - body: The closure to run. It returns `false` if a lock kept it out.
-    ///   - check: A closure that runs before each call after the one at which `body` succeeded.
+    ///   - afterwards: A closure that runs before each call after the one at which `body` succeeded.
     init(
       before position: Int, faults: [String: CInt], body: @escaping @Sendable () -> Bool,
-      check: @escaping @Sendable () -> Void
+      afterwards: @escaping @Sendable () -> Void
     ) {
       self.position = position
       self.faults = faults
       self.body = body
-      self.check = check
+      self.afterwards = afterwards
     }
 
     var fileSystem: FileSystem {
@@ -68,7 +68,7 @@ import Testing
         let isDone = body()
         isDue.withLock { $0 = !isDone }
       } else {
-        check()
+        afterwards()
       }
     }
 
@@ -112,19 +112,20 @@ import Testing
     }
   }
 
-  /// Runs `ours`, interrupted by `their` operation before each of its calls in turn, in a folder with the old bytes.
+  /// Runs `ours` once for each of its system calls, each time interrupted before that call by `theirOperation`, in a
+  /// folder with the old bytes.
   ///
   /// - Parameters:
   ///   - failing: A call of `ours` that fails.
   ///   - hasLocks: Whether the volume supports locks.
   ///   - isFirst: Whether there are no old bytes.
-  ///   - their: The operation of the other backend.
+  ///   - theirOperation: The operation of the other backend.
   ///   - ours: The operation that is interrupted.
   ///   - afterwards: A closure that runs before each call of `ours` after the interruption.
-  ///   - check: Checks the result of both with a new backend, given the call before which `their` was due.
+  ///   - check: Checks the result of both with a new backend, given the call before which `theirOperation` was due.
   private func interleave(
     failing: String? = nil, hasLocks: Bool = true, isFirst: Bool = false,
-    _ their: @escaping @Sendable (inout FileBackend) throws -> Void,
+    _ theirOperation: @escaping @Sendable (inout FileBackend) throws -> Void,
     with ours: (inout FileBackend) throws -> Void,
     afterwards: @escaping @Sendable () -> Void = {},
     check: (FileBackend, _ interruptedCall: String?) throws -> Void
@@ -140,12 +141,12 @@ import Testing
         let fileSystem = FileSystem { $0.operation == "flock" && !hasLocks ? ENOTSUP : nil }
         var other = FileBackend(folder: temporary.url, fileSystem: fileSystem, lockTimeout: .zero)
         do {
-          try their(&other)
+          try theirOperation(&other)
           return true
         } catch {
           return Self.isDone(error)
         }
-      } check: {
+      } afterwards: {
         afterwards()
       }
       var backend = backend(interruption.fileSystem)
@@ -197,6 +198,19 @@ import Testing
   }
 
   @Test func `A read during a write returns the old bytes or the new ones`() throws {
+    let found = Lock<Data?>(nil)
+    try interleave { backend in
+      let bytes = try backend.read("a")
+      found.withLock { $0 = bytes }
+    } with: {
+      try $0.write(new, to: "a")
+    } check: { _, _ in
+      let bytes = found.withLock { $0 }
+      #expect(bytes == old || bytes == new)
+    }
+  }
+
+  @Test func `A write during a read leaves the read with the old bytes or the new ones`() throws {
     var found: Data?
     try interleave { [new] in
       try $0.write(new, to: "a")
@@ -347,7 +361,7 @@ import Testing
         } catch {
           return Self.isDone(error)
         }
-      } check: {
+      } afterwards: {
       }
       var backend = FileBackend(folder: inner, fileSystem: interruption.fileSystem, lockTimeout: .zero)
       try backend.write(new, to: "a")

@@ -60,12 +60,13 @@ package final class PseudoTerminal {
     source.activate()
   }
 
-  /// Moves a descriptor to a number above those of other tests' sockets, on Linux.
+  /// Closes a descriptor in child processes, and on Linux moves it to a number above those of other tests' sockets.
   ///
   /// On Linux, `URLSession` closes sockets that libdispatch still watches. If a new descriptor gets the number of such
   /// a socket, libdispatch never reports events for it.
   private static func moveUp(_ descriptor: CInt) throws -> CInt {
     #if canImport(Darwin)
+      _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
       return descriptor
     #else
       let moved = fcntl(descriptor, F_DUPFD_CLOEXEC, 512)

@@ -131,7 +131,7 @@ package struct ScriptedServer {
     struct Request: Decodable {
       let variables: RequestedScript
     }
-    defer { close(connection) }
+    defer { Self.end(connection) }
     var rest: [UInt8] = []
     while let request = Self.readRequest(from: connection, &rest) {
       guard let script = try? JSONDecoder().decode(Request.self, from: Data(request.body)).variables.script
@@ -145,7 +145,7 @@ package struct ScriptedServer {
   private func serveOne(_ script: Script) -> String {
     let connection = acceptConnection()
     guard connection >= 0 else { return "" }
-    defer { close(connection) }
+    defer { Self.end(connection) }
     var rest: [UInt8] = []
     guard let request = Self.readRequest(from: connection, &rest) else { return "" }
     _ = Self.answer(script, on: connection)
@@ -159,7 +159,6 @@ package struct ScriptedServer {
     else { return false }
     switch script.ending {
     case .close:
-      // The caller closes the connection. That doesn't reset it, because the whole request was read.
       break
     case .waitForClient:
       var byte: UInt8 = 0
@@ -182,6 +181,12 @@ package struct ScriptedServer {
   }
 
   // MARK: - Sockets
+
+  /// Ends a connection, even if a child process that started in the meantime has inherited it.
+  private static func end(_ connection: Int32) {
+    shutdown(connection, Int32(SHUT_WR))
+    close(connection)
+  }
 
   private func acceptConnection() -> Int32 {
     let connection = accept(listener, nil, nil)
@@ -214,7 +219,7 @@ package struct ScriptedServer {
   private func wakeUp() throws {
     let connection = socket(AF_INET, StreamSocket.type, 0)
     guard connection >= 0 else { throw SocketFailure(operation: "socket", code: errno) }
-    defer { close(connection) }
+    defer { Self.end(connection) }
     let connected = Self.withAddress(port: try Self.port(of: listener)) { connect(connection, $0, $1) }
     guard connected == 0 else { throw SocketFailure(operation: "connect", code: errno) }
   }

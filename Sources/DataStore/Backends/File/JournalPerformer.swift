@@ -58,7 +58,8 @@ struct JournalPerformer {
       try fileSystem.unlink(CommitJournal.fileName, in: folder)
       return true
     } catch {
-      // The journal is still in force, so the caller counts the commit as made. A later call finishes it.
+      // The journal is still in force, so the caller counts the commit as made. Later calls try
+      // again to finish it.
       return false
     }
   }

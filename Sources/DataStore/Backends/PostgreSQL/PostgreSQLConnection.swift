@@ -26,10 +26,16 @@
     /// connection sees it as the change of another writer.
     let writer = Int64.random(in: 1 ... .max)
     private let handle: OpaquePointer
+    private let ending = Ending()
     private var statements: [String: String] = [:]
     private var lockedNames: Set<String> = []
     /// Serializes the calls to libpq.
     private let callLock = NSLock()
+
+    /// The error with which the server has ended the connection, if libpq has read it between two statements.
+    private final class Ending {
+      var message: String?
+    }
 
     /// Opens a connection.
     ///
@@ -63,8 +69,16 @@
       self.handle = handle
       place = [PQhost(handle), PQport(handle), PQdb(handle)].map { $0.map { String(cString: $0) } ?? "" }
         .joined(separator: " ")
-      // By default, libpq prints the server's notices to the standard error.
-      PQsetNoticeProcessor(handle, { _, _ in }, nil)
+      // By default, libpq prints the server's notices to the standard error. An error that it reads between two
+      // statements is a notice too. With such an error, the server ends the connection.
+      PQsetNoticeReceiver(
+        handle,
+        { ending, result in
+          let severity = PQresultErrorField(result, CInt(UInt8(ascii: "V"))).map { String(cString: $0) }
+          guard let ending, severity == "FATAL" || severity == "PANIC" else { return }
+          Unmanaged<Ending>.fromOpaque(ending).takeUnretainedValue().message = PostgreSQLConnection.message(
+            String(cString: PQresultErrorMessage(result)))
+        }, Unmanaged.passUnretained(ending).toOpaque())
     }
 
     /// The longest time for opening a connection, and about the longest silence of the network before a connection
@@ -247,6 +261,8 @@
       repeat {
         guard PQconsumeInput(handle) == 1 else {
           let message = Self.message(String(cString: PQerrorMessage(handle)))
+          // Parses what was read before, which may contain the reason.
+          _ = PQisBusy(handle)
           throw error("reading notifications", state: SystemError.lostConnectionState, message)
         }
       } while isReadable
@@ -291,12 +307,14 @@
     /// Creates the error of a failed call.
     ///
     /// An error of a connection that has ended gets the `SQLSTATE` of a lost connection, because the server may have
-    /// ended the connection for any reason, with any `SQLSTATE` or none.
+    /// ended the connection for any reason, with any `SQLSTATE` or none. It gets the server's message, if there is one.
     private func error(_ operation: String, state: String, _ message: String) -> SystemError {
       let isLost = PQstatus(handle) != CONNECTION_OK
       return SystemError(
         code: 0, operation: operation, path: place,
-        source: .postgreSQL(state: isLost ? SystemError.lostConnectionState : state, message: message))
+        source: .postgreSQL(
+          state: isLost ? SystemError.lostConnectionState : state,
+          message: isLost ? ending.message ?? message : message))
     }
 
     /// Returns the first line of a message of the server or libpq, without the prefix `ERROR:`.

@@ -97,12 +97,10 @@ public struct dirent: Sendable {
 
 // <unistd.h>
 
-public var F_OK: Int32 { 0 }
 public var SEEK_SET: Int32 { 0 }
 public var SEEK_CUR: Int32 { 1 }
 public var SEEK_END: Int32 { 2 }
 
-@discardableResult public func access(_: UnsafePointer<CChar>!, _: Int32) -> Int32 { fatalError() }
 @discardableResult public func chown(_: UnsafePointer<CChar>!, _: uid_t, _: gid_t) -> Int32 { fatalError() }
 @discardableResult public func close(_: Int32) -> Int32 { fatalError() }
 @discardableResult public func dup(_: Int32) -> Int32 { fatalError() }
