@@ -2,7 +2,9 @@ internal import DataStore
 internal import MulticastTesting
 internal import Todo
 
-/// The steps of a scripted session on the todo screens, each of which ends when the list shows the stored items.
+/// The steps of a scripted session on the todo screens.
+///
+/// Each step ends when the list shows the stored items.
 @MainActor
 struct TodoScript {
   let model: TodoListViewModel
@@ -26,14 +28,14 @@ struct TodoScript {
   }
 
   func add(_ name: String) async throws(TodoListError) {
-    guard let detail = open(model.openAdd(), name) else { return }
+    guard let detail = reportOpening(of: model.openAdd(), named: name) else { return }
     detail.name = name
     detail.done()
     try await finish()
   }
 
   func cancelAdding(_ name: String) async throws(TodoListError) {
-    guard let detail = open(model.openAdd(), "\(name), cancelled") else { return }
+    guard let detail = reportOpening(of: model.openAdd(), named: "\(name), cancelled") else { return }
     detail.name = name
     detail.cancel()
     try await finish()
@@ -41,7 +43,7 @@ struct TodoScript {
 
   func edit(_ name: String, to newName: String) async throws(TodoListError) {
     guard let item = model.items.last(where: { $0.name == name }) else { return }
-    guard let detail = open(model.openEdit(id: item.id), "\(name) → \(newName)") else { return }
+    guard let detail = reportOpening(of: model.openEdit(id: item.id), named: "\(name) → \(newName)") else { return }
     detail.name = newName
     detail.done()
     try await finish()
@@ -55,8 +57,10 @@ struct TodoScript {
     try await show()
   }
 
-  /// Prints that a detail opened, in the format of the RxSwift app that this one replaces, or that it can't open.
-  private func open(_ detail: TodoDetailViewModel?, _ name: String) -> TodoDetailViewModel? {
+  /// Prints that a detail opened, or that Add is disabled if there is no detail.
+  ///
+  /// The format is that of the RxSwift app that this one replaces.
+  private func reportOpening(of detail: TodoDetailViewModel?, named name: String) -> TodoDetailViewModel? {
     console.print("")
     guard let detail else {
       console.print("Add is disabled: \(TodoItems.unfinishedLimit) todos are unfinished.")

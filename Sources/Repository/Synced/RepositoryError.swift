@@ -30,15 +30,16 @@ extension RepositoryError: Equatable where Failure: Equatable {}
 extension RepositoryError: Hashable where Failure: Hashable {}
 
 extension RepositoryError: CustomStringConvertible {
-  /// A description of the error, with a suggested action.
+  /// A description of the error, with a suggested action if the repository knows one.
   public var description: String {
     switch self {
     case .server(let failure): String(describing: failure)
     case .store(let error): error.description
     case .conflict(let conflict): "The change isn't possible on the current value: \(conflict.reason)"
-    case .queueFull: "Too many changes are waiting to be sent. Try again once the server can be reached."
+    case .queueFull:
+      "The queue of changes is full, or its oldest change is too old. Try again after changes were sent or discarded."
     case .signedOut:
-      "The user has signed out. After the user has signed in again, call credentialsChanged(userID:), then try again."
+      "The user has signed out or is signing out. After the next sign-in, call credentialsChanged(userID:) and try again."
     case .cancelled: "The call was cancelled. Fetch again if the value is still needed; a change may still be sent."
     }
   }

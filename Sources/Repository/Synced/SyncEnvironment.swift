@@ -66,7 +66,10 @@ final class SyncEnvironment<Source: RepositorySource> {
     if !isOnline, count == changeCount { reconnect(in: engine) }
   }
 
-  /// Retries everything immediately, even while the monitor reports that the network is unavailable.
+  /// Ends the backoff delays, except those that a server requested.
+  ///
+  /// If the network counts as unavailable, also sends mutations and fetches observed values, whatever the monitor
+  /// reports.
   func retryNow(in engine: isolated Engine) {
     if isOnline { engine.endWaits() } else { reconnect(in: engine) }
   }

@@ -179,6 +179,21 @@ import Testing
     #endif
   }
 
+  @Test func `A folder that appears during a removal that found none is checked again`() throws {
+    var (backend, other) = (backend(), backend())
+    let wakes = Lock(0)
+    try backend.startWatching { wakes.withLock { $0 += 1 } }
+    let isMade = try backend.commit([]) { (backend) throws(StoreError) in
+      try other.write(new, to: "a")
+      _ = try backend.takeExternalChanges()
+      return .proceed(removing: ["b"])
+    }
+    #expect(isMade)
+    #expect(wakes.withLock { $0 } > 0)
+    #expect(try backend.takeExternalChanges() == .unknown)
+    #expect(try backend.read("a") == new)
+  }
+
   #if !canImport(Darwin)
     @Test func `A watch that could not be replaced completely continues, and the next call replaces it`() throws {
       let inner = temporary.url.appending(path: "outer/inner")

@@ -184,7 +184,7 @@ import Testing
     #expect(started.value == 1)
   }
 
-  @Test func `No request remains after callers have joined and left at various times`() async {
+  @Test func `A caller that isn't cancelled gets a value while others join and leave at various times`() async {
     let requests = requests()
     let running = CurrentValueRelay(0)
     await withTaskGroup(of: Void.self) { group in

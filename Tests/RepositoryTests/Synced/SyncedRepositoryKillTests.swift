@@ -7,8 +7,8 @@ import Testing
 /// The child processes edit the notes of two keys: `shared`, which another client also edits, and `own`. The number of
 /// an edit determines its effect; see `NumberedEdit`.
 @Suite(.timeLimit(.minutes(15))) struct SyncedRepositoryKillTests {
-  /// The outcome of an edit whose process is killed at a file system call.
-  enum Cycle: CaseIterable {
+  /// The course of an edit whose process is killed at a file system call.
+  enum Course: CaseIterable {
     case confirmed, replyLost, refused, conflicted
 
     fileprivate var change: Int {
@@ -20,7 +20,10 @@ import Testing
     }
   }
 
-  /// The number of processes that are killed at random instants, set by `MOMENTS_KILL_ROUNDS` in the environment.
+  /// The number of processes that the first test kills at random instants: `MOMENTS_KILL_ROUNDS` in the environment, or
+  /// 24 without it.
+  ///
+  /// The other tests kill more of them if it is higher.
   private static let rounds = ProcessInfo.processInfo.environment["MOMENTS_KILL_ROUNDS"].flatMap { Int($0) } ?? 24
 
   /// The maximum number of launches between two deliveries.
@@ -74,16 +77,16 @@ import Testing
     }
   }
 
-  @Test(arguments: SharedPlace.Kind.inFileSystem, Cycle.allCases)
+  @Test(arguments: SharedPlace.Kind.inFileSystem, Course.allCases)
   func `An edit is made at most once when the process is killed at a file system call`(
-    store: SharedPlace.Kind, cycle: Cycle
+    store: SharedPlace.Kind, course: Course
   ) async throws {
-    // Every call if many processes are to be killed, and some of them otherwise.
+    // If many processes are to be killed, one is killed at every call, and otherwise at every sixth.
     let step = Self.rounds < 100 ? 6 : 1
     let first = Int.random(in: 1...step)
     try await sideBySide(4) { number in
       for fatal in stride(from: first + number * step, through: .max, by: 4 * step) {
-        if try await Self.dieAtCall(fatal, store, cycle) { break }
+        if try await Self.dieAtCall(fatal, store, course) { break }
       }
     }
   }
@@ -91,13 +94,13 @@ import Testing
   /// Runs processes that are killed at a call.
   ///
   /// - Returns: Whether the last process made fewer calls, and so ended by itself.
-  private static func dieAtCall(_ fatal: Int, _ store: SharedPlace.Kind, _ cycle: Cycle) async throws -> Bool {
+  private static func dieAtCall(_ fatal: Int, _ store: SharedPlace.Kind, _ course: Course) async throws -> Bool {
     let history = try EditHistory(store)
     var hasLived = false
     // The second process also handles the edits that the first one left.
     for launch in 0...1 {
-      let number = launch * 8 + cycle.change
-      let words = ["\(fatal)", "\(number)", cycle == .replyLost ? "losing-replies" : "answering"]
+      let number = launch * 8 + course.change
+      let words = ["\(fatal)", "\(number)", course == .replyLost ? "losing-replies" : "answering"]
       var child = try ChildProcess("edit-dying-at-call", history.place, words)
       var lines = await child.allLines()
       let end = await child.end()
@@ -106,7 +109,7 @@ import Testing
       if lines.last == "done" { lines.removeLast() } else { #expect(end == .killed) }
       try history.add(lines, by: "a", from: number)
     }
-    try await history.finish("call \(fatal) of \(cycle)")
+    try await history.finish("call \(fatal) of \(course)")
     return hasLived
   }
 }
@@ -137,7 +140,7 @@ private struct EditingChild {
   }
 }
 
-/// An edit, which its number determines; see `NumberedEdit` of the child processes.
+/// An edit, whose key and number determine its outcome; see `NumberedEdit` of the child processes.
 private struct Edit: Hashable, CustomStringConvertible {
   /// The final outcome of an edit.
   enum Outcome: String {
@@ -200,7 +203,7 @@ private struct DeliveryReport {
   }
 }
 
-/// A store and a server in a folder, used by processes sequentially or concurrently.
+/// The edits that processes have made, sequentially or concurrently, with one store and one simulated server.
 ///
 /// Belongs to one task.
 private final class EditHistory {
@@ -301,7 +304,9 @@ private final class EditHistory {
       if numbers != numbers.sorted() { faults.append("\(lane) out of order: \(numbers)") }
     }
     for edit in Set(madeIDs.keys).union(report.listed.keys) {
-      if acknowledged[edit] == nil, !uncertain.contains(edit) { faults.append("\(edit) was never made") }
+      if acknowledged[edit] == nil, !uncertain.contains(edit) {
+        faults.append("\(edit) is made or listed, but no process began it")
+      }
       let outcome = report.listed[edit]?.standing ?? Edit.Outcome.made.rawValue
       if outcome != edit.outcome.rawValue { faults.append("\(edit) is \(outcome)") }
       if madeIDs[edit] != nil, report.listed[edit] != nil { faults.append("\(edit) is made and listed") }

@@ -31,7 +31,7 @@ package struct FileBackend: StoreBackend {
   /// Whether this backend has looked for the staged files of processes that have ended.
   private var isSwept = false
   private var watch: FolderWatch?
-  /// Requests a check for changes from the store.
+  /// Asks the store to check for changes.
   private var wake: (@Sendable () -> Void)?
   /// Whether the last check found no folder, and so may have taken reports of changes that it didn't see.
   private var checkFoundNoFolder = false
@@ -89,10 +89,7 @@ package struct FileBackend: StoreBackend {
     _ body: (inout Self) throws(StoreError) -> Result
   ) throws(StoreError) -> Result {
     let opened = try mapErrors(to: StoreError.readFailed) { (self) throws(SystemError) in try self.openFolder() }
-    guard let folder = opened else {
-      defer { recheckIfFolderAppeared() }
-      return try withoutFolder(body)
-    }
+    guard let folder = opened else { return try withoutFolder(body) }
     return try withLock(of: folder, StoreError.readFailed, body)
   }
 
@@ -108,7 +105,7 @@ package struct FileBackend: StoreBackend {
       return try withoutFolder(decide) != .abandon
     }
     var staged: [(staged: StagedFile, fileName: String)] = []
-    // After a successful commit these files have other names, and the list is empty.
+    // After a successful commit the list is empty: the files have other names, or a journal in force still needs them.
     defer { for (file, _) in staged { folder.discard(file.name) } }
     for write in writes {
       let file = try mapErrors(to: failure) { (self) throws(SystemError) in
@@ -196,7 +193,7 @@ package struct FileBackend: StoreBackend {
     }
   }
 
-  /// Requests another check unless the folder is still missing, after a check that found none.
+  /// Requests another check if the last one found no folder and there is a folder now.
   ///
   /// The folder may have appeared after that check looked for it and before the check took the reports. Then no other
   /// report follows.
@@ -285,7 +282,10 @@ package struct FileBackend: StoreBackend {
   ) throws(StoreError) -> Result {
     let wasMissing = isMissing
     isMissing = true
-    defer { isMissing = wasMissing }
+    defer {
+      isMissing = wasMissing
+      recheckIfFolderAppeared()
+    }
     return try body(&self)
   }
 

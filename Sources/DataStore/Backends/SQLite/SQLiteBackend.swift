@@ -67,7 +67,6 @@
         (backend, _) throws(StoreError) in try body(&backend)
       }
       if let result { return result }
-      defer { recheckIfDatabaseAppeared() }
       return try withoutDatabase(body)
     }
 
@@ -136,7 +135,10 @@
     ) throws(StoreError) -> Result {
       let wasMissing = isMissing
       isMissing = true
-      defer { isMissing = wasMissing }
+      defer {
+        isMissing = wasMissing
+        recheckIfDatabaseAppeared()
+      }
       return try body(&self)
     }
 
