@@ -12,9 +12,9 @@ internal import Synchronization
 ///
 /// A signal handler may call only async-signal-safe functions: it must not allocate memory, take a lock or access a
 /// Swift object. Therefore everything that it needs is prepared in memory, and is found through two atomic words. The
-/// first is the address of the data of the terminal. A thread takes the address out by an atomic
-/// exchange before it restores the terminal or frees the data, so the data is never freed while it is used. The second is the address of the earlier
-/// signal actions, which are never freed.
+/// first is the address of the data of the terminal. A thread takes the address out by an atomic exchange before it
+/// restores the terminal or frees the data, so the data is never freed while it is used. The second is the address of
+/// the earlier signal actions, which are never freed.
 enum TerminalRestoration {
   /// The output that restores a terminal.
   ///

@@ -58,8 +58,8 @@ struct JournalPerformer {
       try fileSystem.unlink(CommitJournal.fileName, in: folder)
       return true
     } catch {
-      // The journal is still in force, so the caller counts the commit as made. Later calls try
-      // again to finish it.
+      // The journal is still in force, so the caller counts the commit as made. Later calls try again to
+      // finish it.
       return false
     }
   }

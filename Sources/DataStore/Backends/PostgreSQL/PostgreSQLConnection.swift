@@ -15,8 +15,8 @@
   /// Values are parameters of statements, never a part of their text.
   package final class PostgreSQLConnection: @unchecked Sendable {
     // Unchecked: every use of `handle` and of mutable state holds `callLock`, except in `init`, `deinit` and `socket`,
-    // and each result is used by a single call. So any thread may release or check an advisory lock while another one
-    // makes a call.
+    // and each result is used by a single call. libpq calls the notice receiver, which writes to `ending`, only during
+    // such a use. So any thread may release or check an advisory lock while another one makes a call.
 
     /// The server and the database, without a password, for error messages.
     let place: String
