@@ -1,4 +1,5 @@
 import DataStore
+import Foundation
 import Moments
 import MomentsTesting
 import Multicast
@@ -17,7 +18,8 @@ import Testing
   ///
   /// The store works again, and contains a complete timeline that was just saved.
   private func makeRepoOnRepairedStore() async throws -> (MomentsRepo, MulticastSubscription<MomentsDetails, Never>) {
-    let memory = InMemoryStore()
+    let time = Date(timeIntervalSince1970: 1_543_665_600)
+    let memory = InMemoryStore(now: { time })
     try await PersistentDataStore(memory).save(momentsDetails: Self.stored, userID: "0")
     let failure = StoreError.readFailed(SystemError(code: 5, operation: "read", path: "/store"))
     let isRepaired = Lock(false)
@@ -26,10 +28,10 @@ import Testing
       beforeObserving: { _ throws(StoreError) in
         if !isRepaired.withLock({ $0 }) { throw failure }
       })
-    // The clock stands still, so the repository doesn't repeat the failed observation by itself.
+    // No time passes, so the timeline stays fresh, and the repository doesn't repeat the failed observation by itself.
     let repo = MomentsRepo(
       persistentDataStore: PersistentDataStore(store), getMomentsByUserIDSession: session,
-      updateMomentLikeSession: UpdateMomentLikeSessionStub { _ in .fixture() }, clock: ManualClock())
+      updateMomentLikeSession: UpdateMomentLikeSessionStub { _ in .fixture() }, clock: ManualClock(), now: { time })
     let observer = repo.momentsDetails(userID: "0").subscribe()
     await #expect(throws: MomentsRepoError.store(failure)) { try await repo.getMoments(userID: "0") }
     isRepaired.withLock { $0 = true }

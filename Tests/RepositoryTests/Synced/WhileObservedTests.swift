@@ -554,12 +554,13 @@ import Testing
 
   @Test func `A next page doesn't make a stale value fresh`() async throws {
     let cursors = Setting<[String?]>([])
+    let time = Date(timeIntervalSinceReferenceDate: 0)
     let repository = SyncedRepository(
       PagesSource(sent: Gate()) { cursor in
         cursors.value.append(cursor)
         let number = cursors.value.count
         return Paged([PagesSource.Item(id: number)], nextCursor: "after \(number)")
-      }, store: InMemoryStore())
+      }, store: InMemoryStore(now: { time }), configuration: RepositoryConfiguration(now: { time }))
     try await repository.reload("a")
     await repository.invalidate(.key("a"))
     try await repository.loadMore("a")
