@@ -23,8 +23,8 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     ///
     /// Changes of the record with an older revision are ignored.
     var revision: UInt64 = 0
-    /// Whether this process has marked it: its record says, or is about to say, that an attempt may have begun.
-    var isMarked = false
+    /// Whether this process has marked it: the mark of ``record`` is this process's, and is stored or about to be.
+    fileprivate(set) var ownsMark = false
     fileprivate(set) var isInFlight = false
     /// Whether another process has written the record since this process began an attempt.
     ///
@@ -32,8 +32,6 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     fileprivate(set) var isTakenOver = false
     /// Whether the server answered an attempt of this process with success.
     fileprivate(set) var isAnswered = false
-    /// Whether ``MutationRecord/attempts`` counts the attempts that the end of a process interrupted.
-    fileprivate(set) var countsInterruptedAttempts = false
     /// Whether the server has refused it, so that earlier attempts with an unknown outcome no longer matter.
     fileprivate(set) var isRefusedByServer = false
     /// Whether it is being cancelled, resolved, requeued or discarded.
@@ -63,7 +61,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
       case .conflicted(let conflict): .conflicted(conflict)
       case .refused(let reason): .refused(reason: reason)
       // Another process has marked it, so that process may be sending it.
-      case nil where isInFlight || isAnswered || (record.unfinishedAttempts > 0 && !isMarked): .inFlight
+      case nil where isInFlight || isAnswered || (record.isMarked && !ownsMark): .inFlight
       case nil: signedOutUsers.contains(key.userID) ? .needsSignIn : .waiting
       }
     }
@@ -205,60 +203,55 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     edit(id) {
       let isOutcomeUnknown = $0.record.isOutcomeUnknown
       ($0.record, $0.tag, $0.revision) = (record, tag, revision)
-      ($0.isMarked, $0.countsInterruptedAttempts) = (false, false)
+      $0.ownsMark = false
       $0.isTakenOver = $0.isInFlight
       // An outcome that was unknown stays unknown. If the other process may be sending the mutation, the reply to an
       // attempt of this process may repeat the server's answer to the other one.
-      if isOutcomeUnknown || record.unfinishedAttempts > 0 { $0.record.isOutcomeUnknown = true }
+      if isOutcomeUnknown || record.isMarked { $0.record.isOutcomeUnknown = true }
     }
     pruneOrder()
   }
 
-  /// Takes the interrupted attempts of earlier processes into account, when this repository starts to send the
-  /// mutation.
+  /// Counts the attempt that the end of an earlier process interrupted, if the record has the mark of that process.
+  ///
+  /// Called when this repository starts to send the mutation. Removes the mark.
   ///
   /// - Parameters:
   ///   - id: The id of the mutation.
   ///   - wasFirst: Whether it was the first of its lane. Only that mutation can have been in flight when the process
   ///     ended.
   ///   - limit: The number of interrupted attempts in a row at which the mutation is refused.
-  mutating func recordInterruptedAttempts(of id: MutationID, wasFirst: Bool, limit: Int) {
+  mutating func recordInterruption(of id: MutationID, wasFirst: Bool, limit: Int) {
     edit(id) {
-      let count = $0.record.unfinishedAttempts
-      if count > 0 { $0.record.isOutcomeUnknown = true }
+      let wasMarked = $0.record.isMarked
+      $0.record.isMarked = false
+      if wasMarked { $0.record.isOutcomeUnknown = true }
       guard wasFirst else {
-        $0.record.unfinishedAttempts = 0
+        $0.record.interruptedAttempts = 0
         return
       }
-      // They are counted already if this repository has led before.
-      if count > 0, !$0.countsInterruptedAttempts {
-        $0.record.attempts += 1
-        $0.countsInterruptedAttempts = true
-      }
-      guard count >= limit else { return }
-      $0.record.verdict = .refused(reason: MutationRefusal.cutOff(attempts: count).description)
+      guard wasMarked else { return }
+      $0.record.attempts += 1
+      $0.record.interruptedAttempts += 1
+      guard $0.record.interruptedAttempts >= limit else { return }
+      let refusal = MutationRefusal.cutOff(attempts: $0.record.interruptedAttempts)
+      $0.record.verdict = .refused(reason: refusal.description)
     }
     pruneOrder()
   }
 
   // MARK: - Attempts
 
-  /// Marks a mutation: counts an attempt that may begin soon, so that the next process learns of it if this one ends.
+  /// Marks a mutation whose attempt may begin soon, so that the next process learns of it if this one ends.
   mutating func mark(_ id: MutationID) {
-    edit(id) {
-      $0.isMarked = true
-      $0.record.unfinishedAttempts += 1
-    }
+    edit(id) { ($0.ownsMark, $0.record.isMarked) = (true, true) }
   }
 
   /// Removes the mark of a mutation that has not been sent, unless another process has written the record since.
-  ///
-  /// Earlier interrupted attempts still count.
   mutating func unmark(_ id: MutationID) {
     edit(id) {
-      guard $0.isMarked else { return }
-      $0.isMarked = false
-      $0.record.unfinishedAttempts -= 1
+      guard $0.ownsMark else { return }
+      ($0.ownsMark, $0.record.isMarked) = (false, false)
     }
   }
 
@@ -266,21 +259,21 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   ///
   /// Until the attempt has failed or was abandoned, the mutation can't be cancelled.
   mutating func beginAttempt(_ id: MutationID) {
-    edit(id) {
-      ($0.isInFlight, $0.isTakenOver) = (true, false)
-      $0.record.attempts += 1
-    }
+    edit(id) { ($0.isInFlight, $0.isTakenOver) = (true, false) }
   }
 
-  /// Records that an attempt ended without counting, because nothing was sent.
+  /// Records that the request of an attempt begins, so that the attempt counts.
   ///
-  /// Earlier interrupted attempts still count.
+  /// The stored record, which was marked before, doesn't count the attempt. So a process that finds it counts the
+  /// attempt once.
+  mutating func beginRequest(_ id: MutationID) {
+    edit(id) { $0.record.attempts += 1 }
+  }
+
+  /// Records that an attempt ended before its request began.
   mutating func abandonAttempt(_ id: MutationID) {
     unmark(id)
-    edit(id) {
-      $0.isInFlight = false
-      if $0.isLive, !$0.isTakenOver { $0.record.attempts -= 1 }
-    }
+    edit(id) { $0.isInFlight = false }
   }
 
   /// Records that an attempt ended without counting, because the user has to sign in.
@@ -288,15 +281,16 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// The server answered, so earlier interrupted attempts no longer count either.
   mutating func recordNeedForSignIn(of id: MutationID) {
     edit(id) {
-      ($0.isInFlight, $0.isMarked) = (false, false)
+      ($0.isInFlight, $0.ownsMark) = (false, false)
       guard $0.isLive, !$0.isTakenOver else { return }
-      ($0.record.attempts, $0.record.unfinishedAttempts) = ($0.record.attempts - 1, 0)
+      $0.record.attempts -= 1
+      ($0.record.isMarked, $0.record.interruptedAttempts) = (false, 0)
     }
   }
 
   /// Records that the server answered with success.
   mutating func recordAnswer(to id: MutationID) {
-    edit(id) { ($0.isInFlight, $0.isMarked, $0.isAnswered) = (false, false, true) }
+    edit(id) { ($0.isInFlight, $0.ownsMark, $0.isAnswered) = (false, false, true) }
   }
 
   /// Records that an attempt failed.
@@ -306,8 +300,8 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   ///   - isOutcomeUnknown: Whether the server may have the mutation.
   mutating func recordFailure(of id: MutationID, isOutcomeUnknown: Bool) {
     edit(id) {
-      ($0.isInFlight, $0.isMarked) = (false, false)
-      if !$0.isTakenOver { $0.record.unfinishedAttempts = 0 }
+      ($0.isInFlight, $0.ownsMark) = (false, false)
+      if !$0.isTakenOver { ($0.record.isMarked, $0.record.interruptedAttempts) = (false, 0) }
       if isOutcomeUnknown { $0.record.isOutcomeUnknown = true }
     }
   }
@@ -319,10 +313,12 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// - Returns: Whether that changed the record.
   @discardableResult
   mutating func recordUnknownOutcome(of id: MutationID) -> Bool {
-    guard let record = entries[id]?.record, record.unfinishedAttempts > 0 || !record.isOutcomeUnknown else {
-      return false
+    guard let record = entries[id]?.record else { return false }
+    if !record.isMarked, record.interruptedAttempts == 0, record.isOutcomeUnknown { return false }
+    edit(id) {
+      $0.ownsMark = false
+      ($0.record.isMarked, $0.record.interruptedAttempts, $0.record.isOutcomeUnknown) = (false, 0, true)
     }
-    edit(id) { ($0.isMarked, $0.record.unfinishedAttempts, $0.record.isOutcomeUnknown) = (false, 0, true) }
     return true
   }
 
@@ -334,8 +330,8 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// Records why a mutation is no longer sent.
   mutating func recordVerdict(_ verdict: Record.Verdict, on id: MutationID) {
     edit(id) {
-      ($0.record.verdict, $0.record.unfinishedAttempts) = (verdict, 0)
-      ($0.isInFlight, $0.isMarked, $0.isAnswered) = (false, false, false)
+      ($0.record.verdict, $0.record.isMarked, $0.record.interruptedAttempts) = (verdict, false, 0)
+      ($0.isInFlight, $0.ownsMark, $0.isAnswered) = (false, false, false)
     }
     pruneOrder()
   }

@@ -124,7 +124,7 @@ final class MutationQueue<Source: RepositorySource> {
   func refuseInterrupted(_ id: MutationID, in engine: isolated Engine) {
     if let entry = state[id] {
       engine.removeFromOverlay([id], of: entry.key)
-      events.emit(.mutationRefused(id, .cutOff(attempts: entry.record.unfinishedAttempts)))
+      events.emit(.mutationRefused(id, .cutOff(attempts: entry.record.interruptedAttempts)))
     }
     // There is no error of the server; see ``MutationResult/queued``.
     calls.end(id, .success(.queued))
@@ -200,19 +200,24 @@ final class MutationQueue<Source: RepositorySource> {
   /// Returns the next action of the sender; see ``MutationQueueState/next(at:)``.
   func next(at now: Duration) -> State.Step { state.next(at: now) }
 
-  /// Records that an attempt was abandoned before anything was sent.
+  /// Records that the request of an attempt begins, and counts the attempt.
+  ///
+  /// - Returns: The mutation, or `nil` if it was removed, refused or found in conflict meanwhile.
+  func beginRequest(_ id: MutationID) -> Entry? { state.beginRequest(id) }
+
+  /// Records that an attempt ended before its request began.
   func abandonAttempt(_ entry: Entry) {
     state.abandonAttempt(entry)
   }
 
-  /// Records that an attempt was abandoned before anything was sent, because this repository has lost its lead.
+  /// Records that an attempt ended before its request began, because this repository has lost its lead.
   ///
   /// Removes the stored mark, so that the next leader doesn't count an attempt that never began. The next leader may
   /// have changed the record already. Then the leader's version stays.
   func abandonAttemptAfterLoss(_ entry: Entry, in engine: isolated Engine) {
-    let isMarked = state[entry.id]?.isMarked ?? false
+    let ownsMark = state[entry.id]?.ownsMark ?? false
     state.abandonAttempt(entry)
-    guard isMarked else { return }
+    guard ownsMark else { return }
     engine.start { engine in
       if let error = await engine.writer.write(entry.id, unlessChanged: true, in: engine) {
         engine.events.emit(.storeFailed(error))

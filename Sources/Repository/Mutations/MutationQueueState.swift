@@ -26,7 +26,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   /// The number of attempts in a row, interrupted by the end of a process, at which a mutation is refused.
   ///
   /// A mutation that crashes the process whenever it is sent would otherwise do so after every launch.
-  static var maximumUnfinishedAttempts: Int { 5 }
+  static var maximumInterruptedAttempts: Int { 5 }
 
   /// The number of lanes that may send at the same time.
   static var maximumInFlight: Int { 4 }
@@ -36,7 +36,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
 
   /// The greatest number of mutations of a lane that are marked together before the first of them is sent.
   ///
-  /// The record of a marked mutation says that an attempt may have begun; see ``MutationLedger/Entry/isMarked``.
+  /// The record of a marked mutation says that an attempt may have begun; see ``MutationRecord/isMarked``.
   /// Because several are marked together, a long lane doesn't wait for a commit before each request.
   private static var markedTogether: Int { 32 }
 
@@ -160,7 +160,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     leadership = .following
     lanes.removeAll()
     // A waiting mutation wasn't sent, so its mark is void.
-    for entry in ledger.live where entry.isMarked && !entry.isInFlight { ledger.unmark(entry.id) }
+    for entry in ledger.live where entry.ownsMark && !entry.isInFlight { ledger.unmark(entry.id) }
   }
 
   /// Records that all stored mutations up to a sequence number are known.
@@ -183,7 +183,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     if sends { return adopt(entry) }
     let record = entry.record
     // The leader has tried to send it and hasn't marked it again, so it has to wait; see ``receive(_:of:)``.
-    if record.isLive, record.attempts > 0, record.unfinishedAttempts == 0 { lanesStalledElsewhere.insert(entry.lane) }
+    if record.isLive, record.attempts > 0, !record.isMarked { lanesStalledElsewhere.insert(entry.lane) }
     return false
   }
 
@@ -238,7 +238,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     guard entry.isLive else { return false }
     if entry.tag != nil {
       let wasFirst = startedLanes.insert(entry.lane).inserted
-      ledger.recordInterruptedAttempts(of: entry.id, wasFirst: wasFirst, limit: Self.maximumUnfinishedAttempts)
+      ledger.recordInterruption(of: entry.id, wasFirst: wasFirst, limit: Self.maximumInterruptedAttempts)
       guard ledger[entry.id]?.isLive ?? false else {
         startedLanes.remove(entry.lane)
         return true
@@ -269,11 +269,9 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   /// old one.
   func add(_ id: MutationID, key: Key, lane: LaneID, record: Record) {
     remove(id)
-    var record = record
     let isFirst = sends && lanes.isFree(lane)
-    if isFirst { record.unfinishedAttempts = 1 }
-    ledger.add(
-      Entry(id: id, key: key, lane: lane, record: record, tag: nil, isMarked: isFirst))
+    ledger.add(Entry(id: id, key: key, lane: lane, record: record, tag: nil))
+    if isFirst { ledger.mark(id) }
     if sends { lanes.append(id, lane: lane, userID: key.userID, isDurable: false) }
   }
 
@@ -324,9 +322,9 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   ///
   /// - Returns: The mutations whose records must be written before the first one is sent.
   func mark(_ id: MutationID) -> [MutationID] {
-    guard let entry = ledger[id], !entry.isMarked else { return [] }
+    guard let entry = ledger[id], !entry.ownsMark else { return [] }
     let ids = ([id] + lanes.upcoming(in: entry.lane, count: Self.markedTogether - 1)).filter { id in
-      ledger[id].map { $0.isLive && $0.tag != nil && !$0.isMarked } ?? false
+      ledger[id].map { $0.isLive && $0.tag != nil && !$0.ownsMark } ?? false
     }
     for id in ids { ledger.mark(id) }
     return ids
@@ -336,7 +334,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   ///
   /// - Returns: Whether its record must be written.
   func removeMark(of id: MutationID) -> Bool {
-    guard let entry = ledger[id], entry.isMarked, !entry.isInFlight, entry.tag != nil else { return false }
+    guard let entry = ledger[id], entry.ownsMark, !entry.isInFlight, entry.tag != nil else { return false }
     ledger.unmark(id)
     return true
   }
@@ -354,7 +352,16 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     for id in ids { ledger.unmark(id) }
   }
 
-  /// Records that an attempt was abandoned before anything was sent.
+  /// Records that the request of an attempt begins, and counts the attempt.
+  ///
+  /// - Returns: The mutation, or `nil` if it was removed, refused or found in conflict meanwhile.
+  func beginRequest(_ id: MutationID) -> Entry? {
+    guard ledger[id]?.isLive ?? false else { return nil }
+    ledger.beginRequest(id)
+    return ledger[id]
+  }
+
+  /// Records that an attempt ended before its request began.
   func abandonAttempt(_ entry: Entry) {
     ledger.abandonAttempt(entry.id)
   }
@@ -493,7 +500,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     if !sends, entry.isLive {
       // The leader marks a mutation before it sends it. It writes a live record without a mark only if the mutation has
       // to wait.
-      if stored.value.isLive, stored.value.unfinishedAttempts == 0 {
+      if stored.value.isLive, !stored.value.isMarked {
         lanesStalledElsewhere.insert(entry.lane)
       } else {
         lanesStalledElsewhere.remove(entry.lane)

@@ -27,15 +27,19 @@ struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
   /// The size of the encoded mutation in bytes, for the limits of the queue.
   let byteCount: Int
 
-  /// The number of attempts that have begun, except those that ended without counting; see
-  /// ``MutationLedger/abandonAttempt(_:)`` and ``MutationLedger/recordNeedForSignIn(of:)``.
+  /// The number of attempts whose requests have begun, except those after which the user has to sign in.
+  ///
+  /// A stored record with a mark doesn't count the attempt that it is marked for.
   var attempts = 0
 
-  /// The number of attempts in a row that were marked and have no result: those that the end of a process interrupted,
-  /// and the present one.
+  /// Whether it is *marked*: an attempt that has no result may have begun.
   ///
-  /// A record is marked before its attempt begins; see ``MutationWriter/mark(_:in:)``.
-  var unfinishedAttempts = 0
+  /// A record is marked before its attempt begins; see ``MutationWriter/mark(_:in:)``. A process that finds the mark of
+  /// an earlier process counts an interrupted attempt; see ``MutationLedger/recordInterruption(of:wasFirst:limit:)``.
+  var isMarked = false
+
+  /// The number of attempts in a row that the ends of processes interrupted.
+  var interruptedAttempts = 0
 
   /// Whether the server may have made the change at an attempt whose outcome is unknown.
   var isOutcomeUnknown = false

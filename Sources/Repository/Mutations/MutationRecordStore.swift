@@ -35,14 +35,14 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
 
   /// The condition under which a record is removed even if another process has changed it.
   enum RemovalCondition: Sendable {
-    /// No attempt is marked, so none can be in flight.
+    /// The record isn't marked, so no attempt can be in flight.
     case unsent
     /// Refused or in conflict.
     case undecided
 
     func includes(_ record: Record) -> Bool {
       switch self {
-      case .unsent: record.unfinishedAttempts == 0
+      case .unsent: !record.isMarked
       case .undecided: !record.isLive
       }
     }
@@ -218,7 +218,7 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
         // A live record of a former leader must not replace the verdict of the present one.
         if record.isLive, !stored.value.isLive { return turn.continuation.resume(returning: .success(.decided)) }
         // The server may have made the change at an attempt of the other process.
-        if stored.value.isOutcomeUnknown || stored.value.unfinishedAttempts > 0 { record.isOutcomeUnknown = true }
+        if stored.value.isOutcomeUnknown || stored.value.isMarked { record.isOutcomeUnknown = true }
         next.write = .replace(record, tag: stored.tag, unlessChanged: false)
         return await write([next], &shared)
       case .add(let make, let replaced?, let requirement):

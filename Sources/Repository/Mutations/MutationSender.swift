@@ -97,17 +97,15 @@ final class MutationSender<Source: RepositorySource> {
       try await engine.writer.mark(dequeued.id, in: engine)
     } catch {
       events.emit(.storeFailed(error))
-      queue.abandonAttempt(dequeued)
-      return backOff(dequeued, after: nil, reason: error.description, in: engine)
+      return abandon(dequeued, reason: error.description, in: engine)
     }
     let leads = await engine.election.confirmLead(in: engine)
     guard leads else { return queue.abandonAttemptAfterLoss(dequeued, in: engine) }
     if Task.isCancelled { return await endWithRepository(dequeued, in: engine) }
     if engine.writer.needsMark(dequeued.id) {
-      queue.abandonAttempt(dequeued)
-      return backOff(dequeued, after: nil, reason: "another process has changed the mutation's record", in: engine)
+      return abandon(dequeued, reason: "another process has changed the mutation's record", in: engine)
     }
-    guard let entry = queue[dequeued.id], entry.isLive, let sending = capabilities.sending else {
+    guard let sending = capabilities.sending, let entry = queue.beginRequest(dequeued.id) else {
       // It was removed, refused or found in conflict meanwhile.
       advanceLane(after: dequeued, in: engine)
       return engine.release(cell)
@@ -159,10 +157,10 @@ final class MutationSender<Source: RepositorySource> {
         in: engine)
     case .retryLater(let delay):
       recordFailure(of: entry, isOutcomeUnknown: false, cell, in: engine)
-      backOff(entry, after: delay, reason: reason, in: engine)
+      backOff(entry, attempt: entry.record.attempts, after: delay, reason: reason, in: engine)
     case .unknownOutcome:
       recordFailure(of: entry, isOutcomeUnknown: true, cell, in: engine)
-      backOff(entry, after: nil, reason: reason, in: engine)
+      backOff(entry, attempt: entry.record.attempts, after: nil, reason: reason, in: engine)
     case .needsSignIn:
       cell.state.fail(entry.id, isOutcomeUnknown: false)
       // Published before the waiting calls complete, because the mutation may be in conflict now.
@@ -210,19 +208,26 @@ final class MutationSender<Source: RepositorySource> {
     engine.publish(cell)
   }
 
+  /// Ends an attempt before its request begins, and makes its lane wait.
+  private func abandon(_ entry: Entry, reason: String, in engine: isolated Engine) {
+    engine.queue.abandonAttempt(entry)
+    backOff(entry, attempt: entry.record.attempts + 1, after: nil, reason: reason, in: engine)
+  }
+
   /// Makes a lane wait after a failed attempt, unless its mutation is no longer sent.
   ///
   /// - Parameters:
   ///   - entry: The mutation whose attempt failed.
+  ///   - attempt: The number of the attempt.
   ///   - serverDelay: The delay that the server named, or `nil`.
   ///   - reason: The text of the error.
   ///   - engine: The engine.
   private func backOff(
-    _ entry: Entry, after serverDelay: Duration?, reason: String, in engine: isolated Engine
+    _ entry: Entry, attempt: Int, after serverDelay: Duration?, reason: String, in engine: isolated Engine
   ) {
     if engine.queue[entry.id]?.isLive ?? false {
       let delay = max(engine.backoff.delay(forAttempt: engine.queue.failures(of: entry)), serverDelay ?? .zero)
-      events.emit(.retryScheduled(entry.id, attempt: entry.record.attempts, delay: delay, reason: reason))
+      events.emit(.retryScheduled(entry.id, attempt: attempt, delay: delay, reason: reason))
       engine.queue.backOff(entry, until: clock.elapsed() + delay, isServerDelay: serverDelay != nil)
     } else {
       // It was removed, refused or found in conflict meanwhile.

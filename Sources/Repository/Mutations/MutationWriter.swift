@@ -38,7 +38,7 @@ final class MutationWriter<Source: RepositorySource> {
           if isOvertaken { await engine.reader.reload(id, in: engine) }
         case .kept:
           await engine.reader.reload(id, in: engine)
-          guard let known = state[id], known.isMarked else { return nil }
+          guard let known = state[id], known.ownsMark else { return nil }
           // The record is still this process's: another write of this repository has changed it.
           if known.tag != tag { continue }
           // The changed record could not be read, so the mark isn't stored.
@@ -108,7 +108,7 @@ final class MutationWriter<Source: RepositorySource> {
   }
 
   /// Whether a mutation must be marked before it is sent.
-  func needsMark(_ id: MutationID) -> Bool { state[id].map { $0.isLive && !$0.isMarked } ?? false }
+  func needsMark(_ id: MutationID) -> Bool { state[id].map { $0.isLive && !$0.ownsMark } ?? false }
 
   /// Removes the mark of a waiting mutation, so that a later process doesn't count an attempt that never began.
   func removeMark(of id: MutationID, in engine: isolated Engine) {

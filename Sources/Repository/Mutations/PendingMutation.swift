@@ -36,7 +36,8 @@ public struct PendingMutation<Key: RepositoryKey, Mutation: Sendable>: Sendable 
 
   /// The number of attempts that have begun, in all processes.
   ///
-  /// An attempt after which the user has to sign in doesn't count.
+  /// An attempt after which the user has to sign in doesn't count, and an attempt of another process counts when it has
+  /// ended.
   public let attempts: Int
 
   /// The time at which it was made.

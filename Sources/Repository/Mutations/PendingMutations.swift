@@ -40,7 +40,8 @@ public struct PendingMutations<Source: MutableSource>: Sendable {
 
   /// Cancels a mutation that is waiting, needs a sign-in, or is in conflict, and rolls it back.
   ///
-  /// If the call that made it still waits, that call throws ``RepositoryError/cancelled``.
+  /// If the call that made it still waits, that call throws ``RepositoryError/cancelled``. If the outcome of an earlier
+  /// attempt is unknown, the server may have the change nevertheless.
   ///
   /// - Throws: ``PendingMutationError/alreadySent(_:)`` if the mutation is in flight, refused or not durable yet, or if
   ///   it is completed during the call; ``PendingMutationError/unknown(_:)``; or ``PendingMutationError/store(_:)``.

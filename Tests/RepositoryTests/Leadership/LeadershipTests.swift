@@ -500,6 +500,33 @@ import Testing
     }
     #expect(sent.value.count == 5)
     #expect(try await list(process).map(\.standing.name) == ["refused"])
+    #expect(try await list(process).map(\.attempts) == [5])
+    gate.open()
+    executor.runUntilIdle()
+  }
+
+  @Test func `A mutation whose attempt the end of a process interrupted is waiting, and can be cancelled`()
+    async throws
+  {
+    let (gate, isFailing) = (Gate(), Setting(false))
+    let first = makeProcess("first", onSend: { () async in await gate.pass() })
+    let second = makeProcess(
+      "second",
+      onCommit: { (_) throws(StoreError) in if isFailing.value { throw SimulatedStore.disconnectedError } })
+    _ = perform(.add("1"), first)
+    isFailing.value = true
+    first.kill()
+    // The second process leads, and can't store the mark of its attempt.
+    advance(by: .milliseconds(250))
+    let interrupted = try #require(try await list(second).first)
+    #expect(interrupted.standing == .waiting)
+    #expect(interrupted.attempts == 1)
+    isFailing.value = false
+    let repository = second.repository
+    try await start { try await repository.mutations.cancel(interrupted.id) }.value
+    #expect(try await list(second) == [])
+    #expect(storedRecords.isEmpty)
+    #expect(sent.value == ["first \(NotesMutation.add("1"))"])
     gate.open()
     executor.runUntilIdle()
   }
@@ -526,6 +553,7 @@ import Testing
     }
     #expect(sent.value.count == 5)
     #expect(try await list(process).map(\.standing.name) == ["refused"])
+    #expect(try await list(process).map(\.attempts) == [5])
     gate.open()
     executor.runUntilIdle()
   }
@@ -743,7 +771,7 @@ import Testing
     _ = perform(.add("1"), process)
     #expect(await process.repository.report().leadership == .following)
     #expect(storedRecords.map(\.attempts) == [0])
-    #expect(storedRecords.map(\.unfinishedAttempts) == [0])
+    #expect(storedRecords.map(\.isMarked) == [false])
   }
 
   @Test func `A former leader doesn't overwrite what the next leader has stored about an attempt`() async throws {
@@ -758,11 +786,12 @@ import Testing
     _ = perform(.add("1"), first)
     notice(second)
     #expect(sent.value == ["second \(NotesMutation.add("1"))"])
-    let attempts = storedRecords.map(\.unfinishedAttempts)
+    let marks = storedRecords.map(\.isMarked)
     gate.open()
     notice(first, second)
     #expect(commits.value == 2)
-    #expect(storedRecords.map(\.unfinishedAttempts) == attempts)
+    #expect(marks == [true])
+    #expect(storedRecords.map(\.isMarked) == marks)
     hang.open()
     executor.runUntilIdle()
     #expect(server.applied.count == 1)
@@ -786,7 +815,7 @@ import Testing
     notice(first, second)
     let id = try await list(first)[0].id
     #expect(try await list(first)[0].standing == .inFlight)
-    #expect(storedRecords.map(\.unfinishedAttempts).contains(1))
+    #expect(storedRecords.map(\.isMarked).contains(true))
     let repository = first.repository
     await #expect(throws: PendingMutationError.alreadySent(id)) {
       try await start { try await repository.mutations.cancel(id) }.value

@@ -38,7 +38,7 @@ import Testing
     #expect(ledger.list(signedOutUsers: []).map(\.standing) == [.refused(reason: "no")])
     #expect(ledger.liveMutations(of: "a").isEmpty)
     #expect((ledger.count, ledger.liveCount) == (1, 0))
-    #expect(ledger[Self.id(1)]?.record.unfinishedAttempts == 0)
+    #expect(ledger[Self.id(1)]?.record.isMarked == false)
   }
 
   @Test func `A mutation marked by another process is in flight, and one marked by this process is waiting`() {
@@ -47,10 +47,10 @@ import Testing
     ledger.mark(Self.id(1))
     #expect(ledger.list(signedOutUsers: []).map(\.standing) == [.waiting])
     var record = entry(1).record
-    record.unfinishedAttempts = 1
+    record.isMarked = true
     ledger.receive(record, of: Self.id(1), tag: StoreTag(), revision: 1)
     #expect(ledger.list(signedOutUsers: []).map(\.standing) == [.inFlight])
-    record.unfinishedAttempts = 0
+    record.isMarked = false
     ledger.receive(record, of: Self.id(1), tag: StoreTag(), revision: 2)
     #expect(ledger.list(signedOutUsers: []).map(\.standing) == [.waiting])
   }
@@ -72,21 +72,25 @@ import Testing
     #expect(ledger.list(signedOutUsers: ["0"]).map(\.standing) == [.needsSignIn, .waiting, .inFlight])
   }
 
-  @Test func `An abandoned attempt doesn't count, and a failed attempt does`() {
+  @Test func `An attempt counts when its request begins, and its mark is removed when it ends`() {
     var ledger = Ledger()
     ledger.add(entry(1))
-    ledger.mark(Self.id(1))
+    var record: Ledger.Record? { ledger[Self.id(1)]?.record }
     ledger.beginAttempt(Self.id(1))
+    ledger.mark(Self.id(1))
     ledger.abandonAttempt(Self.id(1))
-    #expect(ledger[Self.id(1)]?.record.attempts == 0)
-    #expect(ledger[Self.id(1)]?.record.unfinishedAttempts == 0)
-    ledger.mark(Self.id(1))
+    #expect(record?.attempts == 0)
+    #expect(record?.isMarked == false)
     ledger.beginAttempt(Self.id(1))
-    #expect(ledger[Self.id(1)]?.record.unfinishedAttempts == 1)
+    ledger.mark(Self.id(1))
+    // The mark is stored before the attempt counts.
+    #expect(record?.attempts == 0)
+    ledger.beginRequest(Self.id(1))
+    #expect(record?.isMarked == true)
     ledger.recordFailure(of: Self.id(1), isOutcomeUnknown: true)
-    #expect(ledger[Self.id(1)]?.record.attempts == 1)
-    #expect(ledger[Self.id(1)]?.record.unfinishedAttempts == 0)
-    #expect(ledger[Self.id(1)]?.record.isOutcomeUnknown == true)
+    #expect(record?.attempts == 1)
+    #expect(record?.isMarked == false)
+    #expect(record?.isOutcomeUnknown == true)
     // A later failure doesn't make an unknown outcome known.
     ledger.recordFailure(of: Self.id(1), isOutcomeUnknown: false)
     #expect(ledger[Self.id(1)]?.record.isOutcomeUnknown == true)
@@ -95,30 +99,54 @@ import Testing
   @Test func `Attempts that were interrupted by the end of a process count until the server answers`() {
     var ledger = Ledger()
     var interrupted = entry(1)
-    interrupted.record.unfinishedAttempts = 3
+    (interrupted.record.attempts, interrupted.record.interruptedAttempts) = (3, 2)
+    interrupted.record.isMarked = true
     ledger.add(interrupted)
-    var count: Int? { ledger[Self.id(1)]?.record.unfinishedAttempts }
-    ledger.recordInterruptedAttempts(of: Self.id(1), wasFirst: true, limit: 5)
-    // The repository stops sending, and later starts again. The interrupted attempts are added once.
-    ledger.recordInterruptedAttempts(of: Self.id(1), wasFirst: true, limit: 5)
-    #expect(ledger[Self.id(1)]?.record.attempts == 1)
+    var record: Ledger.Record? { ledger[Self.id(1)]?.record }
+    #expect(ledger.list(signedOutUsers: []).map(\.standing) == [.inFlight])
+    ledger.recordInterruption(of: Self.id(1), wasFirst: true, limit: 5)
+    // The repository stops sending, and later starts again. The interrupted attempt counts once.
+    ledger.recordInterruption(of: Self.id(1), wasFirst: true, limit: 5)
+    #expect(ledger.list(signedOutUsers: []).map(\.standing) == [.waiting])
+    #expect(record?.attempts == 4)
+    #expect(record?.interruptedAttempts == 3)
+    #expect(record?.isOutcomeUnknown == true)
     // The mark can't be stored.
     ledger.beginAttempt(Self.id(1))
     ledger.mark(Self.id(1))
-    #expect(count == 4)
     ledger.unmark(Self.id(1))
-    #expect(count == 3)
     ledger.abandonAttempt(Self.id(1))
-    #expect(count == 3)
+    #expect(record?.interruptedAttempts == 3)
     // The mark is stored, but nothing is sent.
     ledger.beginAttempt(Self.id(1))
     ledger.mark(Self.id(1))
     ledger.abandonAttempt(Self.id(1))
-    #expect(count == 3)
+    #expect(record?.interruptedAttempts == 3)
+    #expect(record?.attempts == 4)
     ledger.beginAttempt(Self.id(1))
     ledger.mark(Self.id(1))
+    ledger.beginRequest(Self.id(1))
     ledger.recordNeedForSignIn(of: Self.id(1))
-    #expect(count == 0)
+    #expect(record?.interruptedAttempts == 0)
+    #expect(record?.attempts == 4)
+  }
+
+  @Test func `A mutation is refused when the ends of processes have interrupted as many attempts as the limit`() {
+    var ledger = Ledger()
+    for number in [1, 2] {
+      var interrupted = entry(number)
+      (interrupted.record.interruptedAttempts, interrupted.record.isMarked) = (4, true)
+      ledger.add(interrupted)
+    }
+    ledger.recordInterruption(of: Self.id(1), wasFirst: true, limit: 5)
+    // Only the first of a lane can have been sent.
+    ledger.recordInterruption(of: Self.id(2), wasFirst: false, limit: 5)
+    #expect(
+      ledger.list(signedOutUsers: []).map(\.standing) == [
+        .refused(reason: "The process ended during each of the last 5 attempts to send it."), .waiting,
+      ])
+    #expect(ledger[Self.id(2)]?.record.interruptedAttempts == 0)
+    #expect(ledger.list(signedOutUsers: []).map(\.attempts) == [1, 0])
   }
 
   @Test(arguments: [false, true])
@@ -128,7 +156,7 @@ import Testing
     ledger.beginAttempt(Self.id(1))
     ledger.mark(Self.id(1))
     var other = entry(1).record
-    (other.attempts, other.unfinishedAttempts) = (3, 1)
+    (other.attempts, other.isMarked) = (3, true)
     ledger.receive(other, of: Self.id(1), tag: StoreTag(), revision: 1)
     ledger.unmark(Self.id(1))
     if isFailure {
@@ -138,13 +166,15 @@ import Testing
     }
     let entry = try #require(ledger[Self.id(1)])
     #expect(entry.record.attempts == 3)
-    #expect(entry.record.unfinishedAttempts == 1)
+    #expect(entry.record.isMarked)
     // The other process is sending it, so it can't be cancelled.
     #expect(entry.standing(signedOutUsers: []) == .inFlight)
     ledger.mark(Self.id(1))
     ledger.beginAttempt(Self.id(1))
+    ledger.beginRequest(Self.id(1))
     ledger.recordFailure(of: Self.id(1), isOutcomeUnknown: false)
-    #expect(ledger[Self.id(1)]?.record.unfinishedAttempts == 0)
+    #expect(ledger[Self.id(1)]?.record.isMarked == false)
+    #expect(ledger[Self.id(1)]?.record.attempts == 4)
   }
 
   @Test func `The oldest mutation is the first live one`() {

@@ -7,11 +7,12 @@ import Testing
 @Suite struct MutationQueueStateTests {
   private typealias State = MutationQueueState<String, NotesMutation>
 
-  private func entry(_ text: String, _ sequence: UInt64, unfinishedAttempts: Int = 0) -> State.Entry {
+  private func entry(_ text: String, _ sequence: UInt64, interruptedAttempts: Int = 0) -> State.Entry {
     var record = MutationRecord(
       key: "a", sequence: sequence, madeAt: Date(timeIntervalSinceReferenceDate: 0), mutation: NotesMutation.add(text),
       byteCount: 1)
-    record.unfinishedAttempts = unfinishedAttempts
+    // The last of them is known by its mark.
+    (record.interruptedAttempts, record.isMarked) = (max(interruptedAttempts - 1, 0), interruptedAttempts > 0)
     return State.Entry(
       id: MutationID(rawValue: text), key: "a", lane: "a", record: record, tag: StoreTag(), revision: sequence)
   }
@@ -47,7 +48,7 @@ import Testing
   @Test func `A mutation with too many interrupted attempts is refused even behind a gap, and blocks nothing`() {
     let state = State()
     state.begin(as: .leading)
-    #expect(state.addExternal(entry("4", 4, unfinishedAttempts: State.maximumUnfinishedAttempts)) == .refused)
+    #expect(state.addExternal(entry("4", 4, interruptedAttempts: State.maximumInterruptedAttempts)) == .refused)
     #expect(sent(by: state) == nil)
     #expect(state.liveCount == 0)
     #expect(state.addExternal(entry("1", 1)) == .nothing)
@@ -90,12 +91,14 @@ import Testing
     let second = MutationID(rawValue: "2")
     #expect(state.addExternal(entry("1", 1)) == .nothing)
     guard case .send(let first) = state.next(at: .zero) else { throw CancellationError() }
+    #expect(state.beginRequest(first.id)?.record.attempts == 1)
     #expect(state.waitForSignIn(first) == [first.id])
+    #expect(state[first.id]?.record.attempts == 0)
     state.add(second, key: "b", lane: "b", record: entry("2", 2).record)
-    #expect(state[second]?.record.unfinishedAttempts == 0)
+    #expect(state[second]?.record.isMarked == false)
     state.signedIn(userID: nil)
     state.remove(second)
     state.add(second, key: "b", lane: "b", record: entry("2", 2).record)
-    #expect(state[second]?.record.unfinishedAttempts == 1)
+    #expect(state[second]?.record.isMarked == true)
   }
 }

@@ -44,7 +44,7 @@ import Testing
   private func waitForEndOfAttempt(_ id: MutationID) async throws {
     let record = MutationKeys<NotesMutation>(repository: "notes").record(id)
     let changes = try await memory.changes(of: record)
-    for await change in changes where change.stored?.value.unfinishedAttempts == 0 { break }
+    for await change in changes where change.stored?.value.isMarked == false { break }
   }
 
   /// Waits until a repository has processed all earlier commits.

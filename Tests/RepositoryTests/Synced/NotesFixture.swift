@@ -75,6 +75,6 @@ extension NotesSuite {
   func waitForEndOfAttempt(_ id: MutationID) async throws {
     let record = MutationKeys<NotesMutation>(repository: "notes").record(id)
     let changes = try await memory.changes(of: record)
-    for await change in changes where change.stored?.value.unfinishedAttempts == 0 { break }
+    for await change in changes where change.stored?.value.isMarked == false { break }
   }
 }
