@@ -260,8 +260,9 @@ public actor SimulatedStore: KeyValueStore {
       throw error
     }
     hooks.didCommit(requests.map(\.key))
+    // A commit that changes nothing has no number, but notices external commits too.
+    notice(upTo: commit.number ?? storage.commitCount, of: keys)
     if let number = commit.number {
-      notice(upTo: number, of: keys)
       if noticedCount == number { noticedCount += 1 } else { ownCommits.insert(number) }
       send(storage.changes(of: number))
     }

@@ -4,7 +4,8 @@
 ///
 /// ```swift
 /// let events = MulticastChannel<String, Never>(buffering: .unbounded)
-/// let reader = Task { for await event in events.stream { print(event) } }
+/// let subscription = events.stream.subscribe()
+/// let task = Task { for await event in subscription { print(event) } }
 /// events.send("opened")
 /// ```
 ///

@@ -65,6 +65,17 @@ import Testing
     #expect(seen.map(\.1) == [1, 2, 4, 3])
   }
 
+  @Test func `The removal of a value that another store has removed notices that removal`() async throws {
+    let storage = SimulatedStorage()
+    let (store, other) = (SimulatedStore(storage: storage), SimulatedStore(storage: storage))
+    let key = StoreKey<Int>("number", id: "1")
+    try await store.save(1, for: key)
+    let changes = try await store.changes(of: key).subscribe()
+    try await other.remove(key)
+    try await store.remove(key)
+    #expect(await changes.first(1).map(\.revision) == [2])
+  }
+
   @Test func `If a hook throws, the call throws its error and changes nothing`() async throws {
     let storage = SimulatedStorage()
     let full = StoreError.writeFailed(SystemError(code: 28, operation: "writing", path: "memory"))

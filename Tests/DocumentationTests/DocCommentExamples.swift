@@ -25,10 +25,11 @@ enum DocCommentExamples {
 
   static func multicastChannel() async {
     let events = MulticastChannel<String, Never>(buffering: .unbounded)
-    let reader = Task { for await event in events.stream { print(event) } }
+    let subscription = events.stream.subscribe()
+    let task = Task { for await event in subscription { print(event) } }
     events.send("opened")
-    reader.cancel()
-    await reader.value
+    task.cancel()
+    await task.value
   }
 
   static func multicastStream(_ messages: MulticastChannel<String, Never>, show: (String) -> Void) async {

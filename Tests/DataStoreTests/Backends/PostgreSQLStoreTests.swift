@@ -257,6 +257,25 @@
       #expect(try backend.read("a") == bytes)
     }
 
+    @Test func `An erasure by a role that can't rewrite the tables deletes the values and throws`() async throws {
+      let key = StoreKey<Int>("counter")
+      let store = place.store()
+      try await store.save(1, for: key)
+      let role = try place.createRole()
+      defer { place.removeRole(role) }
+      let other = PostgreSQLStore(address: place.address + " user=\(role)")
+      let thrown = await #expect(throws: StoreError.self) { try await other.erase { _ in true } }
+      guard case .removeFailed(let error) = thrown, case .postgreSQL("42501", let message) = error.source else {
+        Issue.record("\(String(describing: thrown))")
+        return
+      }
+      #expect(
+        message == "only the owner of the table datastore_value can rewrite it, so erased bytes may be left: "
+          + "erase as its owner")
+      try await #expect(store.load(key) == nil)
+      try await store.erase { _ in true }
+    }
+
     @Test func `The size of a change counts its names and bytes, and 8 bytes for each of them`() {
       var change = PostgreSQLChange()
       #expect(change.byteCount == 0)

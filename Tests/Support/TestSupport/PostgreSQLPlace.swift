@@ -50,18 +50,33 @@
       PostgreSQLStore(address: address + (host.map { " host=\($0)" } ?? ""), timeout: timeout)
     }
 
-    /// Calls `body` while a connection has another role, which has all privileges on the tables and sequences.
-    package func withOtherRole(on connection: PostgreSQLConnection, _ body: () throws -> Void) throws {
+    /// Creates a role that may read and change the rows of the existing tables, but doesn't own them.
+    ///
+    /// The caller removes it with ``removeRole(_:)``.
+    package func createRole() throws -> String {
       let role = "role_" + schema
-      try connection.run(
+      try connection().run(
         script: """
-          CREATE ROLE \(role);
+          CREATE ROLE \(role) LOGIN;
           GRANT USAGE ON SCHEMA \(schema) TO \(role);
-          GRANT ALL ON ALL TABLES IN SCHEMA \(schema) TO \(role);
-          GRANT ALL ON ALL SEQUENCES IN SCHEMA \(schema) TO \(role);
-          SET ROLE \(role)
+          GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA \(schema) TO \(role);
+          GRANT ALL ON ALL SEQUENCES IN SCHEMA \(schema) TO \(role)
           """)
-      defer { _ = try? connection.run(script: "RESET ROLE; DROP OWNED BY \(role); DROP ROLE \(role)") }
+      return role
+    }
+
+    /// Removes a role.
+    package func removeRole(_ role: String) {
+      // A role that remains doesn't affect other tests.
+      _ = try? connection().run(script: "DROP OWNED BY \(role); DROP ROLE \(role)")
+    }
+
+    /// Calls `body` while a connection has the role of ``createRole()``.
+    package func withOtherRole(on connection: PostgreSQLConnection, _ body: () throws -> Void) throws {
+      let role = try createRole()
+      defer { removeRole(role) }
+      try connection.run(script: "SET ROLE \(role)")
+      defer { _ = try? connection.run(script: "RESET ROLE") }
       try body()
     }
   }

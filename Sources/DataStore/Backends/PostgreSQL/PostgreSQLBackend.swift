@@ -276,8 +276,19 @@
       }
       // This is done even if no row was deleted now, because an earlier call may have failed after it deleted rows.
       try perform(StoreError.removeFailed) { (_, connection) throws(SystemError) in
-        for statement in PostgreSQLLayout.vacuums { try connection.run(script: statement) }
+        for table in PostgreSQLLayout.erasedTables { try Self.rewrite(table, on: connection) }
       }
+    }
+
+    /// Rewrites a table without the bytes of deleted rows.
+    private static func rewrite(_ table: String, on connection: PostgreSQLConnection) throws(SystemError) {
+      func fileNumber() throws(SystemError) -> Int64? {
+        try connection.first(PostgreSQLLayout.fileNumber(of: table)) { $0.integer(0) }
+      }
+      let number = try fileNumber()
+      try connection.run(script: PostgreSQLLayout.rewrite(table))
+      // If the role may not rewrite the table, the server skips it with a warning, which isn't an error.
+      if try fileNumber() == number { throw .notRewritten(table, of: connection.place) }
     }
 
     private static func erase(

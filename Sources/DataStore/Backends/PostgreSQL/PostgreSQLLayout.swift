@@ -324,10 +324,14 @@
     static let readQuarantined = "SELECT bytes FROM datastore_quarantine WHERE id = $1"
     static let removeQuarantined = "DELETE FROM datastore_quarantine WHERE id = $1"
     static let forgetEntries = "DELETE FROM datastore_change WHERE id < $1"
-    /// Rewrites each table without the bytes of deleted rows.
-    static let vacuums = ["datastore_value", "datastore_part", "datastore_change", "datastore_quarantine"].map {
-      "VACUUM (FULL) \($0)"
-    }
+    /// The tables that an erasure rewrites.
+    static let erasedTables = ["datastore_value", "datastore_part", "datastore_change", "datastore_quarantine"]
+
+    /// Returns the statement that rewrites a table without the bytes of deleted rows.
+    static func rewrite(_ table: String) -> String { "VACUUM (FULL) \(table)" }
+
+    /// Returns the query for the number of a table's file, which each rewrite changes.
+    static func fileNumber(of table: String) -> String { "SELECT pg_relation_filenode('\(table)')::bigint" }
 
     static let unlock = "SELECT pg_advisory_unlock(\(namedLockNumber))"
     /// A statement without a result, which shows whether the server answers.

@@ -43,6 +43,17 @@
           state: "54000", message: "the commit has \(byteCount) bytes, and the limit is \(limit)"))
     }
 
+    /// The error of an erasure that deleted rows of a table and could not rewrite it.
+    static func notRewritten(_ table: String, of place: String) -> SystemError {
+      SystemError(
+        code: 0, operation: "erasing", path: place,
+        source: .postgreSQL(
+          // `insufficient_privilege`.
+          state: "42501",
+          message: "only the owner of the table \(table) can rewrite it, so erased bytes may be left: erase as its owner"
+        ))
+    }
+
     /// The error of a commit whose transaction the server rolled back after an error.
     static func abortedTransaction(_ place: String) -> SystemError {
       // The state is `in_failed_sql_transaction`.
