@@ -270,7 +270,7 @@
         return
       }
       #expect(
-        message == "only the owner of the table datastore_value can rewrite it, so erased bytes may be left: "
+        message == "erased bytes may be left, because only its owner can rewrite the table datastore_value: "
           + "erase as its owner")
       try await #expect(store.load(key) == nil)
       try await store.erase { _ in true }

@@ -50,7 +50,7 @@
         source: .postgreSQL(
           // `insufficient_privilege`.
           state: "42501",
-          message: "only the owner of the table \(table) can rewrite it, so erased bytes may be left: erase as its owner"
+          message: "erased bytes may be left, because only its owner can rewrite the table \(table): erase as its owner"
         ))
     }
 
