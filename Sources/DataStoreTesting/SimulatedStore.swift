@@ -2,14 +2,15 @@ public import DataStore
 internal import Foundation
 public import Multicast
 
-/// A store for tests that has no thread of its own: it runs on its callers' executor, one call at a time.
+/// A store for tests that has no thread of its own: it runs on its callers' executor.
 ///
 /// On a `ManualTaskExecutor`, every test that uses it is deterministic. Several stores over one ``SimulatedStorage``
 /// simulate the stores of several processes, and ``disconnect()`` simulates that a process is killed. ``Hooks`` delay
 /// calls and make them fail.
 ///
 /// A store notices the commits of other stores in ``noticeExternalChanges()`` and ``observe(collection:as:)``, and by
-/// any call for a key that they changed. It notices them in the order in which they were made.
+/// any call for a key that they changed, except a commit or a removal that changes nothing. It notices them in the
+/// order in which they were made.
 ///
 /// Values are kept without encoding. So no call fails because a value can't be encoded or decoded, and there are no
 /// schemas.
