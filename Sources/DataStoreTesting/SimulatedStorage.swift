@@ -62,12 +62,12 @@ public final class SimulatedStorage: Sendable {
     self.now = now
   }
 
-  /// Returns the stored value of a key without a store, for a test of durability.
+  /// Returns the stored value of a key directly from the storage, for a test of durability.
   public func value<Value>(of key: StoreKey<Value>) -> Value? {
     state.withLock { $0.records[key.keyName] }?.value as? Value
   }
 
-  /// Returns the stored values of a collection by id, without a store; traps if they are of another type.
+  /// Returns the stored values of a collection by id, directly from the storage; traps if they are of another type.
   ///
   /// - Complexity: O(*n*), where *n* is the number of all stored values.
   public func values<Value>(in collection: String, as type: Value.Type) -> [String?: Value] {
@@ -75,7 +75,7 @@ public final class SimulatedStorage: Sendable {
     return Dictionary(uniqueKeysWithValues: records.map { ($0.key.id, $0.value.value as! Value) })
   }
 
-  /// All stored keys and values as sorted text, without a store.
+  /// All stored keys and values as sorted text, directly from the storage.
   ///
   /// - Complexity: O(*n* log *n*), where *n* is the number of all stored values.
   public var texts: [String] {

@@ -2,7 +2,7 @@ public import DataStore
 internal import Foundation
 public import Multicast
 
-/// A store for tests that has no thread of its own: it runs on its callers' executor, one call at a time.
+/// A store for tests that has no thread of its own: it runs on its callers' executor.
 ///
 /// On a `ManualTaskExecutor`, every test that uses it is deterministic. Several stores over one ``SimulatedStorage``
 /// simulate the stores of several processes, and ``disconnect()`` simulates that a process is killed. ``Hooks`` delay

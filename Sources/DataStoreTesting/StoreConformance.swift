@@ -40,8 +40,8 @@ public enum StoreConformance {
     /// If the task is cancelled, the check stops waiting for changes, and may throw a ``StoreConformance/Failure``
     /// although the store keeps the rule.
     ///
-    /// - Throws: A ``StoreConformance/Failure`` if the rule is broken or the harness throws a `StoreError`, or another
-    ///   error from the harness.
+    /// - Throws: A ``StoreConformance/Failure`` if the rule is broken or the harness throws a `StoreError`. Any other
+    ///   error of the harness is thrown unchanged.
     public func run(on harness: StoreHarness) async throws {
       do {
         try await body(harness)

@@ -17,11 +17,11 @@ public struct StoreHarness: Sendable {
   /// Opens a store over the harness's medium; each further call opens another store over the same contents.
   public let open: @Sendable () async throws -> any KeyValueStore
 
-  /// Replaces the stored bytes of a key with bytes that can't be decoded, without the store; `nil` if that isn't
+  /// Replaces the stored bytes of a key, directly in the medium, with bytes that can't be decoded; `nil` if that isn't
   /// possible.
   public let corrupt: (@Sendable (StoreKeyName) async throws -> Void)?
 
-  /// Returns all bytes and names that the medium contains, without the store; `nil` if that isn't possible.
+  /// Returns all bytes and names that the medium contains, read directly from it; `nil` if that isn't possible.
   ///
   /// Without it, the checks of erasure don't look for bytes that are left.
   public let contents: (@Sendable () async throws -> [Data])?

@@ -29,8 +29,8 @@ struct Console: Sendable {
     })
 
   private static func end(becauseOf error: TerminalError) -> Never {
-    // The error is EPIPE only if the program was started with SIGPIPE ignored. A reader that stops reading is no
-    // failure of the command.
+    // The reader of the output has closed it, which isn't a failure of the command. The error is EPIPE only if the
+    // program was started with SIGPIPE ignored; otherwise, the signal ends the program.
     if error.code == EPIPE { exit(CommandStatus.brokenPipe.rawValue) }
     standard.error(
       "moments: The output could not be written: \(String(cString: strerror(error.code))) (errno \(error.code)). "

@@ -79,7 +79,7 @@ struct TimelineCommand {
       let stored = try await storedTimeline(in: store)
       let repo = try await makeRepo(store: store, leadership: NeverLeading()).repo
       if stored != nil {
-        // The report covers only keys in use, so the timeline must be observed once.
+        // The report covers only keys that are or were in use, so the timeline must be observed once.
         for await _ in repo.momentsDetails(userID: options.userID) { break }
       }
       for line in await repo.report().description.split(separator: "\n") { console.print(String(line)) }

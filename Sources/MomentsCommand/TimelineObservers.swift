@@ -27,7 +27,7 @@ struct TimelineObservers {
     return seen
   }
 
-  /// Receives the next timeline in each observer, and returns a line for each that describes what it shows.
+  /// Receives the next timeline in each observer, and returns a line for each observer with what it shows.
   mutating func describeNext(momentID: String) async -> [String] {
     let before = likeCount
     let listed = await list.next()?.moments.first { $0.id == momentID }

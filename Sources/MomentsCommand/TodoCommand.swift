@@ -14,7 +14,7 @@ struct TodoCommand {
   let console: Console
   /// The terminal for the live screen; `nil` to print lines.
   let terminal: (any TerminalType)?
-  /// Returns the number of live subscriptions, which every open detail shows as resource tracing.
+  /// Returns the number of live subscriptions, which every open detail shows as "Resource tracing".
   let liveSubscriptions: @MainActor () -> Int
 
   init(

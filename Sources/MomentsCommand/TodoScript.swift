@@ -59,7 +59,7 @@ struct TodoScript {
 
   /// Prints that a detail opened, or that Add is disabled if there is no detail.
   ///
-  /// The format is that of the RxSwift app that this one replaces.
+  /// The format is that of the RxSwift app that this command replaces.
   private func reportOpening(of detail: TodoDetailViewModel?, named name: String) -> TodoDetailViewModel? {
     console.print("")
     guard let detail else {

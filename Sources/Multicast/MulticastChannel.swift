@@ -79,7 +79,7 @@ public final class MulticastChannel<Element: Sendable, Failure: Error>: Sendable
   /// The number of registered subscribers: those that are neither cancelled, released, overflowed nor finished.
   public var subscriberCount: Int { core.subscriberCount }
 
-  /// Empties the replay, for example when a user logs out.
+  /// Empties the replay, for example when a user signs out.
   ///
   /// Elements that are already buffered for a subscriber are still delivered to it.
   public func resetReplay() {

@@ -3,8 +3,8 @@ internal import Synchronization
 /// Process-wide counts of live channels and subscriptions, for finding leaks in tests and while debugging.
 ///
 /// These counts are the counterpart of RxSwift's `Resources.total`, and are always maintained: each costs one atomic
-/// operation when an object is created and one when it is released. A count returns to its baseline once every object
-/// created since has been released.
+/// operation when an object is created and one when it is released. To find a leak, compare a count before and after
+/// the code in question: the two are equal if everything created in between has been released.
 public enum MulticastDiagnostics {
   /// The number of live subscriptions: one for each ``MulticastSubscription``, and one for each iterator of a stream.
   public static var liveSubscriptions: Int { subscriptions.load(ordering: .relaxed) }

@@ -34,7 +34,7 @@ public final class MulticastRelay<Element: Sendable>: Sendable {
   /// The number of registered subscribers: those that are neither cancelled, released nor overflowed.
   public var subscriberCount: Int { channel.subscriberCount }
 
-  /// Empties the replay, for example when a user logs out.
+  /// Empties the replay, for example when a user signs out.
   ///
   /// Elements that are already buffered for a subscriber are still delivered to it.
   public func resetReplay() {

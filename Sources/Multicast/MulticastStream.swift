@@ -13,7 +13,7 @@
 ///   the subscriber's ``BufferingPolicy`` dropped it or the subscriber was cancelled before reading it. It is then
 ///   counted in ``MulticastSubscription/droppedCount``.
 /// - **Registration**: A subscription is registered when `makeAsyncIterator()` or ``subscribe()`` returns. The replay
-///   is taken in the same critical section, so no element is lost or duplicated between the two.
+///   is taken in the same critical section, so no element is lost or duplicated between the replay and later elements.
 /// - **Cancellation**: Cancelling the reading task unregisters the subscription. A pending `next()` then returns `nil`
 ///   promptly, unless an element was already handed off to it. Leaving the loop unregisters the subscription at once.
 /// - **After termination**: A late subscriber receives the replay, then the completion or the error.

@@ -6,7 +6,7 @@ internal import Repository
 
 /// The building blocks of the checks.
 extension RepositoryConformance {
-  /// The error that a check throws, without the law that it belongs to.
+  /// The reason why a check fails. ``Check/run(on:)`` throws it as a ``Failure``, which also names the law.
   struct Mismatch: Error {
     let explanation: String
 

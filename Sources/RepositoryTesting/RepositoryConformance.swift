@@ -10,7 +10,7 @@ public import Repository
 /// a mutation as its idempotency key, classify failures correctly, and acknowledge only changes that the server made.
 /// The store must commit each batch atomically, and keep what it has committed. Each check runs repositories over a
 /// ``SimulatedNetwork``. Depending on the check, the network is reliable, loses, duplicates and delays packets, or is
-/// unreachable. The check throws a ``Failure`` that names the broken law.
+/// unreachable. A check that fails throws a ``Failure`` that names the law.
 ///
 /// The checks don't depend on a test library. With Swift Testing, each check becomes a separate test case:
 ///
@@ -332,7 +332,7 @@ extension RepositoryConformance {
         for (index, mutation) in harness.mutations.dropLast().enumerated() {
           try await repositories[index % 2].perform(mutation, on: harness.key)
         }
-        // Another user makes the last one.
+        // Another user makes the last mutation.
         _ = try bench.server.apply(harness.mutations.last!, to: harness.key, id: MutationID())
         for repository in repositories { try await repository.waitForPendingMutations() }
         bench.network.conditions = .reliable

@@ -245,7 +245,9 @@ import Testing
     "folder.d+/\u{301}inner.value", "Numbers.0.value", "numbers.0.value/", "numbers.0.value.bak", ".DataStore-notes",
     ".DataStore-journal", "a+\u{301}.value", "numbers.0+0123456789abcdef0.value", "numbers.0+0123456789ABCDEF.value",
   ])
-  func `A journal that names files other than a store's is quarantined, and changes none`(name: String) async throws {
+  func `A journal that names files other than a store's is quarantined, and changes no file`(
+    name: String
+  ) async throws {
     let interrupted = try await interrupt()
     let decoded = try interrupted.decoded
     for position in 0..<2 {

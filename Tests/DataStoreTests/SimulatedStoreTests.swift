@@ -42,7 +42,7 @@ import Testing
     executor.runUntilIdle()
   }
 
-  @Test func `A call notices external commits up to the last one of its key, and others are noticed on demand`()
+  @Test func `A call notices external commits up to its key's newest one, and noticeExternalChanges the rest`()
     async throws
   {
     let storage = SimulatedStorage()
@@ -76,7 +76,7 @@ import Testing
     #expect(await changes.first(1).map(\.revision) == [2])
   }
 
-  @Test func `If a hook throws, the call throws its error and changes nothing`() async throws {
+  @Test func `If a hook throws, the call throws the hook's error and changes nothing`() async throws {
     let storage = SimulatedStorage()
     let full = StoreError.writeFailed(SystemError(code: 28, operation: "writing", path: "memory"))
     let store = SimulatedStore(

@@ -25,7 +25,7 @@ import Testing
     (18, "The value is larger than SQLite allows"),  // SQLITE_TOOBIG
     (778, "Try again"),  // SQLITE_IOERR_WRITE
   ])
-  func `An SQLite error has the advice for its extended code, or else its primary code`(code: CInt, advice: String) {
+  func `An SQLite error gives advice by its extended code, or else by its primary code`(code: CInt, advice: String) {
     #expect(error(code).description.contains("(SQLite's code \(code)). \(advice)"))
   }
 

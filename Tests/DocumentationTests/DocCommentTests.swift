@@ -1,7 +1,7 @@
 import DataStore
 import Testing
 
-/// Checks the Swift blocks in the documentation comments, which must appear in `DocCommentExamples.swift`.
+/// Checks that the Swift blocks of documentation comments appear in `DocCommentExamples.swift`, which is compiled.
 @Suite struct DocCommentTests {
   static let sources = [
     "Multicast", "DataStore", "Repository", "GraphQLClient", "Moments", "SignIn", "Todo", "MulticastTesting",

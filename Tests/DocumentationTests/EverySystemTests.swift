@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Checks that the table of the original systems is complete and names existing tests.
+/// Checks that the table in `EverySystem.md` is complete and names existing tests.
 @Suite struct EverySystemTests {
   private struct Row {
     let number: Int

@@ -79,7 +79,8 @@ enum Repository {
     FileManager.default.fileExists(atPath: root.appending(path: path).path(percentEncoded: false))
   }
 
-  /// Returns the paths from the root of all files below a folder whose names end with a suffix, in alphabetical order.
+  /// Returns the paths, relative to the repository's root and in alphabetical order, of all files below a folder whose
+  /// names end with a suffix.
   static func files(in folder: String, named suffix: String) -> [String] {
     let folderPath = root.appending(path: folder).path(percentEncoded: false)
     let paths = FileManager.default.enumerator(atPath: folderPath)?.compactMap { $0 as? String } ?? []

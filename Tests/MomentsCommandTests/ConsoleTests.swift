@@ -12,7 +12,7 @@ import Testing
 #endif
 
 @Suite(.timeLimit(.minutes(15))) struct ConsoleTests {
-  /// Runs the program with an output until it ends.
+  /// Runs the program until it ends, with `output` as its standard output.
   private func run(output: FileHandle) throws -> (reason: Process.TerminationReason, status: Int32, errors: String) {
     let process = Process()
     let program: URL = try #require(ProgramInTerminalTests.program)
@@ -45,7 +45,7 @@ import Testing
     try pipe.fileHandleForReading.close()
     let result = try run(output: pipe.fileHandleForWriting)
     #expect(result.errors == "")
-    // The signal ends the program. If the tests were started with the signal ignored, the program exits with the status
+    // `SIGPIPE` ends the program. If the tests were started with `SIGPIPE` ignored, the program exits with the status
     // that shells use for the signal.
     let expected = result.reason == .uncaughtSignal ? SIGPIPE : CommandStatus.brokenPipe.rawValue
     #expect(result.status == expected)

@@ -75,7 +75,7 @@ import ThreadSanitizerSuppressions
     pseudo.close()
   }
 
-  @Test func `The program restores the terminal at a quit`() async throws {
+  @Test func `The program restores the terminal when the user quits`() async throws {
     try await withProgram { pseudo, process in
       pseudo.type("\u{1B}[Bq")
       process.waitUntilExit()
@@ -146,7 +146,7 @@ import ThreadSanitizerSuppressions
     kill(leader.processIdentifier, SIGKILL)
     leader.waitUntilExit()
     second.type(down + down + down + down + "l")
-    // Only changed cells are written, and both lines begin with "Liked".
+    // Only changed cells are written, and the activity line began with "Liked" before.
     #expect(await second.output(upTo: "Oskar Lindqvist: First ice on the lake") != "")
     second.resize(to: TerminalSize(columns: 100, rows: 24))
     kill(follower.processIdentifier, SIGWINCH)

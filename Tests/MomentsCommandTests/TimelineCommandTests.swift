@@ -110,7 +110,7 @@ import Testing
     #expect(texts.contains { $0.contains("another") })
   }
 
-  @Test func `An unreachable server leaves the stored timeline, one error line and an exit status`()
+  @Test func `If the server is unreachable, the stored timeline and one error line are printed`()
     async throws
   {
     let folder = TemporaryFolder()

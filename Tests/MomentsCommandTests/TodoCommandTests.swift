@@ -58,7 +58,7 @@ import Todo
       ])
   }
 
-  @Test func `The number of live subscriptions is the same at each opening`() async {
+  @Test func `The number of live subscriptions is the same each time the form opens`() async {
     await #expect(processExitsWith: .success) {
       let recorder = ConsoleRecorder()
       _ = await TodoCommand(dataFolder: nil, console: recorder.console).run()

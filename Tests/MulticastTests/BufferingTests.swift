@@ -2,7 +2,7 @@ import Multicast
 import MulticastTesting
 import Testing
 
-/// C5–C8, C19, C20 and C22: the elements that a busy subscriber's buffer keeps, drops and counts.
+/// Guarantees C5–C8, C19, C20 and C22: the elements that a busy subscriber's buffer keeps, drops and counts.
 @Suite struct BufferingTests {
   let executor = ManualTaskExecutor()
 

@@ -2,7 +2,7 @@ import Multicast
 import MulticastTesting
 import Testing
 
-/// C14–C16, C18 and C23: cancelling and releasing subscribers.
+/// Guarantees C14–C16, C18 and C23: cancelling and releasing subscribers.
 @Suite struct CancellationTests {
   let executor = ManualTaskExecutor()
 

@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test(arguments: policies, 1...2)
-    func `An element sent between the read and the suspension of a call, or after them, is its result`(
+    func `An element sent between the read and the suspension of a call, or after them, is the call's result`(
       policy: BufferingPolicy<Never>, section: Int
     ) async {
       let channel = MulticastChannel<Int, Never>(buffering: policy)
@@ -58,7 +58,7 @@ import Testing
     }
 
     @Test(arguments: zip(1...2, [Event<Int>.failed("\(BufferOverflow(capacity: 0))"), .element(1)]))
-    func `Without capacity, only an element sent after the suspension of a call is its result`(
+    func `Without capacity, only an element sent after the suspension of a call is the call's result`(
       section: Int, result: Event<Int>
     ) async {
       let channel = MulticastChannel<Int, BufferOverflow>(buffering: .error(0))
@@ -114,7 +114,7 @@ import Testing
 
     private func didLeaveSection() {
       sectionsLeft.add(-1)
-      // The critical sections of the operation itself don't count.
+      // The critical sections of the interrupting operation don't count.
       if sectionsLeft.value == 0 { CriticalSections.$didLeave.withValue(nil, operation: operation) }
     }
   }

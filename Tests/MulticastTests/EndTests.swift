@@ -2,7 +2,7 @@ import Multicast
 import MulticastTesting
 import Testing
 
-/// C9–C12 and C17: the termination of a channel, and its behavior afterwards.
+/// Guarantees C9–C12 and C17: the termination of a channel, and its behavior afterwards.
 @Suite struct EndTests {
   let executor = ManualTaskExecutor()
 

@@ -1,7 +1,7 @@
 import Multicast
 import Testing
 
-/// C24: sending is synchronous from any isolation, and reading stays on the caller's isolation.
+/// Guarantee C24: sending is synchronous from any isolation, and reading stays on the caller's isolation.
 @Suite struct IsolationTests {
   actor Counter {
     private let channel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)

@@ -112,7 +112,7 @@ import Testing
     #expect(base.iterations.value == 2)
   }
 
-  @Test func `Cancelling the only subscriber of a base that never yields ends both`() async {
+  @Test func `Cancelling the only subscriber of a base that never yields ends the iteration too`() async {
     let base = Base { _, _ in
       await Self.wait()
       return nil

@@ -2,7 +2,8 @@ import Multicast
 import MulticastTesting
 import Testing
 
-/// C1–C4, C21 and C25: the elements that a subscriber receives, their order, and the start of a subscription.
+/// Guarantees C1–C4, C21 and C25: the elements that a subscriber receives, their order, and the start of a
+/// subscription.
 @Suite struct OrderingTests {
   let executor = ManualTaskExecutor()
 

@@ -1,7 +1,7 @@
 import Multicast
 import Testing
 
-/// C13: code that runs inside a call of a channel may use the channel.
+/// Guarantee C13: code that runs inside a call of a channel may use the channel.
 ///
 /// If the channel ran such code under its lock, the test would hang.
 @Suite(.timeLimit(.minutes(15))) struct ReentrancyTests {

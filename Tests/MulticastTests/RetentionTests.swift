@@ -2,7 +2,7 @@ import Multicast
 import MulticastTesting
 import Testing
 
-/// C26: the time for which a channel keeps an element alive.
+/// Guarantee C26: the time for which a channel keeps an element alive.
 @Suite struct RetentionTests {
   let executor = ManualTaskExecutor()
   let live = Counter()

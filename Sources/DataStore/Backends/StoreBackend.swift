@@ -122,9 +122,9 @@ public protocol StoreBackend: SendableMetatype {
   /// Returns the names that may have been changed externally since the last call.
   ///
   /// The result omits no external change. It may contain names that did not change, and names that this store changed
-  /// itself, because the store reads the stored bytes and sends only new values. But if the store calls it for a
-  /// decision of a commit that isn't the first of its group, and the result has a name that the group hasn't removed,
-  /// then this commit and those behind it are abandoned and made by a later call of ``commit(group:deciding:)``.
+  /// itself, because the store reads the stored bytes and sends only new values. But in the decision about a commit
+  /// that isn't the first of its group, such names have a cost: if the group hasn't removed all of them, this commit
+  /// and those behind it are abandoned, and made by a later call of ``commit(group:deciding:)``.
   ///
   /// - Throws: ``StoreError/readFailed(_:)`` if the watch has failed. The store reports the error and starts a new
   ///   watch.
@@ -263,7 +263,7 @@ extension StoreError {
     }
   }
 
-  /// Whether the error may concern a single entry, and not the whole medium.
+  /// Whether the error may concern only one stored value, and not the whole medium.
   var concernsOneEntry: Bool {
     if case .readFailed(let error) = self { error.concernsOneEntry } else { false }
   }

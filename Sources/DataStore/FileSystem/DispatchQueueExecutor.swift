@@ -8,7 +8,7 @@ package final class DispatchQueueExecutor: SerialExecutor {
   /// The queue that runs the jobs.
   ///
   /// A block or a dispatch source on this queue is isolated to the actor and may call `assumeIsolated`. Isolated code
-  /// never calls `sync` on it, which would deadlock.
+  /// must not call `sync` on the queue, because that would deadlock.
   package let queue: DispatchQueue
 
   package init(label: String) {

@@ -11,8 +11,8 @@ internal import Foundation
 extension FileSystem {
   /// Creates a folder and its missing parents, durably; makes an existing folder durable.
   ///
-  /// A folder is created only after its parent has become durable. So if another process finds the folder, it only needs
-  /// to make the folder durable, and not its parents too.
+  /// A folder is created only after its parent has become durable. So if another process finds the folder, it only
+  /// needs to make the folder durable, and not its parents too.
   func makeFolders(_ path: String) throws(SystemError) {
     let parent = Self.parent(of: path)
     if parent != path, try isMissing(path) {
@@ -33,9 +33,9 @@ extension FileSystem {
 
   /// Makes the name of an existing folder durable in its parent.
   ///
-  /// This is needed because the process that created the folder may have ended before it made the name durable. Errors of
-  /// permission, and of volumes that can't synchronize a folder, are ignored, because the app may have created the folder
-  /// in such a place on purpose.
+  /// This is needed because the process that created the folder may have ended before it made the name durable. Errors
+  /// of permission, and of volumes that can't synchronize a folder, are ignored, because the app may have created the
+  /// folder in such a place on purpose.
   func makeExistingFolderDurable(_ path: String) throws(SystemError) {
     do throws(SystemError) {
       try synchronize(openFolder(Self.parent(of: path)))

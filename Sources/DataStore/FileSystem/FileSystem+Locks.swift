@@ -61,7 +61,7 @@ extension FileSystem {
     }
   }
 
-  /// Releases a lock before its descriptor is closed.
+  /// Releases the lock of a folder whose descriptor stays open.
   func unlock(_ folder: borrowing Descriptor) {
     // Unlocking a locked folder can't fail. If it did, closing the descriptor would unlock it.
     _ = flock(folder.number, LOCK_UN)

@@ -234,7 +234,7 @@ package struct FileSystem: Sendable {
   func list(_ folder: borrowing Descriptor) throws(SystemError) -> [String] {
     let directory = folder.number
     let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
-    // The stream needs its own descriptor, because reading moves its position and closing the stream closes it.
+    // The stream needs a descriptor of its own, because it moves the descriptor's position and closes the descriptor.
     let number = try perform("open", folder.path) { openat(directory, ".", flags) }
     guard let stream = fdopendir(number) else {
       let code = errno

@@ -41,7 +41,7 @@
     private var onEvents: @Sendable () -> Void = {}
     private var folders: [WatchDescriptor: Folder] = [:]
     private var descriptors: [FolderID: WatchDescriptor] = [:]
-    /// The last number of a descriptor.
+    /// The number of the newest descriptor.
     ///
     /// The monitor counts up instead of using file descriptors, because the system reuses the number of a closed file,
     /// for which reports may still be pending.

@@ -30,8 +30,8 @@ enum FolderEvent: Hashable, Sendable {
 
 /// A pure state machine of one watched folder.
 ///
-/// Methods record events. Properties, and the methods that begin with `take`, return the actions and reports that the
-/// caller owes.
+/// Methods record events. Properties, and the methods that begin with `take`, return what the caller has to do or to
+/// report.
 struct FolderWatchState {
   /// The folder that is watched: the requested one or, while it doesn't exist, its nearest existing ancestor.
   struct Target: Hashable, Sendable {

@@ -32,7 +32,7 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The origin of the code.
   public let source: Source
 
-  /// Whether the error may concern a single entry, and not the whole medium.
+  /// Whether the error may concern only one stored value, and not the whole medium.
   var concernsOneEntry: Bool {
     source == .operatingSystem
       && [EINVAL, EISDIR, ELOOP, EFBIG, EIO, EACCES, EPERM, ENXIO, ENODEV, EOPNOTSUPP].contains(code)
@@ -129,7 +129,7 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     SystemError(code: error.code, operation: undoing, path: path)
   }
 
-  /// The operation of an error of a file's change with an unknown outcome.
+  /// The ``operation`` of the errors of ``unknownOutcome(ofChanging:because:)``.
   private static let undoing = "undoing the change"
 
   private static let unknownOutcomeAdvice =

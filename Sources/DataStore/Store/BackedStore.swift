@@ -202,7 +202,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
 
   /// Adds a commit and, if no other one is pending, schedules the pending commits behind the calls that already wait.
   ///
-  /// The commits among those calls join it. A read among them makes the pending commits first.
+  /// The commits among those calls become pending too. A read among them makes the pending commits first.
   private func enqueue(_ commit: PendingCommit) {
     if commits.add(commit) {
       executor.enqueue { self.assumeIsolated { $0.commits.performPending() } }
@@ -295,7 +295,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
 
   /// Reads a key that is already observed, for a new observer.
   ///
-  /// A value that can't be used is reported as an event, and to observers, old and new, nothing is stored.
+  /// A value that can't be used is reported as an event. For all observers, it counts as nothing stored.
   private func refresh<Value>(_ slot: Slot<Value>) throws(StoreError) {
     let result = try contents.withBackend { (backend: inout Backend) throws(StoreError) in
       try slot.read(from: &backend, needsValue: false)

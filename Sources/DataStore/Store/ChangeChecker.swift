@@ -7,7 +7,7 @@ final class ChangeChecker<Backend: StoreBackend> {
   private let contents: StoreContents<Backend>
   private var watch = WatchState()
   private var wake: @Sendable () -> Void = {}
-  /// The reads of external changes from before the commits in flight, which aren't published yet.
+  /// The reads, not yet published, of external changes from before the commits in flight.
   private var checksOfCommits: [any AnyCheck] = []
   /// Whether changes were reported that no check has read since.
   private var needsCheck = false
@@ -83,7 +83,8 @@ final class ChangeChecker<Backend: StoreBackend> {
     }
   }
 
-  /// Reads the external changes from before the first commit of an attempt, under its lock or in its transaction.
+  /// Reads the external changes from before the first commit of an attempt, under the commit's lock or in its
+  /// transaction.
   ///
   /// Without this, the commit would read and send only those keys of an external commit that it changes or requires
   /// itself.
@@ -161,7 +162,7 @@ final class ChangeChecker<Backend: StoreBackend> {
     hasDismissedReport = false
   }
 
-  /// Schedules a check of the reported changes if no attempt has read them, because nothing else would.
+  /// Schedules a check of the reported changes if no attempt has read them, because nothing else would read them.
   func wakeIfCheckIsNeeded() {
     if needsCheck { wake() }
   }

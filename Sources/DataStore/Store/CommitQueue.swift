@@ -21,7 +21,7 @@ internal import Foundation
 ///   reads, decides, and succeeds or fails by itself. Saves of one key without preconditions are the exception: only
 ///   the last save is written, and the others share its result. See ``CommitGroup``.
 ///
-/// Three more rules make a group as good as its commits one by one:
+/// Three more rules give the commits of a group the guarantees of separate commits:
 ///
 /// - **One synchronization.** ``StoreBackend/commit(group:deciding:)`` makes the whole group. A database makes it in
 ///   one transaction. If a statement fails, the database makes each commit in a transaction of its own, so only the
@@ -103,8 +103,9 @@ final class CommitQueue<Backend: StoreBackend> {
     var unpublished = group.all
     var wasQuarantined = false
     // If a commit must be tried again, the backend has prepared the writes of the commits behind it in vain; a folder,
-    // for example, has staged and synchronized their files. So the next attempt has at most twice as many commits as
-    // this one had before the first that waits, but two are allowed in any case. Attempts grow again as they succeed.
+    // for example, has staged and synchronized their files. So the next attempt is limited to twice the number of
+    // commits that this one decided before the first that must wait, and at least to two. The limit grows again as
+    // attempts succeed.
     var limit = waiting.count
     defer { checker.wakeIfCheckIsNeeded() }
     while !waiting.isEmpty {

@@ -1,6 +1,6 @@
 package import Multicast
 
-/// A store that forwards the calls that it doesn't implement itself to another store.
+/// A store that forwards to another store the calls that it doesn't implement itself.
 package protocol ForwardingStore: KeyValueStore {
   associatedtype Base: KeyValueStore
 

@@ -15,7 +15,7 @@ public import Multicast
 ///   ``StoredValue/revision`` counts.
 /// - **Group commit**: Saves and commits that arrive while the store is writing are written together if the medium
 ///   supports that. Of several saves of one key, the store may write only the last. Each save returns when its value,
-///   or a later one, is durable, and each is sent.
+///   or a later one, is durable. All values are sent, even those that were never written.
 /// - **External changes**: A change that another process or another store object makes in the same place is noticed by
 ///   the next call for its key, if not before. Observers receive the newest external value of a key once, and may skip
 ///   values that it has replaced. Whether a change is noticed without a call depends on the medium. The store's own
@@ -36,8 +36,8 @@ public protocol KeyValueStore: Sendable {
   ///   ``StoreError/migrationFailed(_:from:reason:)`` each time for a value that can't be migrated.
   ///   ``StoreError/corruptStore(movedTo:reason:)`` once for a store that was corrupt as a whole. Otherwise another
   ///   ``StoreError``.
-  /// - Complexity: O(*b*) for the *b* bytes of the value. Bytes whose decoded value is still in memory are read, but
-  ///   not decoded again.
+  /// - Complexity: O(*b*) for the *b* bytes of the value. Bytes whose decoded value is still in memory aren't decoded
+  ///   again.
   func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>?
 
   /// Stores a value, and sends it to every observer once it is durable.
@@ -89,9 +89,9 @@ public protocol KeyValueStore: Sendable {
   /// external changes that the store notices. None of them is dropped, however slow a subscriber is. A subscriber
   /// that needs only the newest value uses `buffering(.latest)`.
   ///
-  /// - Throws: A ``StoreError``, but not for bytes that can't be decoded or migrated nor, once the key is observed, for
-  ///   a value of a future format. ``events`` reports those. If corrupt bytes can't be quarantined for the first
-  ///   observer, the call throws after all.
+  /// - Throws: A ``StoreError``. Bytes that can't be decoded or migrated are no error: ``events`` reports them. The
+  ///   same holds for a value of a future format or schema if the key is already observed. If corrupt bytes can't be
+  ///   quarantined for the first observer, the call throws.
   /// - Complexity: That of a ``load(_:)``.
   func changes<Value>(of key: StoreKey<Value>) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never>
 
@@ -102,9 +102,9 @@ public protocol KeyValueStore: Sendable {
   /// - Parameters:
   ///   - collection: The name of the collection.
   ///   - type: The type of its values.
-  /// - Throws: A ``StoreError``, but not for single values that can't be decoded, migrated or read, or that are of a
-  ///   future format. Those are left out, and ``events`` reports them. If corrupt bytes can't be quarantined, the call
-  ///   throws after all.
+  /// - Throws: A ``StoreError``. Single values that can't be decoded, migrated or read, or that are of a future format
+  ///   or schema, are no error: they are left out, and ``events`` reports them. If corrupt bytes can't be quarantined,
+  ///   the call throws.
   /// - Complexity: O(*n*) for the *n* names in the store, plus O(*m* log *m*) and the decoding of the values for the
   ///   *m* values of the collection.
   func observe<Value>(

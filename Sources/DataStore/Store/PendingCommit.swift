@@ -289,7 +289,7 @@ protocol AnyPendingKey: AnyObject {
   /// Whether the key is saved without preconditions.
   var isReplaceable: Bool { get }
 
-  /// Whether the last decision changes the key.
+  /// Whether the commit changes the key, according to the last decision.
   var changesSomething: Bool { get }
 
   /// Encodes the value to save, unless it is encoded already, and returns the writes of the key.

@@ -57,8 +57,9 @@ final class StoreContents<Backend: StoreBackend> {
   /// Returns the value of a key if it is in memory and nothing was changed externally since it was read or written.
   ///
   /// - Returns: `nil` if the key must be read.
-  /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only, because the store is quarantined by then, so no later
-  ///   call would throw it. Other errors are left to the read.
+  /// - Throws: Only ``StoreError/corruptStore(movedTo:reason:)``. The store is quarantined by then, so the read that
+  ///   follows would not throw this error again. After any other error the result is `nil`, because that read would
+  ///   throw it.
   func knownValue<Value>(of key: StoreKey<Value>) throws(StoreError) -> StoredValue<Value>? {
     guard topics[key.collection]?.holdsContent(of: key.id) ?? false else { return nil }
     do throws(StoreError) {
@@ -95,7 +96,7 @@ final class StoreContents<Backend: StoreBackend> {
     return Reconciled(result, action)
   }
 
-  /// Returns the revision that a read has if it turns out to be an external change.
+  /// Returns the revision to use if the result of a read turns out to be an external change.
   ///
   /// The values of one external commit share a revision if they are reconciled one after the other. A removal has no
   /// tag, so it has a revision of its own.

@@ -9,7 +9,7 @@ public enum StoreError: Error, Hashable, Sendable {
     /// The collection is empty.
     case emptyCollection
 
-    /// The id is empty. The only value of a collection has the id `nil`.
+    /// The id is empty. Use `nil` as the id of the only value of a collection.
     case emptyID
 
     /// The encoded key is longer than ``StoreKeyName/maximumEncodedLength``. The associated value is its length in
@@ -37,8 +37,8 @@ public enum StoreError: Error, Hashable, Sendable {
 
   /// The migration of the stored value from schema `from` to the next failed or is missing.
   ///
-  /// It is missing if the value was stored in parts, but its type is now stored whole.
-  /// The value is left untouched until a save, which quarantines its bytes, or a removal.
+  /// It is missing if the value was stored in parts, but its type is now stored whole. The value is left untouched
+  /// until a save, which quarantines its bytes, or a removal.
   case migrationFailed(StoreKeyName, from: Int, reason: String)
 
   /// The whole store is of a future layout. It is left untouched, and nothing was read or written.

@@ -13,8 +13,8 @@ public enum StoreEvent: Hashable, Sendable {
 
   /// A value was left untouched, because the migration from schema `from` to the next failed or is missing.
   ///
-  /// It is missing if the value was stored in parts, but its type is now stored whole.
-  /// To observers, nothing is stored. The next save quarantines the bytes of the value.
+  /// It is missing if the value was stored in parts, but its type is now stored whole. To observers, nothing is stored.
+  /// The next save quarantines the bytes of the value.
   case migrationFailed(StoreKeyName, from: Int, reason: String)
 
   /// One value can't be read, for example because a folder has the name of its file.

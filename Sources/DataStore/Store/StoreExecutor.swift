@@ -10,8 +10,8 @@ internal import Multicast
 /// The state under the lock grants the queue either to one drain of the waiting jobs or to one call of
 /// ``runIfIdle(_:)``. That call therefore never waits for a job.
 ///
-/// A task that makes such calls in a loop never yields to the other tasks of its thread. As many of these tasks as
-/// there are threads would deadlock the program if they waited for the result of another task. Therefore
+/// A task that makes such calls in a loop never yields to the other tasks of its thread. If every thread ran such a
+/// loop, and the loops ended only when another task has saved a value, that task would never run. Therefore
 /// ``runIfIdle(_:)`` occasionally refuses to run its work, as if the store were busy.
 final class StoreExecutor: SerialExecutor {
   private struct State {

@@ -11,7 +11,7 @@ public final class StoreLock: Sendable {
   /// Creates a lock, for your own implementation of a store.
   ///
   /// - Parameters:
-  ///   - check: Returns whether the name is still locked; `nil` if the name stays locked until `unlock` is called
+  ///   - check: Returns whether the name is still locked. Pass `nil` if the name stays locked until `unlock` is called
   ///     or the process exits, crashes or is killed.
   ///   - unlock: Unlocks the name. It is called once, on any thread.
   public init(check: (@Sendable () async -> Bool)? = nil, unlock: @escaping @Sendable () -> Void) {

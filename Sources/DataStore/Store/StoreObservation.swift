@@ -20,7 +20,7 @@ public struct StoreObservation<Value: Codable & Sendable>: Sendable {
   /// The values that were stored when the observation began, by revision, and by time where revisions are equal.
   public let stored: [Entry]
 
-  /// Every later change of the collection, in one order.
+  /// Every later change of the collection, in order.
   ///
   /// The changes of one commit are one element, in the order of its batch. External changes that the store notices
   /// together are one element too, in commit order as far as the medium knows it. If the store watches its medium, an

@@ -22,8 +22,8 @@ public struct StoredItem {
 
   /// All bytes of the item, as they are stored; empty if they can't be read.
   ///
-  /// If they can't be read, the erasure throws in the stores of this package, because the decision needs the bytes.
-  /// That is also so for a quarantined database of more than one gibibyte.
+  /// In the stores of this package, an erasure throws if the closure asks for bytes that can't be read, because the
+  /// decision needs them. A quarantined database of more than one gibibyte counts as unreadable.
   ///
   /// - Complexity: O(*b*) for *b* bytes, because each access reads them.
   public var bytes: Data { read() }
@@ -32,7 +32,7 @@ public struct StoredItem {
 extension StoredItem {
   /// Returns whether to erase an item, and throws if its bytes were needed and can't be read.
   ///
-  /// Otherwise data of an erased user could be left, because the decision was made without its bytes.
+  /// A decision that was made without the bytes could leave data of the erased user in the store.
   ///
   /// - Parameters:
   ///   - key: The key of the item.

@@ -28,7 +28,7 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
   ///
   /// A channel is released once no stream refers to it, although its entry stays here until a sweep removes it.
   private var channels: [String?: KeyChannel] = [:]
-  /// The number of entries in ``channels`` at which a sweep precedes the next new channel.
+  /// When ``channels`` has this many entries, a sweep precedes the next new channel.
   ///
   /// It is twice the number that the last sweep left, but at least 64, so that sweeps cost amortized O(1) for each
   /// channel.

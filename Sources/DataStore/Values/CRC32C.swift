@@ -7,7 +7,7 @@ enum CRC32C {
       tables.withUnsafeBufferPointer { tables in
         var checksum = ~UInt32(0)
         var index = 0
-        // Processes eight bytes at a time. Each has a table of its own, for its distance from the end of the eight.
+        // Processes eight bytes at a time. Each of the eight has a table of its own, for the number of bytes after it.
         while index + 8 <= bytes.count {
           let low = checksum ^ UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt32.self))
           let high = UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: index + 4, as: UInt32.self))

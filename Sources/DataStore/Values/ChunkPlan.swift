@@ -27,7 +27,7 @@ struct ChunkPlan: Equatable {
 
   /// The minimum size of a new chunk, unless it is the only one.
   ///
-  /// A smaller one is joined with the smaller of its neighbors.
+  /// A smaller chunk is joined with the smaller of its neighbors.
   static let minimumCount = 32
   /// The approximate size of the chunks into which a long run of new elements is divided.
   static let targetCount = 64

@@ -10,11 +10,11 @@ internal import Foundation
 /// The checksum is the CRC-32C of all bytes after its closing quotation mark, as eight lower-case hexadecimal digits.
 /// It comes first in format 2 and all later formats, which distinguishes corrupt bytes from those of a future format.
 ///
-/// The header is decoded before the value, so a value of a future format is recognized even if only its `format` is
-/// known.
+/// The header is decoded before the value, so a value of a future format is recognized even if this program
+/// understands nothing but the number of the format.
 ///
-/// The header of a value in parts has `parts`, the ids of its parts in order, and the second line is the head. The id
-/// of a part contains the checksum of the part; see ``PartID``.
+/// The header of a ``PartitionedValue`` has `parts`, the ids of its parts in order, and the second line is the value's
+/// head. The id of a part contains the checksum of the part; see ``PartID``.
 ///
 /// | format | added |
 /// | --- | --- |
@@ -88,8 +88,8 @@ enum Envelope {
     do {
       let version = try JSONDecoder().decode(Version.self, from: headerBytes)
       let found = version.known(to: supported)
-      // Format 1 has no checksum. If a line of format 1 has other keys than that format, corruption has changed the
-      // number and removed the checksum.
+      // Format 1 has no checksum. If a line of format 1 has keys that this format doesn't have, corruption has changed
+      // the number of its format and removed its checksum.
       let needsChecksum = found.format != 1 || version.hasUnknownKeys
       guard checksum == .right || !needsChecksum else { return .corrupt(reason: "the checksum is missing") }
       if found.isNewer(than: supported) { return .future(found) }

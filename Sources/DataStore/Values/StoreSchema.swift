@@ -57,7 +57,7 @@ public struct StoreSchema: Sendable {
 ///
 /// It must be deterministic, because a value is migrated each time it is read until it is saved.
 public struct StoreMigration: Sendable {
-  /// The schema of the values that are migrated.
+  /// The schema of the values to migrate.
   public let version: Int
 
   let migrate: @Sendable (Data) throws -> Data
@@ -91,7 +91,7 @@ public struct StoreMigration: Sendable {
 
 /// The failure of one migration, or the lack of one that a value needs.
 struct MigrationFailure {
-  /// The schema of the migrated value.
+  /// The schema of the value before the migration.
   let version: Int
   let reason: String
 

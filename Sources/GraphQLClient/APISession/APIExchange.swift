@@ -1,7 +1,7 @@
 internal import Foundation
 
 /// One call of a session: sends the request, follows its redirections, and reads the response up to the limit of its
-/// rules.
+/// ``ResponseRules``.
 struct APIExchange: Sendable {
   typealias Received = (rules: ResponseRules, body: Data, isComplete: Bool)
 
@@ -67,7 +67,7 @@ struct APIExchange: Sendable {
     return redirected
   }
 
-  /// Reads a body up to a limit, and returns whether the body is complete.
+  /// Reads a body up to a limit, and returns the bytes and whether they are the complete body.
   private func read(
     _ body: HTTPBody, upTo limit: Int, _ rules: ResponseRules
   ) async throws(URLError) -> (Data, isComplete: Bool) {
@@ -82,7 +82,8 @@ struct APIExchange: Sendable {
       }
       return (bytes, true)
     } catch {
-      // The head of a failure is sufficient, so an error in its body matters only if it is a cancellation.
+      // If the status is a failure, the head is sufficient, so an error while reading the body matters only if it is
+      // a cancellation.
       guard !(200...299).contains(rules.status), error.code != .cancelled else { throw error }
       return (bytes, false)
     }

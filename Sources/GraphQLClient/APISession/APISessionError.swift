@@ -30,8 +30,8 @@ public enum APISessionError: Error, Equatable, Sendable {
   /// the status isn't a success, the media type of the response was `application/graphql-response+json`, which only a
   /// GraphQL server sends.
   case graphQL([GraphQLError], status: Int = 200, retryAfter: Duration? = nil)
-  /// The response isn't from this API: it is a redirection that the session doesn't follow, the HTML of a login page or
-  /// a proxy, or JSON with neither `data` nor `errors`.
+  /// The response isn't from this API: for example, it is a redirection that the session doesn't follow, the HTML of a
+  /// login page or a proxy, or JSON with neither `data` nor `errors`.
   ///
   /// The response says nothing about the request, which may not have reached the server. `location` is the text of the
   /// response's `Location` field, which names the target of a redirection.
@@ -48,7 +48,7 @@ public enum APISessionError: Error, Equatable, Sendable {
   case unencodableVariables(reason: String)
   /// The URL of the session isn't an HTTP URL; nothing was sent.
   case unsupportedURL(String)
-  /// The header with this name or its value is invalid; nothing was sent.
+  /// The name or the value of a header is invalid; nothing was sent.
   case invalidHeader(name: String)
 
   /// The maximum length of an excerpt of the server's text, in Unicode scalars.
@@ -59,7 +59,7 @@ public enum APISessionError: Error, Equatable, Sendable {
   /// True if the network or the server was unavailable, slow or overloaded: ``transport(_:)``, ``timedOut``, and the
   /// statuses 408, 425, 429 and 5xx. Also true if something other than the server answered:
   /// ``notAnAPIResponse(status:location:bodyExcerpt:)``. False if the server rejected the request, if its response is
-  /// invalid, if the request itself is invalid, and for ``cancelled``.
+  /// invalid, empty or too large, if the request itself is invalid, and for ``cancelled``.
   public var isTransient: Bool {
     switch self {
     case .transport, .timedOut, .notAnAPIResponse: true

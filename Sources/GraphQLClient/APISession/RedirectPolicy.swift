@@ -6,7 +6,7 @@ internal import Foundation
 ///
 /// - Only the statuses 307 and 308 are followed, because they preserve the method and the body of the request.
 /// - A redirection from `https` to `http` isn't followed.
-/// - A redirection to a URL with a user isn't followed, unless the origin, the user and the password stay the same.
+/// - A redirection to a URL with a user is followed only if the origin, the user and the password stay the same.
 /// - At most five consecutive redirections are followed.
 /// - The caller's headers, which may be credentials, are sent only to the origin of the session's URL. Another origin
 ///   receives only the fields that describe the message, the ``APISession/defaultHeaders(appVersion:)``, and

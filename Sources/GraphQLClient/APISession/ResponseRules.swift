@@ -7,10 +7,11 @@ internal import Foundation
 /// - An `application/graphql-response+json` body comes from a GraphQL server, so it is decoded regardless of the
 ///   status.
 /// - An `application/json` body is decoded only if the status is a success, because a gateway may send this type too.
-///   With a failure status, JSON that is shaped like a GraphQL response is an HTTP failure. The error quotes its text.
+///   With a failure status, JSON that is shaped like a GraphQL response becomes the error
+///   ``APISessionError/statusCode(_:bodyExcerpt:retryAfter:)``, which quotes its text.
 /// - Any other response, and JSON that isn't shaped like a GraphQL response, isn't from the API. As an exception, some
-///   statuses (about credentials, conflicts, limits and server failures) are unambiguous, so the response is a failure
-///   even if a gateway sent it.
+///   statuses (about credentials, conflicts, limits and server failures) are unambiguous, so the response becomes the
+///   same error even if a gateway sent it.
 struct ResponseRules {
   let status: Int
   let headers: HTTPHeaders
@@ -25,7 +26,8 @@ struct ResponseRules {
     mediaType = MediaType(contentType: headers["Content-Type"])
   }
 
-  /// The maximum number of bytes to read of a JSON failure, to determine whether it is shaped like a GraphQL response.
+  /// The maximum number of bytes to read of JSON with a failure status, to determine whether it is shaped like a
+  /// GraphQL response.
   private static let maximumFailureSize = 64 * 1024
 
   private var isSuccess: Bool { (200...299).contains(status) }

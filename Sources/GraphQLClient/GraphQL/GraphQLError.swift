@@ -2,7 +2,7 @@
 ///
 /// Its text comes from the server. Creating or decoding an error therefore sanitizes the ``message``, the ``code`` and
 /// the names in ``path``: they occupy one line and contain no control characters. A message has at most
-/// ``APISessionError/excerptLength`` characters, a name at most 128.
+/// ``APISessionError/excerptLength`` characters, and a code or a name at most 128.
 public struct GraphQLError: Error, Hashable, Sendable {
   /// An element of the path from the root of the response to the field that failed.
   public enum PathElement: Hashable, Sendable {

@@ -51,7 +51,7 @@ extension JSONValue: Decodable {
   ///
   /// - Parameter decoder: The decoder to read from.
   /// - Throws: `DecodingError.dataCorrupted` if a value is more than 32 levels below the root of the document, or
-  ///   if the reply to a session has more than 1,000 such values.
+  ///   if a session decodes more than 1,000 values of this type from one reply.
   /// - Complexity: O(*n*), where *n* is the number of values.
   public init(from decoder: any Decoder) throws {
     let budget = decoder.userInfo[Budget.key] as? Budget

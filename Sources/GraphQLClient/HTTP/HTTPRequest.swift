@@ -40,9 +40,9 @@ public struct HTTPRequest: Sendable {
 extension HTTPRequest {
   /// Checks that the request can be sent unchanged, and that it stays a single request.
   ///
-  /// - Throws: `URLError(.unsupportedURL)` if the URL has another scheme, no host, or an invalid port;
-  ///   `URLError(.badURL)` if the method or a header field would corrupt the request or inject a field or a second
-  ///   request.
+  /// - Throws: `URLError(.unsupportedURL)` if the scheme of the URL isn't `http` or `https`, or if the URL has no host
+  ///   or an invalid port; `URLError(.badURL)` if the method or a header field would corrupt the request or inject a
+  ///   field or a second request.
   func check() throws(URLError) {
     guard Origin(url) != nil else { throw URLError(.unsupportedURL) }
     guard HTTPHeaders.Field(name: method, value: "").isValid, headers.firstInvalidName == nil else {

@@ -21,13 +21,13 @@ public protocol HTTPTransport: Sendable {
   ///
   /// - Parameter request: The request.
   /// - Returns: The response, regardless of its status.
-  /// - Throws: `URLError`. These codes say whether the server may have received the request:
+  /// - Throws: `URLError`. Its code says whether the server may have received the request:
   ///   - `unsupportedURL` and `badURL`: The request is invalid, and the server received nothing.
   ///   - `cannotFindHost`, `dnsLookupFailed`, `cannotConnectToHost` and `notConnectedToInternet`: The server received
   ///     nothing.
   ///   - `networkConnectionLost` and `timedOut`: The server may have acted on the request.
-  ///   - `badServerResponse`: The server's response isn't HTTP.
-  ///   - `cancelled`: The calling task was cancelled.
-  ///   - Any other code, such as one of a TLS failure, says nothing about that.
+  ///   - `badServerResponse`: The server has answered, but its response isn't HTTP.
+  ///   - `cancelled`: The calling task was cancelled, and the server may have acted on the request.
+  ///   - Any other code, such as that of a TLS failure: It is unknown whether the server received the request.
   func send(_ request: HTTPRequest) async throws(URLError) -> HTTPResponse
 }

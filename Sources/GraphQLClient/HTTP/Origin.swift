@@ -6,7 +6,8 @@ struct Origin: Hashable, Sendable {
   let host: String
   let port: Int
 
-  /// Creates the origin of a URL, or returns `nil` if the URL has another scheme, no host, or an invalid port.
+  /// Creates the origin of a URL, or returns `nil` if the scheme isn't `http` or `https`, or if the URL has no host or
+  /// an invalid port.
   init?(_ url: URL) {
     guard let scheme = url.scheme?.lowercased(), scheme == "http" || scheme == "https",
       let host = url.host(percentEncoded: false)?.lowercased(), !host.isEmpty,

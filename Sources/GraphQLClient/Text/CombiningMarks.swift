@@ -13,7 +13,7 @@ struct CombiningMarks {
   static let maximumRun = 256
 
   private var run = 0
-  /// The first half of a surrogate pair of escapes.
+  /// The first half of a surrogate pair that is written as two escapes.
   private var highSurrogate: UInt32?
 
   /// Whether every run of marks in UTF-8 encoded JSON, literal or escaped, is within the limit.

@@ -6,7 +6,7 @@ internal import Multicast
 ///
 /// The lock guards only the state. Waiters are resumed, and the network is stopped or resumed, after the lock is
 /// released, because a resumed task may run immediately, and because a thread that waits for this lock may hold a lock
-/// of the network.
+/// of the network side.
 final class Transfer: Sendable {
   /// The functions that control the network side of a transfer.
   ///
@@ -53,7 +53,7 @@ final class Transfer: Sendable {
     case proceed
     /// The network side pauses until ``Network/resume`` or ``Network/stop`` is called.
     case pause
-    /// The transfer has ended, so the network side delivers no further chunks.
+    /// The transfer isn't running, so the network side delivers no further chunks.
     case refuse
   }
 

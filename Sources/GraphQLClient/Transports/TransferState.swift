@@ -9,8 +9,8 @@ struct HTTPHead: Equatable, Sendable {
 /// A pure state machine of one transfer between the network and a caller.
 ///
 /// The network side calls ``begin()``, ``receive(head:)``, ``receive(chunk:)`` and ``end(error:)``. The caller side
-/// calls ``awaitHead(_:)``, then ``take(_:)`` for each chunk, and ``cancel()`` at any time. Each waiter that is kept,
-/// because there is nothing to give it yet, is returned by one later call.
+/// calls ``awaitHead(_:)``, then ``take(_:)`` for each chunk, and ``cancel()`` at any time. If there is nothing to give
+/// to a waiter yet, the machine keeps it, and exactly one later call returns it.
 ///
 ///     created ── begin ──▶ running ── end ──▶ ended
 ///        └────────────────────┴─── cancel ──────┴──▶ cancelled
@@ -149,7 +149,7 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
   }
 
   enum CancelAction {
-    /// Resume the waiters with the cancellation, and stop the network side, which may be paused, if it has begun.
+    /// Resume the waiters with the cancellation, and stop the network side if it is running, even while it is paused.
     case stop(HeadWaiter?, ChunkWaiter?)
     /// The network side isn't running and there are no waiters, so there is nothing to stop.
     case ignore

@@ -1,14 +1,14 @@
 extension MomentsDetails.Moment {
   /// The kind of a moment's content.
   ///
-  /// A type that this version doesn't know is kept as ``unknown(_:)``. The moment stays on the timeline, and encoding
-  /// it produces the server's raw value unchanged.
+  /// A type that this version of the package doesn't know is kept as ``unknown(_:)``. The moment stays on the timeline,
+  /// and encoding it produces the server's raw value unchanged.
   public enum MomentType: RawRepresentable, Codable, Hashable, Sendable {
     /// A link, in ``MomentsDetails/Moment/url``.
     case url
     /// One or more photos, in ``MomentsDetails/Moment/photos``.
     case photos
-    /// A type that this version doesn't know, with the server's raw value.
+    /// A type that this version of the package doesn't know, with the server's raw value.
     case unknown(String)
 
     /// Creates a type from the server's raw value; ``unknown(_:)`` if the value isn't known.

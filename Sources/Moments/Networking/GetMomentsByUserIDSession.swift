@@ -102,7 +102,7 @@ extension APISessionError {
   /// Whether the server may have refused the document itself, before it executed anything.
   ///
   /// Errors in the execution of a field have a path, and errors in the document don't. A server whose replies have the
-  /// type `application/json` refuses a document with the status 400 or 422.
+  /// type `application/json` may refuse a document with the status 400 or 422.
   fileprivate var isRefusalOfDocument: Bool {
     switch self {
     case _ where isTransient: false

@@ -11,7 +11,7 @@ final class PagingSupport: Sendable {
   /// Whether to request a page: `false` only if the server is known not to support pages.
   var isPossible: Bool { support.withLock { $0 != .unsupported } }
 
-  /// Whether no reply has shown yet whether the server supports pages.
+  /// Whether it isn't known yet if the server supports pages.
   var isUnknown: Bool { support.withLock { $0 == .unknown } }
 
   /// Records that the server returned a page.
@@ -20,6 +20,8 @@ final class PagingSupport: Sendable {
   }
 
   /// Records that the server refused the document of a page, and returned the complete timeline.
+  ///
+  /// Does nothing if the server has returned a page.
   func ruleOut() {
     support.withLock { if $0 == .unknown { $0 = .unsupported } }
   }

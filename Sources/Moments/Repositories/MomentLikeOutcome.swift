@@ -3,12 +3,13 @@ public enum MomentLikeOutcome: Hashable, Sendable {
   /// The server has the like, and a timeline that contains it is stored.
   case confirmed
 
-  /// The like is durable and visible, and will be sent, also after a relaunch.
+  /// The like is durable and visible, and will be sent, after a relaunch if necessary.
   ///
-  /// The network or the server can't be reached, the server's answer can't be used, or the server requires the user to
-  /// sign in again.
+  /// Returned if the server can't be reached, asks for a later attempt, or requires the user to sign in again, or if
+  /// its answer can't be used or stored yet.
   ///
   /// Also returned if another repository on the store sends the like, and either doesn't report a result within ten
-  /// seconds or reports that the server refused the like. ``MomentsRepo/mutations`` lists a refused like.
+  /// seconds or reports that the server refused the like. A refused like is rolled back, and ``MomentsRepo/mutations``
+  /// lists it.
   case queued
 }

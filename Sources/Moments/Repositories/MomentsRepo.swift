@@ -145,7 +145,8 @@ public actor MomentsRepo: MomentsRepoType {
     await timelines.resumeAll()
   }
 
-  /// Resumes sending the likes of a user after a sign-in, and makes the repository usable again after a sign-out.
+  /// Resumes sending the likes of a user after a sign-in, and makes the repository usable for the user again after a
+  /// sign-out.
   ///
   /// Every repository on the store is notified.
   public func credentialsChanged(userID: String) async {

@@ -5,8 +5,9 @@ internal import Repository
 
 /// An error thrown by a ``MomentsRepo``.
 ///
-/// A failed call changes no stored timeline. After ``cancelled``, a like or a request that other callers share
-/// continues, and may change one later.
+/// A failed call doesn't change the stored timeline, with one exception: if the server refuses to return the timeline,
+/// likes that it has confirmed are applied to the stored one. After ``cancelled``, a like or a request that other
+/// callers share continues, and may change the stored timeline later.
 public enum MomentsRepoError: Error, Sendable, Equatable {
   /// The request failed: the server couldn't be reached, refused it, or sent a reply that can't be used.
   case session(APISessionError)

@@ -28,13 +28,13 @@ public protocol MomentsRepoType: Sendable {
 
   /// Returns the loading states of a user's timeline: the current state first, then the newest after each change.
   ///
-  /// A known timeline stays in the state, whether later loads succeed, fail or are cancelled.
+  /// A load that begins, fails or is cancelled doesn't remove the timeline from the state.
   func loadState(userID: String) -> ObservedValues<MomentsLoadState>
 
   /// Returns the pending likes of a user: the current ones first, then the newest after each change.
   ///
-  /// A like is pending until a stored timeline contains it. Each element maps the id of a moment to whether the user
-  /// likes it.
+  /// A like is pending until a stored timeline contains it, or until it is refused or cancelled. Each element maps the
+  /// ids of moments to whether the user likes them.
   func pendingLikes(userID: String) -> ObservedValues<[String: Bool]>
 
   /// Fetches the complete timeline of a user with one request, and saves it once.
@@ -44,12 +44,12 @@ public protocol MomentsRepoType: Sendable {
   ///
   /// When the call returns, the timeline is durable, and a new observer receives it.
   ///
-  /// - Throws: A ``MomentsRepoError``; the stored timeline is unchanged.
+  /// - Throws: A ``MomentsRepoError``, which also describes the effect on the stored timeline.
   func getMoments(userID: String) async throws(MomentsRepoError)
 
   /// Fetches the timeline of a user unless the stored one is fresh.
   ///
-  /// - Throws: A ``MomentsRepoError``; the stored timeline is unchanged.
+  /// - Throws: The errors of ``getMoments(userID:)``.
   func refreshMoments(userID: String) async throws(MomentsRepoError)
 
   /// Fetches the newest page of a user's timeline, and joins it to the stored pages without a gap.
@@ -60,14 +60,15 @@ public protocol MomentsRepoType: Sendable {
   /// Fetches the page after the last stored moment of a user's timeline, and appends it without duplicates.
   ///
   /// Fetches nothing if the stored timeline is complete, and the newest page if no timeline is stored. If the server
-  /// refuses the page because the moment before it was deleted, call ``reloadMoments(userID:)`` first.
+  /// refuses the page because the moment before it was deleted, call ``reloadMoments(userID:)`` before the next
+  /// attempt.
   ///
   /// - Throws: A ``MomentsRepoError``; the stored timeline is unchanged.
   func loadMoreMoments(userID: String) async throws(MomentsRepoError)
 
   /// Sets whether a user likes a moment.
   ///
-  /// Observers see the like at once. The server receives it as soon as it can be reached.
+  /// Observers see the like at once. It is sent as soon as the server can be reached.
   ///
   /// - Returns: Whether the server has the like, or the like is durably queued.
   /// - Throws: A ``MomentsRepoError``. If the server refuses the like or the store can't write it, the like is rolled

@@ -27,7 +27,7 @@ public struct MomentsSource: PagedSource, MutableSource {
 
   let getMoments: any GetMomentsByUserIDSessionType
   let updateLike: any UpdateMomentLikeSessionType
-  /// The store collection that contains the timelines.
+  /// The name of the store collection that contains the timelines.
   public let name = "moments-details"
 
   /// Fetches the complete timeline of a user.

@@ -8,7 +8,7 @@ public import DataStore
 public protocol PersistentDataStoreType: KeyValueStore {
   /// Returns the stored timelines and a subscription to every later change, with no gap between the two.
   ///
-  /// - Throws: A `StoreError`, except for bytes that can't be decoded, which `events` reports.
+  /// - Throws: A `StoreError`, but not for bytes that can't be decoded, which `KeyValueStore.events` reports instead.
   func observeMomentsDetails() async throws(StoreError) -> StoreObservation<MomentsDetails>
 
   /// Returns the stored timeline of a user with the time at which it was saved, or `nil` if none is stored.
@@ -21,7 +21,8 @@ public protocol PersistentDataStoreType: KeyValueStore {
   /// When the call returns, the timeline is durable.
   ///
   /// - Returns: The stored timeline with its time, revision and tag.
-  /// - Throws: A `StoreError`; then the old timeline is intact and nothing is sent.
+  /// - Throws: A `StoreError`. Nothing is then sent, and the old timeline is intact with the exceptions of
+  ///   `KeyValueStore.save(_:for:)`.
   @discardableResult
   func save(
     momentsDetails: MomentsDetails, userID: String
@@ -36,7 +37,7 @@ public protocol PersistentDataStoreType: KeyValueStore {
 
   /// Removes the timeline of a user, for example when the user signs out.
   ///
-  /// - Throws: A `StoreError`; then the timeline is still stored.
+  /// - Throws: A `StoreError`. The timeline is then still stored, with the exceptions of `KeyValueStore.remove(_:)`.
   func removeMomentsDetails(userID: String) async throws(StoreError)
 }
 

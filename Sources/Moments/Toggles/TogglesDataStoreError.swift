@@ -3,7 +3,7 @@ public import Foundation
 
 /// An error thrown by a store of toggles.
 ///
-/// The toggle is unchanged.
+/// The toggle is unchanged, with the exceptions that `StoreError` describes.
 public enum TogglesDataStoreError: Error, Hashable, Sendable {
   /// The data store doesn't keep toggles of this type; the value names the type and the toggle.
   case foreignToggle(String)

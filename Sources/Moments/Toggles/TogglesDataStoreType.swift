@@ -11,7 +11,7 @@ public protocol TogglesDataStoreType: Sendable {
   /// When the call returns, the change is durable.
   ///
   /// - Throws: ``TogglesDataStoreError/foreignToggle(_:)`` if the toggle is of another type, or
-  ///   ``TogglesDataStoreError/store(_:)``; then the toggle is unchanged.
+  ///   ``TogglesDataStoreError/store(_:)``.
   func update(_ toggle: any ToggleType, isOn: Bool) async throws(TogglesDataStoreError)
 
   /// Returns the states of a toggle: the current state first, then the state after each change, by any process.

@@ -5,7 +5,7 @@
 public protocol TrackingProvider: AnyObject, Sendable {
   /// Receives an event.
   ///
-  /// A repository calls this method for one event at a time, in the order in which the events were tracked, in the
-  /// isolation of a caller that tracks. Do long work in a task of the provider.
+  /// A ``TrackingRepo`` calls this method for one event at a time, in the order in which the events were tracked. The
+  /// method runs in the isolation of a caller of ``TrackingRepoType/track(_:)``, so do long work in a separate task.
   func track(_ event: TrackingEvent)
 }

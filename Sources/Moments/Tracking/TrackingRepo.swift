@@ -3,8 +3,8 @@ internal import Multicast
 /// A tracking repository that delivers events to all registered providers.
 ///
 /// - **Ordering**: Every provider receives every event once, in the order of the calls, which is the same for all
-///   providers. If two threads track at the same time, one of them delivers both events, and the other call may return
-///   before its event is delivered. An event that a provider tracks itself is delivered after the current one.
+///   providers. If two threads track at the same time, one call may deliver both events, and the other may return
+///   before its event is delivered. An event that a provider tracks while it receives one is delivered after that one.
 /// - **Registration**: A provider receives only events that are tracked after its registration, even if earlier events
 ///   are delivered later.
 /// - **Lifetime**: The repository keeps its providers until it is released.
@@ -29,9 +29,9 @@ public final class TrackingRepo: TrackingRepoType {
       return !isDelivering
     }
 
-    /// Returns the pending deliveries; `nil` if there are none.
+    /// Removes and returns the pending deliveries; `nil` if there are none, which ends the delivering.
     ///
-    /// After `nil`, the next added event must be delivered by its own call.
+    /// After `nil`, the call that adds the next event must deliver it.
     mutating func takePending() -> [Delivery]? {
       if pending.isEmpty {
         isDelivering = false

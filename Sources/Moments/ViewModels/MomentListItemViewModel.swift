@@ -35,7 +35,7 @@ public struct MomentListItemViewModel: Sendable, Identifiable {
   ///
   /// - Parameters:
   ///   - moment: The moment.
-  ///   - isPending: Whether the server doesn't have the moment's like yet.
+  ///   - isPending: Whether the server doesn't have the like, or its removal, yet.
   ///   - momentsRepo: The repository that receives likes.
   ///   - trackingRepo: The repository that receives tracking events; by default, they are discarded.
   ///   - now: The current time, to which `postDateDescription` is relative.

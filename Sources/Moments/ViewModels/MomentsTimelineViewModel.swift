@@ -41,7 +41,8 @@ public final class MomentsTimelineViewModel {
   public private(set) var hasContent = false
   /// Whether the server has moments after the last one, which ``loadMoreItems()`` fetches.
   public private(set) var hasMoreItems = false
-  /// The ids of the moments whose likes the server doesn't have yet, including moments that aren't displayed.
+  /// The ids of the moments whose like, or its removal, the server doesn't have yet, including moments that aren't
+  /// displayed.
   public private(set) var pendingMomentIDs: Set<String> = []
   /// The time at which the displayed timeline was saved; `nil` if no timeline is displayed.
   public private(set) var savedAt: Date?
@@ -127,7 +128,7 @@ public final class MomentsTimelineViewModel {
 
   /// Fetches the complete timeline.
   ///
-  /// The result is shown before the call returns. If the calling task is cancelled, it arrives through ``run()``.
+  /// The result is shown before the call returns. If the calling task is cancelled, only ``run()`` shows later changes.
   ///
   /// Sets ``error`` on failure. Cancellation isn't an error.
   public func loadItems() async {

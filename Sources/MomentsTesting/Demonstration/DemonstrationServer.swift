@@ -6,8 +6,8 @@ internal import Repository
 
 /// An in-process server that behaves like the GraphQL server of the tests.
 ///
-/// It has the same errors and rules for likes, by default serves the same two timelines, and sends one reply to all
-/// attempts at a change under one key. Use it for demonstrations and previews, and for tests that need a stateful
+/// It has the same errors and rules for likes, by default serves the same two timelines, and returns the same reply to
+/// every attempt at a change under one key. Use it for demonstrations and previews, and for tests that need a stateful
 /// server. Pass it to a `MomentsRepo` as both of its sessions.
 public actor DemonstrationServer {
   /// Whether the server can be reached; while it is `false`, each request fails as without a network.
@@ -17,7 +17,7 @@ public actor DemonstrationServer {
 
   /// The state of the server.
   ///
-  /// A server with a store uses it only while the store has no state that can be decoded.
+  /// If there is a store, this property is used only while no state that can be decoded is stored.
   private var state: DemonstrationServerState
   private let changes = AsyncSerialQueue()
   private let store: FileStore?

@@ -25,7 +25,8 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
   /// It may run more than once for the same departure of the last subscriber.
   private let onUnused: (@Sendable (ChannelCore) -> Void)?
 
-  /// The token that counts a channel owned by its streams alone, or `nil` if the owner counts itself.
+  /// The token that counts the channel of an ``UnownedChannel`` as live; `nil` for other owners, which have a token of
+  /// their own or, like ``Upstream``, aren't counted.
   private let live: MulticastDiagnostics.LiveChannel?
 
   /// A closure that runs when the last reference to the core is released.
@@ -54,7 +55,7 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
   var latest: Element? { contents.withLock { $0.latest } }
   var subscriberCount: Int { contents.withLock { $0.state.subscriberCount } }
 
-  /// The newest element and the number of elements sent up to it, read in one critical section.
+  /// The newest element of the replay and the number of elements sent, read in one critical section.
   var versioned: (latest: Element?, version: Int) { contents.withLock { ($0.latest, $0.state.head) } }
 
   // MARK: - Sending
@@ -203,7 +204,7 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
     }
   }
 
-  /// Resumes the producer suspended in ``demand()``, if any, when a subscriber would keep another element.
+  /// If a subscriber would keep another element, resumes the producer suspended in ``demand()``, if any.
   func signalDemand() {
     contents.withLock { $0.takeDemandedProducer() }?.resume()
   }

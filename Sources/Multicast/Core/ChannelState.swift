@@ -81,7 +81,8 @@ struct ChannelState<Waiter> {
 
   /// Whether a subscriber has something to read, including a termination.
   ///
-  /// Also true if elements may be left in the subscriber's batch, which the subscriber must check before it suspends.
+  /// Also true if elements may be left in the batch of the ``ChannelSubscriber``, which must check the batch before it
+  /// suspends.
   func isReadable(_ id: Int) -> Bool {
     if subscribers[id].phase != .receiving || subscribers[id].mayHaveBatch { return true }
     guard let buffer = subscribers[id].buffer else { return place(of: cursors[id]) < head }
@@ -513,7 +514,7 @@ struct ChannelState<Waiter> {
 
     var usesCursor: Bool { buffer == nil }
 
-    /// Whether another element would be handed off or kept, rather than dropped or fail the subscriber.
+    /// Whether another element would be handed off or kept, rather than be dropped or fail the subscriber.
     var acceptsElement: Bool {
       guard firstWaiter == nil, let buffer else { return true }
       return buffer.count < buffer.capacity || buffer.overflow == .replaceNewest

@@ -6,10 +6,11 @@ internal import Synchronization
 /// without the lock. A batch is part of the subscriber's backlog. A bounded subscriber takes one element at a time,
 /// because its policy may still drop its unread elements, and a dropped element must be released.
 ///
-/// Only the call that holds the `gate`, and `deinit`, may use `batch` and the memory of the batch. The hand-off slot
-/// needs no gate: it belongs to the call that has taken it. The gate is held for a few instructions or for one critical
-/// section of the channel, never across a suspension or a call of user code. It is contended only when several tasks
-/// share one subscription, or when one task cancels it while another one reads.
+/// The `gate` is a lock that blocks no thread: a task that can't enter it yields and tries again. Only the call that
+/// holds the gate, and `deinit`, may use `batch` and the memory of the batch. The hand-off slot needs no gate: it
+/// belongs to the call that has taken it. The gate is held for a few instructions or for one critical section of the
+/// channel, never across a suspension or a call of user code. It is contended only when several tasks share one
+/// subscription, or when one task cancels it while another one reads.
 @usableFromInline
 final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
   private let core: ChannelCore<Element, Failure>
@@ -27,7 +28,7 @@ final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
 
   /// Whether suspending may create the demand that the channel's producer waits for.
   ///
-  /// That is so without capacity, because the subscriber then accepts an element only while it is suspended.
+  /// `true` for a subscriber without capacity, because it accepts an element only while it is suspended.
   private let requestsBySuspending: Bool
 
   /// The maximum number of elements in a batch.
@@ -148,7 +149,7 @@ final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
     }
   }
 
-  /// Takes the element that was handed off, and returns the hand-off slot.
+  /// Takes the element that was handed off, and frees the hand-off slot.
   @usableFromInline
   func take(from slot: ElementSlots<Element>) -> Element {
     defer { returnHandOffSlot(slot) }

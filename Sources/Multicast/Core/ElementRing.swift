@@ -1,11 +1,11 @@
 /// A ring buffer of elements, which grows by doubling.
 ///
 /// ```
-///           start                 start + count
-///             │                        │
-///   ┌───┬───┬───┬───┬───┬───┬───┬───┬───┬───┐
-///   │   │   │ a │ b │ c │ d │ e │ f │   │   │   capacity: a power of two, or 0
-///   └───┴───┴───┴───┴───┴───┴───┴───┴───┴───┘
+///           start         start + count
+///             │               │
+///   ┌───┬───┬───┬───┬───┬───┬───┬───┐
+///   │   │   │ a │ b │ c │ d │   │   │   capacity: a power of two, or 0
+///   └───┴───┴───┴───┴───┴───┴───┴───┘
 /// ```
 ///
 /// Invariants:
@@ -72,8 +72,8 @@ struct ElementRing<Element>: ~Copyable {
 
   /// Moves the first elements to `released`, or discards them if they are trivial.
   ///
-  /// - Complexity: O(`removed`). O(1) if the elements are trivial, or if more than 64 elements, which are all elements
-  ///   of the ring, move to an empty `released`: it then takes over the ring's memory.
+  /// - Complexity: O(`removed`). O(1) if the elements are trivial, or if all elements of the ring, more than 64, move
+  ///   to an empty `released`, which then takes over the ring's memory.
   @inline(__always)
   mutating func removeFirst(_ removed: Int, into released: inout ReleasedElements<Element>) {
     if !Self.hasTrivialElements {

@@ -50,8 +50,7 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
   ///
   /// If two critical sections should be one, a test with several threads shows the defect only by chance.
   package enum CriticalSections {
-    /// A closure that runs in the current task, or in the current synchronous call, each time it has unlocked a
-    /// ``Lock``.
+    /// A closure that runs each time the current task, or the current synchronous call, has unlocked a ``Lock``.
     ///
     /// It may run while the caller holds another lock.
     @TaskLocal package static var didLeave: (@Sendable () -> Void)?

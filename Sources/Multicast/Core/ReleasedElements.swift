@@ -1,4 +1,4 @@
-/// Elements that are no longer needed, which are moved out under a lock and released after it.
+/// Elements that are no longer needed, which are moved out under a lock and released after it is unlocked.
 ///
 /// The type stores an address and counts, and doesn't release its elements by itself. Code that is generic over
 /// `Element` has to look up the type's metadata to create an array of it or to destroy an owning value, which takes

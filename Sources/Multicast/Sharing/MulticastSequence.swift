@@ -48,7 +48,7 @@ public struct MulticastSequence<Base: AsyncSequence & Sendable>: AsyncSequence, 
     MulticastSequence(upstream: upstream, policy: policy)
   }
 
-  /// Registers a subscriber, starts the iteration of the base if it is the first, and returns the subscriber's
+  /// Registers a subscriber, starts an iteration of the base sequence if there is none, and returns the subscriber's
   /// iterator.
   public func makeAsyncIterator() -> AsyncIterator {
     AsyncIterator(upstream: upstream, iterator: upstream.subscribe(policy))

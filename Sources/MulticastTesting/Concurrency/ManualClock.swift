@@ -3,8 +3,8 @@ internal import Multicast
 /// A clock whose time changes only when a test advances it.
 ///
 /// Except for a cancellation, only ``advance(by:)`` ends sleeps, in the order of their deadlines. When it returns, all
-/// sleeping tasks whose deadline is reached have been resumed. A test that first awaits
-/// ``sleepers(_:)`` knows that the code under test is asleep.
+/// sleeping tasks whose deadline is reached have been resumed. A test that first awaits ``sleepers(_:)`` knows that the
+/// code under test is asleep.
 ///
 /// Cancelling a sleeping task ends its sleep at once with a `CancellationError`.
 public final class ManualClock: Clock {
@@ -119,7 +119,7 @@ public final class ManualClock: Clock {
   /// - Parameters:
   ///   - deadline: The instant at which the sleep ends; the call returns at once if the instant has passed.
   ///   - tolerance: Ignored: ``advance(by:)`` wakes the task as soon as the deadline is reached.
-  /// - Throws: `CancellationError` if the calling task is cancelled before that.
+  /// - Throws: `CancellationError` if the calling task is cancelled before the sleep ends.
   public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
     try Task.checkCancellation()
     guard let number = state.withLock({ $0.register(until: deadline) }) else { return }

@@ -7,7 +7,7 @@ struct ElapsedClock: Sendable {
   /// Returns the time since the creation.
   let elapsed: @Sendable () -> Duration
 
-  /// Sleeps until a deadline.
+  /// Sleeps until a deadline, which is measured from the creation.
   ///
   /// Throws `CancellationError` if the calling task is cancelled first.
   let sleep: @Sendable (_ until: Duration) async throws -> Void
@@ -25,7 +25,8 @@ struct ElapsedClock: Sendable {
   ///
   /// - Parameters:
   ///   - deadline: The deadline.
-  ///   - event: Waits for the event. It must return when its task is cancelled, because this function waits for that.
+  ///   - event: A closure that waits for the event. It must return when its task is cancelled, because this function
+  ///     returns only after the closure has returned.
   ///   - isolation: The actor of the caller.
   func wait(
     until deadline: Duration, or event: @escaping @Sendable () async -> Void,

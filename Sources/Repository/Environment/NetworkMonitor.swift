@@ -11,8 +11,8 @@ public enum NetworkStatus: Hashable, Sendable {
 /// Reports when the network becomes reachable or unreachable.
 ///
 /// While the network is offline, mutations wait, and values are fetched only by a call or to confirm a mutation. When
-/// it is online again, the mutations are sent first, for five seconds at most, and then the observed values are
-/// fetched; see ``LoadingPolicy/whileObserved(stopTimeout:every:)``.
+/// it is online again, the mutations are sent first. The observed values are fetched when these have been sent, or
+/// after five seconds; see ``LoadingPolicy/whileObserved(stopTimeout:every:)``.
 ///
 /// A wrong status delays work but loses nothing. A call such as ``SyncedRepository/reload(_:)`` sends its request in
 /// any status, and if the server answers, all work resumes. ``SyncedRepository/retryNow()`` resumes all work at once.

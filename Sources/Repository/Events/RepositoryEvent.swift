@@ -20,7 +20,8 @@ public enum RepositoryEvent: Hashable, Sendable {
   /// A request was cancelled because its last caller was cancelled.
   case requestCancelled(key: String)
 
-  /// A reply was discarded because it may be older than the stored value, or doesn't fit it.
+  /// A reply was discarded because it may be older than the stored value, or is a page that doesn't fit the stored
+  /// ones.
   case replyDiscarded(key: String)
 
   /// A mutation is durable and will be sent.

@@ -67,7 +67,7 @@ struct EvictionState<Key: Hashable & Sendable> {
   ///   - key: The key of the value.
   ///   - tag: The tag of the commit that wrote it.
   ///   - byteCount: The size of the value in bytes.
-  ///   - revision: The revision of that commit. A revision that isn't newer than the known one is ignored.
+  ///   - revision: The revision of that commit. If it isn't newer than the known one, the call has no effect.
   ///   - time: The time at which the value was stored.
   mutating func recordValue(
     of key: Key, tag: StoreTag, byteCount: Int, revision: UInt64, at time: Date
@@ -94,7 +94,7 @@ struct EvictionState<Key: Hashable & Sendable> {
 
   /// Records a removal that the store reports.
   mutating func recordRemoval(of key: Key, revision: UInt64) {
-    // The revision of a removal by this repository is known already.
+    // Not `>`, because the revision of a removal by this repository is known already.
     guard let item = items[key], revision >= item.revision else { return }
     uncount(item)
     items[key] = nil

@@ -2,10 +2,10 @@ internal import DataStore
 internal import Foundation
 internal import Multicast
 
-/// Removes the values that a call evicts, and those that an ``EvictionPolicy`` evicts, as ``EvictionState`` decides.
+/// Removes the values that a call evicts, and those that ``EvictionState`` selects by an ``EvictionPolicy``.
 ///
-/// A removal requires that the stored value is the known one, so that a value that another process has just stored is
-/// not removed. While a value is being removed, the engine doesn't read it for an observer or a call; see
+/// A commit removes a value only if the stored value has the known tag, so a value that another process has just stored
+/// is not removed. While a value is being removed, the engine doesn't read it for an observer or a call; see
 /// ``waitUntilRemoved(_:isolation:)``. So a new observer receives the value if it is still stored, or the value that
 /// replaces it, and never one that is then removed.
 ///
@@ -48,8 +48,8 @@ final class SyncEvictions<Source: RepositorySource> {
     alarm = Alarm(clock, tasks)
   }
 
-  /// The number and the size of the stored values, or `nil` if they aren't known, because the policy sets no limit or the
-  /// values haven't been read yet.
+  /// The number and the size of the stored values, or `nil` if they aren't known, because the policy sets no limit or
+  /// the values haven't been read yet.
   var usage: (count: Int, byteCount: Int)? { hasStarted ? (state.count, state.byteCount) : nil }
 
   // MARK: - Store
@@ -85,7 +85,7 @@ final class SyncEvictions<Source: RepositorySource> {
   }
 
   private func record(_ stored: StoredValue<Value>, of key: Key) {
-    // If the clock was set back since, the saved time is in the future, but the use wasn't.
+    // Saving counts as a use. If the clock was set back since, the saved time is in the future, so it counts as now.
     state.recordValue(
       of: key, tag: stored.tag, byteCount: stored.byteCount ?? Self.byteCount(of: stored.value),
       revision: stored.revision, at: min(stored.savedAt, now()))
@@ -117,7 +117,7 @@ final class SyncEvictions<Source: RepositorySource> {
     do throws(StoreError) {
       if let stored = try await store.load(key) { record(stored, of: cell.key) }
     } catch {
-      // The store's report of the value will record it.
+      // The value is recorded when the store reports it.
       events.emit(.storeFailed(error))
     }
     await makeRoom(in: engine)
@@ -134,7 +134,8 @@ final class SyncEvictions<Source: RepositorySource> {
 
   // MARK: - Evicting
 
-  /// Removes values until the policy is met or only kept values are left, and sets the alarm for the next idle value.
+  /// Removes values until the policy is met or only kept values are left, and sets the alarm for the time at which the
+  /// next value becomes idle.
   ///
   /// If that fails, sets the alarm for another attempt.
   private func makeRoom(in engine: isolated Engine) async {
@@ -192,7 +193,7 @@ final class SyncEvictions<Source: RepositorySource> {
     }
   }
 
-  /// Whether a value must be kept.
+  /// Whether a value must be kept, because its key is in use or pinned.
   private func isKept(_ key: Key, in engine: isolated Engine) -> Bool {
     engine.isInUse(key) || engine.isPinned(key)
   }

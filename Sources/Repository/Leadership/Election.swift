@@ -97,7 +97,7 @@ final class Election<Source: RepositorySource> {
 
   private func run(in engine: isolated Engine) async {
     defer { isCampaigning = false }
-    // A new lease may last, but a repository must not gain and lose one lease after another without a pause.
+    // After one loss, tries at once, because the next lease may last. After further losses in a row, pauses first.
     if lossCount > 1 { await engine.backoff.wait(afterAttempt: lossCount - 1) }
     while !Task.isCancelled, engine.queue.needsLeader {
       // Subscribed before the attempt, so that no vacancy is missed.

@@ -32,7 +32,7 @@ public enum LeadershipResult: Sendable {
   /// It keeps the lease until the lease is lost, or until the repository is released and its last request has ended.
   case leading(lease: any LeadershipLease)
 
-  /// Another repository leads.
+  /// Another repository leads, or this one never does; see ``NeverLeading``.
   ///
   /// An element of `vacancies` signals that another attempt is worthwhile at once.
   case following(vacancies: MulticastStream<Void, Never>)
@@ -81,7 +81,7 @@ public struct StoreLeadership: Leadership {
   /// The time after which a repository that doesn't lead tries again.
   public let retryInterval: Duration
 
-  /// Creates a leadership.
+  /// Creates the rule.
   ///
   /// - Parameter retryInterval: The time after which a repository that doesn't lead tries again.
   public init(retryInterval: Duration = .milliseconds(250)) {
@@ -105,7 +105,7 @@ public struct StoreLeadership: Leadership {
 public struct NeverLeading: Leadership {
   private let vacancies = MulticastRelay<Void>(buffering: .latest)
 
-  /// Creates a leadership.
+  /// Creates the rule.
   public init() {}
 
   /// One day, because the result doesn't change.

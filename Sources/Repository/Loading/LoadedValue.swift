@@ -5,7 +5,7 @@ public struct LoadedValue<Value> {
   /// The value.
   public var value: Value
 
-  /// The time at which the server's part of the value was saved.
+  /// The time at which the value was saved, disregarding its unconfirmed changes.
   public var savedAt: Date
 
   /// Whether the value includes changes that the server hasn't confirmed yet.
@@ -15,7 +15,7 @@ public struct LoadedValue<Value> {
   ///
   /// - Parameters:
   ///   - value: The value.
-  ///   - savedAt: The time at which the server's part of the value was saved.
+  ///   - savedAt: The time at which the value was saved, disregarding its unconfirmed changes.
   ///   - isPending: Whether the value includes changes that the server hasn't confirmed yet.
   public init(_ value: Value, savedAt: Date, isPending: Bool = false) {
     self.value = value

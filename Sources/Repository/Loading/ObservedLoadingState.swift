@@ -31,7 +31,7 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     var hasMissedRequest = false
     /// Whether a request that this state machine returned is in progress.
     ///
-    /// During a request, no interval is counted.
+    /// During a request, no alarm for the interval is set.
     var isFetching = false
     /// The request that became due since the one in progress began.
     var newRequest: Request?

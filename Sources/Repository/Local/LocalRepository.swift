@@ -84,8 +84,8 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
   ///
   /// - Parameters:
   ///   - key: The key of the value.
-  ///   - change: The change. It is called again, on the newer value, if another repository or process stored one
-  ///     meanwhile.
+  ///   - change: The change. It is called again, on the present value, if another repository or process has stored or
+  ///     removed the value meanwhile.
   /// - Returns: The result of `change`.
   /// - Throws: A `StoreError`. The value is then unchanged, unless the outcome is unknown or the stored bytes were
   ///   quarantined, as `StoreError` describes.
@@ -126,7 +126,8 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
   /// Runs work on a key after all earlier work, so that updates of this repository don't fail each other's
   /// preconditions.
   ///
-  /// If the key is observed, it is subscribed to before the work begins, so that observers get the results of the work.
+  /// If the key is observed, subscribes to its stored value before the work begins, so that observers get the results
+  /// of the work.
   private func inTurn<Result, Failure: Error>(
     _ key: Key, _ work: () async throws(Failure) -> Result
   ) async throws(Failure) -> Result {

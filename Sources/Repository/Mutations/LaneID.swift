@@ -1,6 +1,6 @@
 /// Identifies a lane: a FIFO of mutations, which are sent one after the other.
 ///
-/// A lane belongs to one user, so that a user who has to sign in delays no other user.
+/// A lane belongs to one user at most, so that a user who has to sign in delays no other user.
 struct LaneID: Hashable, Sendable {
   /// The user, or `nil` if the lane belongs to no user.
   let userID: String?

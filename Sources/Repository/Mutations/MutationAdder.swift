@@ -3,8 +3,8 @@ internal import Foundation
 
 /// Adds mutations to the queue of a repository: applies them, reserves their places, and makes them durable.
 ///
-/// A new mutation is visible and has its place in its lane in one step. It isn't sent before its record is stored, and
-/// it is rolled back if the record can't be stored.
+/// A new mutation becomes visible and gets its place in its lane in one step. It isn't sent before its record is
+/// stored, and it is rolled back if the record can't be stored.
 ///
 /// Belongs to one ``SyncEngine`` and is used in its isolation only.
 final class MutationAdder<Source: RepositorySource> {
@@ -56,7 +56,7 @@ final class MutationAdder<Source: RepositorySource> {
     do throws(MutationConflict) {
       try cell.state.add(id, mutation)
     } catch {
-      // Applying it may have revealed other mutations that aren't possible.
+      // The attempt to apply it may have found that earlier mutations are in conflict too.
       engine.publish(cell)
       throw .conflict(error)
     }
@@ -109,8 +109,8 @@ final class MutationAdder<Source: RepositorySource> {
   ///   - engine: The engine.
   /// - Returns: Whether it was added. It isn't if its user has signed out meanwhile, or if another process has sent,
   ///   resolved or discarded the mutation that it replaces.
-  /// - Throws: A `StoreError` if it could not be written. The mutation is then forgotten, or refused or in conflict as
-  ///   before.
+  /// - Throws: A `StoreError` if it could not be written. The mutation is then forgotten, or, if it was to be sent
+  ///   again under its id, refused or in conflict as before.
   private func makeDurable(
     _ id: MutationID, replacing replaced: Entry?, in engine: isolated Engine
   ) async throws(StoreError) -> Bool {

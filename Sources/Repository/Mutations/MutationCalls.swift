@@ -24,7 +24,7 @@ final class MutationCalls<Source: RepositorySource> {
   /// Forgets the call of a mutation, because the call will not wait.
   func close(_ id: MutationID) { calls.close(id) }
 
-  /// Whether there is a call of a mutation that has no outcome yet.
+  /// Whether a mutation has a call without an outcome.
   func isOpen(_ id: MutationID) -> Bool { calls.isOpen(id) }
 
   /// Reserves a call for an outcome that is being prepared; see ``PendingCalls/claim(_:)``.

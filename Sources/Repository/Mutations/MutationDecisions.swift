@@ -27,7 +27,8 @@ final class MutationDecisions<Source: RepositorySource> {
     case .inFlight, .refused: throw .alreadySent(id)
     case .waiting, .needsSignIn, .conflicted: break
     }
-    // The write in progress confirms the mutation: its value shows the change of an attempt whose reply was lost.
+    // If a write in progress confirms the mutation, the server has the change, although the reply to an attempt was
+    // lost.
     if isBeingConfirmed(entry, in: engine) { throw .alreadySent(id) }
     // The mutation stays visible, and keeps its place in its lane, until its removal is certain.
     state.hold(id)

@@ -2,9 +2,8 @@
 ///
 /// Each ordering key of a user has a lane, a FIFO of mutations. Only the first mutation of a lane may be in flight, and
 /// the next one is sent when the attempt of the first has completed. A lane needs one of a limited number of slots to
-/// send.
-/// Ready lanes get free slots in the order in which they became ready. A send that exceeds a time limit releases its
-/// slot, so a stuck lane delays other lanes by that time at most.
+/// send. Ready lanes get free slots in the order in which they became ready. A send that exceeds a time limit releases
+/// its slot, so a stuck lane delays other lanes by that time at most.
 ///
 /// A pure state machine. Times are measured from the creation of the repository.
 ///

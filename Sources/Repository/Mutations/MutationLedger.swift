@@ -23,7 +23,9 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     ///
     /// Changes of the record with an older revision are ignored.
     var revision: UInt64 = 0
-    /// Whether this process has marked it: the mark of ``record`` is this process's, and is stored or about to be.
+    /// Whether this process has marked the mutation; see ``MutationRecord/isMarked``.
+    ///
+    /// The mark in ``record`` is then this process's own, and is stored or about to be.
     fileprivate(set) var ownsMark = false
     fileprivate(set) var isInFlight = false
     /// Whether another process has written the record since this process began an attempt.
@@ -44,7 +46,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     /// It orders the mutations that have no sequence number yet.
     fileprivate(set) var number: UInt64 = 0
 
-    /// Whether it is *live*: waiting, in flight, or answered and not yet stored.
+    /// Whether it is *live*: waiting, in flight, or answered while the value with the change isn't stored yet.
     ///
     /// A refused or conflicted mutation isn't live.
     var isLive: Bool { record.isLive }
@@ -106,7 +108,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     }
   }
 
-  /// The mutations of ``liveCount`` by lane: their number, and the time at which the oldest one was made.
+  /// The mutations that ``liveCount`` counts, by lane: their number, and the time at which the oldest one was made.
   ///
   /// - Complexity: O(*n*) for *n* mutations.
   var lanes: [LaneID: (count: Int, oldest: Date)] {

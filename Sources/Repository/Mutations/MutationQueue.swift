@@ -1,7 +1,7 @@
 internal import DataStore
 internal import Multicast
 
-/// The queue of a repository's mutations: keeps the outcomes of their attempts, and reports them.
+/// The queue of a repository's mutations: records the results of their attempts, and reports what changes in the queue.
 ///
 /// ``MutationQueueState`` decides, and the parts of the queue share it: ``MutationAdder`` adds mutations,
 /// ``MutationReader`` reads the stored mutations and observes their changes, ``MutationWriter`` writes them,
@@ -30,8 +30,8 @@ internal import Multicast
 ///    unknown; see ``MutationWriter/mark(_:in:)``. If the attempt fails but may be repeated, the lane backs off, and
 ///    the mutation stays visible.
 /// 4. **Confirm.** ``SyncWrites`` stores the value that has the change, if the stored one must change, and removes the
-///    record, in one commit. ``confirm(_:_:in:)`` then forgets the mutation. For observers, the overlay ends in the
-///    same step in which the value gains the change.
+///    record, in one commit. ``confirm(_:_:in:)`` then forgets the mutation. For observers, the mutation stops being
+///    applied in the same step in which the stored value gains the change.
 ///
 /// A mutation ends earlier if it is refused, conflicted or cancelled, or if its user signs out. Then it is rolled back:
 /// it is no longer applied, and the other mutations still are. The article *How a change travels* gives the reasons for
@@ -84,7 +84,8 @@ final class MutationQueue<Source: RepositorySource> {
   /// A repository that leads sends the mutations of all repositories on the store; see ``Election``.
   func lead(as status: LeadershipStatus, in engine: isolated Engine) {
     let (refused, behindGap) = state.lead(as: status)
-    // A call whose mutation another repository has completed still waits for the store to report the outcome.
+    // A mutation that is no longer in the queue was completed by another repository. Its call keeps the timeout,
+    // because it still waits for the outcome to be read from the store.
     calls.endTimeouts(in: engine) { state[$0] != nil }
     for id in refused { refuseInterrupted(id, in: engine) }
     for entry in behindGap.compactMap({ state[$0] }) {
@@ -120,7 +121,7 @@ final class MutationQueue<Source: RepositorySource> {
     calls.startTimeout(of: entry.id, in: engine)
   }
 
-  /// Completes the refusal of a mutation, because the end of a process has interrupted too many of its attempts.
+  /// Completes the refusal of a mutation of which the ends of processes have interrupted too many attempts.
   func refuseInterrupted(_ id: MutationID, in engine: isolated Engine) {
     if let entry = state[id] {
       engine.removeFromOverlay([id], of: entry.key)

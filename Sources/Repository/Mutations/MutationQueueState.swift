@@ -4,9 +4,8 @@ internal import Foundation
 /// The state of a ``MutationQueue``: its mutations, their order, and the next one to send.
 ///
 /// A pure state machine that keeps ``MutationLedger`` and ``MutationLanes`` consistent: while this repository sends,
-/// each live mutation (see ``MutationLedger/Entry/isLive``) that it sends is in its lane, in flight, or answered and not
-/// yet stored. While it follows, the lanes are empty. The parts of the queue share this object, in the isolation of
-/// their engine.
+/// each live mutation that it sends is in its lane, in flight, or answered; see ``MutationLedger/Entry/isLive``. While
+/// it follows, the lanes are empty. The parts of the queue share this object, in the isolation of their engine.
 ///
 /// - Complexity: That of the two parts.
 final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
@@ -36,8 +35,8 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
 
   /// The greatest number of mutations of a lane that are marked together before the first of them is sent.
   ///
-  /// The record of a marked mutation says that an attempt may have begun; see ``MutationRecord/isMarked``.
-  /// Because several are marked together, a long lane doesn't wait for a commit before each request.
+  /// The record of a marked mutation says that an attempt may have begun; see ``MutationRecord/isMarked``. Because
+  /// several are marked together, a long lane doesn't wait for a commit before each request.
   private static var markedTogether: Int { 32 }
 
   private var ledger = Ledger()
@@ -45,7 +44,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     maximumInFlight: MutationQueueState.maximumInFlight, slotTimeout: MutationQueueState.slotTimeout)
   /// The role of this repository, which decides whether it sends.
   private(set) var leadership = LeadershipStatus.following
-  /// The lanes whose first stored mutation has been adopted since this repository began to send.
+  /// The lanes in which a stored mutation has been placed since this repository began to send.
   private var startedLanes: Set<LaneID> = []
   /// The lanes that wait for something other than their turn, as another repository's writes show.
   private var lanesStalledElsewhere: Set<LaneID> = []
@@ -137,8 +136,8 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
 
   /// Records that this repository sends from now on.
   ///
-  /// - Returns: `refused`: the mutations that are now refused; their records must be written. `behindGap`: the mutations
-  ///   behind a gap; the caller reads their predecessors and then calls ``recordPredecessors(of:)``.
+  /// - Returns: `refused`: the mutations that are now refused; their records must be written. `behindGap`: the
+  ///   mutations behind a gap; the caller reads their predecessors and then calls ``recordPredecessors(of:)``.
   func lead(as status: LeadershipStatus) -> (refused: [MutationID], behindGap: [MutationID]) {
     leadership = status
     (startedLanes, lanesStalledElsewhere) = ([], [])

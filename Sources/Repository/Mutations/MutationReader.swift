@@ -117,7 +117,7 @@ final class MutationReader<Source: RepositorySource> {
       events.emit(.mutationOfUnknownKey(MutationID(rawValue: id), key: stored.value.key))
       return nil
     }
-    // As far as this repository knows, the user has signed out. If the user has signed in again,
+    // Otherwise the user has signed out, as far as this repository knows. If the user has signed in again,
     // ``readForSignIn(in:)`` finds the record.
     guard engine.users.isOpen(valueKey.userID) else { return nil }
     let mutation = stored.value.mutation

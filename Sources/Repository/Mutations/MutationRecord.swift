@@ -47,7 +47,7 @@ struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
   /// The reason why it is no longer sent, or `nil` while it is live.
   var verdict: Verdict?
 
-  /// Whether it is waiting, in flight, or answered and not yet stored.
+  /// Whether it is waiting, in flight, or answered while the value with the change isn't stored yet.
   var isLive: Bool { verdict == nil }
 
   /// Returns the ``key`` in the stored bytes of a record, even if this program can't decode the mutation.
@@ -79,17 +79,18 @@ private struct KeyOfRecord: Decodable {
 
 /// The last sequence number of the repository's mutations.
 ///
-/// Each commit that adds mutations saves the counter too, and requires the value it counted from. So the order of
-/// mutations is the order of the commits of all processes, whatever their clocks say.
+/// Each commit that adds mutations saves the counter too, and requires that no other commit has changed the counter
+/// since it was read. So the order of mutations is the order of the commits of all processes, whatever their clocks
+/// say.
 struct MutationCounter: Codable, Sendable {
   var last: UInt64 = 0
 }
 
 /// The last mutations that were *withdrawn*: cancelled, discarded or replaced, and therefore not confirmed.
 ///
-/// A confirmation and a withdrawal both remove the record of a mutation. A repository whose call waits for a mutation
-/// that another repository completes can't distinguish the two by the stored value, which may be newer for another
-/// reason, and a confirmation may store no value. So the commit that withdraws a mutation also saves the ids in this
+/// A confirmation and a withdrawal both remove the record of a mutation. If another repository completes a mutation
+/// that a call waits for, the stored value doesn't tell which of the two happened: the value may be newer for another
+/// reason, and a confirmation may store no value. So the commit that withdraws a mutation also saves its id in this
 /// type. A confirmation costs nothing more, except that a repository that waits for it loads these ids once.
 struct MutationWithdrawals: Codable, Sendable {
   /// The greatest number of ids that are kept.

@@ -5,10 +5,9 @@ internal import Multicast
 ///
 /// Writes that arrive during a commit share the next one.
 ///
-/// A commit that adds mutations also saves the counter, and requires the value it counted from. So the order of
-/// mutations is the order of the commits of all processes. A commit that withdraws mutations also saves
-/// ``MutationWithdrawals``. A record is replaced only if the stored record is the known one, or was read again, because
-/// another process may have completed the mutation.
+/// A commit that adds mutations also saves the counter; see ``MutationCounter``. A commit that withdraws mutations also
+/// saves ``MutationWithdrawals``. The replacement of a record requires the tag of the stored record, because another
+/// process may have changed the record or completed the mutation; see ``Write``.
 ///
 /// ``perform(_:_:isolation:)`` enqueues its write before it suspends, so the order of an actor's calls is the order of
 /// the writes.
@@ -129,8 +128,8 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
 
   /// Separates the replacements of records that are also removed.
   ///
-  /// They are postponed, so that they don't undo the removal.
-  /// Of several replacements of one record, the batch keeps the last.
+  /// They are postponed, so that they don't undo the removal. Of several replacements of one record, the batch keeps
+  /// the last.
   private func withoutConflicts(_ turns: [Turn]) -> (compatible: [Turn], postponed: [Turn]) {
     var removed: Set<MutationID> = []
     for turn in turns {

@@ -38,7 +38,9 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   struct Reading {
     let stored: [StoreObservation<Record>.Entry]
     let changes: MulticastSubscription<[StoreChange<Record>], Never>
-    /// The last sequence number before the read, which covers all mutations up to it; 0 if it isn't known.
+    /// The last sequence number before the read; 0 if it isn't known.
+    ///
+    /// The read has found all stored mutations up to this number.
     let lastSequence: UInt64
   }
 

@@ -33,7 +33,7 @@ final class MutationSender<Source: RepositorySource> {
 
   /// Keeps attempts from beginning until ``endBatch(in:)``, because a batch of external changes is being applied.
   ///
-  /// A change of the batch may let a mutation be sent that a later change removes.
+  /// One change of the batch may make a mutation ready to be sent, and a later change may remove that mutation.
   func beginBatch() {
     batchCount += 1
   }
@@ -90,7 +90,8 @@ final class MutationSender<Source: RepositorySource> {
         return advanceLane(after: dequeued, in: engine)
       }
       cell = opened
-      // A repository that has lost its lead must not mark. The lead is confirmed again after the mark is stored.
+      // A repository that has lost its lead must not mark mutations. The lead is confirmed again after the mark is
+      // stored.
       if engine.writer.needsMark(dequeued.id), await !engine.election.confirmLead(in: engine) {
         return queue.abandonAttemptAfterLoss(dequeued, in: engine)
       }

@@ -27,7 +27,7 @@ final class MutationWriter<Source: RepositorySource> {
   ///   - engine: The engine.
   /// - Returns: The error if that failed.
   func write(_ id: MutationID, unlessChanged: Bool = false, in engine: isolated Engine) async -> StoreError? {
-    // A mutation that isn't durable yet is being written.
+    // A mutation without a tag isn't durable yet: ``MutationAdder`` is writing it.
     while let entry = state[id], let tag = entry.tag {
       do throws(StoreError) {
         let (outcome, isOvertaken) = try await records.replace(
@@ -39,7 +39,7 @@ final class MutationWriter<Source: RepositorySource> {
         case .kept:
           await engine.reader.reload(id, in: engine)
           guard let known = state[id], known.ownsMark else { return nil }
-          // The record is still this process's: another write of this repository has changed it.
+          // The mark is still this process's, so another write of this repository has changed the record.
           if known.tag != tag { continue }
           // The changed record could not be read, so the mark isn't stored.
           state.unmark([id])
@@ -84,8 +84,8 @@ final class MutationWriter<Source: RepositorySource> {
   /// Stores that an attempt is about to begin, so that the next process learns of it if this process ends during the
   /// attempt.
   ///
-  /// The next mutations of the lane are marked too. If another process has changed a record, it stays as it is,
-  /// and ``needsMark(_:)`` still holds.
+  /// The next mutations of the lane are marked too. A record that another process has changed stays as it is, and
+  /// ``needsMark(_:)`` is then still `true`.
   ///
   /// - Throws: A `StoreError` if a mark can't be written. All these marks then count as not written.
   func mark(_ id: MutationID, in engine: isolated Engine) async throws(StoreError) {

@@ -4,8 +4,8 @@ internal import Multicast
 /// The queue of a repository's mutations: lists them, and acts on those that need a decision.
 ///
 /// The repository sends them on its own. A mutation stays in the queue until the server has it and the value with the
-/// change is stored. A definite answer of the server ends an id: a mutation that is sent again after such an answer has
-/// a new id.
+/// change is stored. After a definite answer of the server, an id isn't used again: a mutation that is sent again then
+/// has a new id.
 public struct PendingMutations<Source: MutableSource>: Sendable {
   /// A mutation in the queue.
   public typealias Item = PendingMutation<Source.Key, Source.Mutation>
@@ -65,8 +65,8 @@ public struct PendingMutations<Source: MutableSource>: Sendable {
 
   /// Resolves a mutation that is in conflict.
   ///
-  /// A mutation that is sent has a new id, unless it is retried and the server may have made the change already. Then it
-  /// keeps its id, so that the server makes the change once.
+  /// A mutation that is sent has a new id, unless it is retried and the server may have made the change already. Then
+  /// it keeps its id, so that the server makes the change once.
   ///
   /// - Returns: The id of the mutation that is sent, or `nil` if it was discarded.
   /// - Throws: ``PendingMutationError/notConflicted(_:)``, ``PendingMutationError/conflict(_:)`` if the mutation to

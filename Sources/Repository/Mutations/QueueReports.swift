@@ -1,6 +1,6 @@
 internal import Multicast
 
-/// Reports the contents of a repository's queue: the number of live mutations at once, and the list one step later.
+/// Reports the contents of a repository's queue: the number of live mutations at once, and the list shortly afterwards.
 ///
 /// Belongs to one ``SyncEngine`` and is used in its isolation only.
 final class QueueReports<Source: RepositorySource> {
@@ -13,7 +13,7 @@ final class QueueReports<Source: RepositorySource> {
   private let version: CurrentValueRelay<UInt64>
   private let lists: KeyChannels<String, List>
   private let events: RepositoryEvents
-  /// The number of dead letters that was reported last.
+  /// The number of refused and conflicted mutations that was reported last.
   private var undecidedCount = 0
   private var sentVersion: UInt64 = 0
   private var isListScheduled = false
@@ -32,7 +32,7 @@ final class QueueReports<Source: RepositorySource> {
     (self.lists, self.events) = (lists, events)
   }
 
-  /// Reports changes, and schedules the list once for all changes of one step.
+  /// Reports changes, and schedules the list once for all changes that are made together.
   func report(_ state: State, in engine: isolated Engine) {
     if liveCounts.value != state.liveCount || undecidedCount != state.undecidedCount {
       undecidedCount = state.undecidedCount

@@ -26,7 +26,7 @@ final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - onOpen: Called if the channel is new, before this returns.
+  ///   - onOpen: Called if the channel is new, before this function returns.
   ///   - onClose: Called when the last observer of the channel is gone, on any thread. It should only start a task that
   ///     calls ``forgetReleased(_:)``.
   func stream(
@@ -90,7 +90,7 @@ final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
     return open?.1 == nil ? nil : open?.0
   }
 
-  /// Sends an element to the observers of a key, and makes it the first element for later ones.
+  /// Sends an element to the observers of a key, and makes it the first element for later observers.
   @discardableResult
   func setCurrent(_ element: Element, of key: Key) -> UInt64? {
     let old = state.withLock { state in

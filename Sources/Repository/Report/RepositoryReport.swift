@@ -51,7 +51,7 @@ public struct RepositoryReport: Codable, Hashable, Sendable {
       case sentElsewhere
     }
 
-    /// The lane's ordering key, preceded by the lane's user if there is one.
+    /// The lane's ordering key, preceded by the id of the lane's user if there is one that differs from the key.
     public var lane: String
     /// The number of mutations, including the one in flight.
     public var count: Int
@@ -83,7 +83,7 @@ public struct RepositoryReport: Codable, Hashable, Sendable {
   public var undecidedCount: Int
   /// The size of all encoded mutations, in bytes.
   public var queueByteCount: Int
-  /// Whether the repository sends mutations; `nil` if it is read-only.
+  /// The role of the repository, which decides whether it sends mutations; `nil` if it is read-only.
   public var leadership: LeadershipStatus?
   /// The stored values; `nil` if the ``EvictionPolicy`` sets no limit, or they haven't been read yet.
   public var stored: StoredReport?

@@ -2,8 +2,8 @@ internal import Multicast
 
 /// Shares one request among all callers that ask for the same key at the same time.
 ///
-/// A caller that asks for a key while a request for it is in flight joins that request. All callers of a request that
-/// aren't cancelled get its value or its failure.
+/// A caller that asks for a key while a request for it is in flight joins that request. Each caller that isn't
+/// cancelled gets the request's value or its failure.
 ///
 /// - **Cancellation**: A caller whose task is cancelled returns at once, with ``SharedRequestError/cancelled``, and the
 ///   request continues for the remaining callers. When the last caller has left, the request's task is cancelled. A
@@ -58,7 +58,7 @@ public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Fai
   /// Variant of ``value(for:request:)`` for a request that checks whether it is still wanted.
   ///
   /// A request's task is cancelled shortly after its last caller has left, and another request may have begun and ended
-  /// by then. `isWanted` returns `false` from the very step in which the last caller leaves.
+  /// by then. `isWanted` returns `false` from the moment at which the last caller leaves.
   func value(
     for key: Key, request: @escaping @Sendable (_ isWanted: @Sendable () -> Bool) async throws(Failure) -> Value
   ) async throws(SharedRequestError<Failure>) -> Value {

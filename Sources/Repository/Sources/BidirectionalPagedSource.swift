@@ -14,8 +14,9 @@ public protocol BidirectionalPagedValue: PagedValue {
 /// dropped at one end, and fetched again when the user scrolls back.
 ///
 /// While there is a previous page, ``SyncedRepository/refresh(_:)`` and ``SyncedRepository/reload(_:)`` fetch the first
-/// stored page again instead of the newest one, so that the list stays in place, unless the server has refused to
-/// return that page or the next one. ``SyncedRepository/loadNewest(_:)`` returns to the newest page.
+/// stored page again instead of the newest one, so that the list stays in place. If the server has refused to return
+/// that page, or the page after the last stored element, they fetch the newest page.
+/// ``SyncedRepository/loadNewest(_:)`` returns to the newest page.
 ///
 /// ```swift
 /// struct MessagesSource: BidirectionalPagedSource {

@@ -79,8 +79,8 @@ public enum MutationReply<Value: Sendable>: Sendable {
 
   /// The server made the same change as the mutation's `apply(to:)`.
   ///
-  /// If nothing is stored and the mutation was applied to ``MutableSource/empty``, the value is fetched. If there is no
-  /// such value either, nothing is stored.
+  /// If nothing is stored and the mutation was applied to ``MutableSource/empty``, the value is fetched. If nothing is
+  /// stored and `empty` is `nil`, the reply stores nothing.
   case done
 }
 

@@ -1,7 +1,7 @@
-/// Joins fetched pages to stored ones, so that the stored elements are a contiguous part of the server's list, except for
-/// elements that mutations of this device inserted.
+/// Joins fetched pages to stored ones, so that the stored elements are a contiguous part of the server's list, except
+/// for elements that mutations of this device inserted.
 enum PageJoin {
-  /// Returns the newest page, followed by the stored elements after its last one.
+  /// Returns the newest page, followed by the stored elements after the page's last element.
   ///
   /// The stored elements are dropped if they may not be contiguous with the page, or if the server's list can't be
   /// continued after them:

@@ -48,8 +48,8 @@ public protocol RepositorySource<Key, Value>: Sendable {
 
   /// Returns whether the value of a key must stay in the store, regardless of the ``EvictionPolicy``.
   ///
-  /// The repository calls this function when it evicts values, and when a value is no longer in use while the store
-  /// exceeds its limits. The default implementation returns `false`.
+  /// The repository calls this function when it evicts values, for example when a value is no longer in use and the
+  /// stored values exceed the policy's limits. The default implementation returns `false`.
   func isPinned(_ key: Key) -> Bool
 }
 
@@ -63,8 +63,8 @@ extension RepositorySource {
 
 /// The meaning of a failed request for the repository.
 ///
-/// The cases describe a mutation, which is sent again only as often as the ``RetryPolicy`` allows. For a fetch, it only
-/// matters whether the server has answered, and whether it refused the request permanently.
+/// The cases describe a mutation, which is sent again only as often as the ``RetryPolicy`` allows. For a fetch, only
+/// two things matter: whether the server has answered, and whether the server refused the request permanently.
 public enum FailureDisposition: Hashable, Sendable {
   /// The server certainly didn't apply the mutation. It is sent again under the same id, but not before `after` has
   /// elapsed if the server requested a delay.

@@ -2,8 +2,8 @@ internal import Multicast
 
 /// The channels of the observers that have a loading policy; see ``LoadingPolicy``.
 ///
-/// The observers of a key with the same schedule share a channel of values and a channel of states. The release of both
-/// therefore shows that the last of them is gone.
+/// The observers of a key with the same schedule share a channel of values and a channel of states. When both channels
+/// are released, the last of these observers is gone.
 final class LoadingChannels<Source: RepositorySource>: Sendable {
   typealias Cell = SyncCell<Source>
 

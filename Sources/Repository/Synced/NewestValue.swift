@@ -71,7 +71,7 @@ final class NewestValue<Source: RepositorySource> {
     order = nil
   }
 
-  /// Opens every stored key, unless the newest value is known, and each key that is stored later.
+  /// Opens every stored key, unless the newest value is known, and from then on each key whose stored value changes.
   func observe(in engine: isolated Engine) async {
     guard !isObserving else { return }
     isObserving = true
@@ -95,7 +95,8 @@ final class NewestValue<Source: RepositorySource> {
     }
   }
 
-  /// Opens the stored keys of a user who has signed in, because values may have been reported before the sign-in.
+  /// Opens the stored keys of a user who has signed in, because their values may have been reported before the sign-in,
+  /// and were ignored.
   func openStored(of user: UserDigest, in engine: isolated Engine) {
     guard isObserving else { return }
     engine.start { [store, name] engine in

@@ -1,4 +1,5 @@
-/// The mutations that the base of one value doesn't include yet, in the order in which they are applied.
+/// The mutations that the base of one key doesn't include yet, in the order in which they are applied; see
+/// ``SyncState``.
 ///
 /// - Complexity: O(1) amortized for each operation, except ``uncertain`` and iteration. Most mutations are removed from
 ///   the front.
@@ -10,7 +11,7 @@ struct PendingMutationList<Mutation> {
     /// The mutation isn't known to have reached the server.
     ///
     /// `unknownSince` is the end of the last attempt, if its outcome is unknown and the base didn't show the mutation
-    /// at that time. A value that is requested later and shows the mutation then proves that the server has it.
+    /// at that time. A value that is requested later and shows the mutation proves that the server has it.
     case waiting(unknownSince: Timestamp?)
     /// An attempt is in flight, or another repository sends the mutation.
     case inFlight
@@ -29,7 +30,7 @@ struct PendingMutationList<Mutation> {
       (self.id, self.mutation, self.phase) = (id, mutation, phase)
     }
 
-    /// Whether a fetched value may include the mutation.
+    /// Whether a fetched value can end the mutation by including it. The reply ends a mutation in flight.
     fileprivate var isUncertain: Bool {
       switch phase {
       case .confirmed, .waiting(_?): true
@@ -56,7 +57,8 @@ struct PendingMutationList<Mutation> {
 
   subscript(id: MutationID) -> Item? { items[id] }
 
-  /// The items that a fetched value may include, in order: confirmed mutations, and those of unknown outcome.
+  /// The items that a fetched value can end by including them, in order: confirmed mutations, and those of unknown
+  /// outcome.
   ///
   /// - Complexity: O(*k* log *k*), where *k* is the number of such items. A long queue has few.
   var uncertain: [Item] {

@@ -46,8 +46,8 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
   ///   - versions: The barriers of the base.
   ///   - empty: The value that mutations are applied to if nothing is stored.
   ///   - isPaged: Whether values are joined from pages.
-  ///   - isComplete: Returns whether a value has all elements that the server has, so that an element it lacks doesn't
-  ///     exist.
+  ///   - isComplete: Returns whether a value has no further pages, so an element that it lacks doesn't exist on the
+  ///     server.
   init(
     base: Value?, fetched: Value?, tag: StoreTag?, pending: PendingMutationList<Mutation>, versions: VersionBarriers,
     empty: Value?, isPaged: Bool, isComplete: @escaping (Value) -> Bool
@@ -105,8 +105,9 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
 
   /// Applies the reply to a mutation to the base, if the result is certainly correct.
   ///
-  /// - Returns: Whether the reply was accepted. Otherwise there is no base, or the change isn't possible on the base; or
-  ///   the base may be newer than the reply, may already include the mutation, or lacks an earlier confirmed mutation.
+  /// - Returns: Whether the reply was accepted. Otherwise there is no base, or the change isn't possible on the base;
+  ///   or the base may be newer than the reply, may already include the mutation, or lacks an earlier confirmed
+  ///   mutation.
   private mutating func accept(
     _ reply: MutationReply<Value>, of item: Item, requestedAt: Timestamp, arrivedAt: Timestamp
   ) -> Bool {
@@ -151,7 +152,7 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
 
   /// Returns whether an earlier mutation is confirmed, but not included in the base.
   ///
-  /// A base with the later mutation but without the earlier one would apply the two in the wrong order.
+  /// If the base included the later mutation but not the earlier one, the two would be applied in the wrong order.
   private func isBehindConfirmed(_ item: Item) -> Bool {
     guard pending.confirmedCount > 0 else { return false }
     return pending.uncertain.contains { earlier in

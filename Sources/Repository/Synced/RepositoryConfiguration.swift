@@ -71,7 +71,8 @@ public struct RepositoryConfiguration: Sendable {
   ///   - network: The monitor that reports whether the network is available.
   ///   - activity: The monitor that reports whether the app is active.
   ///   - leadership: The rule that decides which of the repositories on one store sends the mutations of all.
-  ///   - eviction: The limits on the number, the size and the idle time of stored values. By default all values are kept.
+  ///   - eviction: The limits on the number, the size and the idle time of stored values. By default, all values are
+  ///     kept.
   public init(
     pageSize: Int = 20,
     maximumPages: Int? = nil,

@@ -2,7 +2,10 @@ public import Foundation
 
 /// The state of one key: its value, the value's age, and the work in progress.
 public struct RepositoryState<Value: Sendable, Failure: Error & Sendable>: Sendable {
-  /// The stored value with all pending mutations applied; `nil` if there is none.
+  /// The value that observers see; `nil` if there is none.
+  ///
+  /// It is the stored value with all pending mutations applied. If nothing is stored, the mutations are applied to
+  /// ``MutableSource/empty``.
   public var value: Value?
 
   /// The time at which the value was fetched; `nil` if nothing is stored.

@@ -46,10 +46,10 @@ struct SourceCapabilities<Source: RepositorySource>: Sendable {
   /// Completes a fetched value with parts of the stored one; see ``CompletingSource``.
   let completing: (@Sendable (_ fetched: Value, _ stored: Value) -> Value)?
 
-  /// Whether values may belong to users, which the key types of Foundation and the standard library can't express.
+  /// Whether a key can name a user. A `String`, `Int` or `UUID` key can't.
   let hasUsers = !(Key.self is String.Type || Key.self is Int.Type || Key.self is UUID.Type)
 
-  /// Returns whether a value has all elements that the server has, so that an element it lacks doesn't exist.
+  /// Returns whether a value has no further pages, so an element that it lacks doesn't exist on the server.
   func isComplete(_ value: Value) -> Bool {
     paging?.nextCursor(value) == nil && paging?.backward?.previousCursor(value) == nil
   }

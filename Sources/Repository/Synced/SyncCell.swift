@@ -15,7 +15,8 @@ final class SyncCell<Source: RepositorySource> {
     /// The newest page, joined to the stored pages.
     case newestPage
     /// The first stored page, fetched again and joined to the others. It is the newest page unless pages before it were
-    /// dropped. If the server refused to return it, or the page after the last element, the newest page takes its place.
+    /// dropped. If the server refused to return it, or the page after the last element, the newest page is fetched
+    /// instead.
     case firstPage
     case nextPage
     case previousPage
@@ -36,7 +37,7 @@ final class SyncCell<Source: RepositorySource> {
     }
   }
 
-  /// The state of fetching a whole value for confirmed mutations.
+  /// The state of fetching a whole value for confirmed mutations; see ``SyncLoader/fetchWhole(_:in:)``.
   enum Recovery {
     case fetching
     /// The last fetch failed, and will be repeated.
@@ -92,7 +93,7 @@ final class SyncCell<Source: RepositorySource> {
   /// The mutations whose records another repository or process removed while a write was in progress.
   var heldRemovals: [MutationID] = []
 
-  /// The number of consecutive failed writes that are repeated only after a backoff.
+  /// The number of consecutive failed writes, not counting those that were repeated immediately.
   var failedWrites = 0
 
   /// The state of fetching a whole value for confirmed mutations; `nil` if none is being fetched.
@@ -106,8 +107,10 @@ final class SyncCell<Source: RepositorySource> {
   /// Whether the server refused to return the first stored page again.
   var isFirstPageRefused = false
 
-  /// The time at which the value was fetched, or last saved if another repository saved it, or it was saved before the
-  /// key was opened.
+  /// The time at which the value was fetched.
+  ///
+  /// If another repository saved the value, or if it was saved before the key was opened, the time at which it was last
+  /// saved.
   private(set) var fetchedAt: Date?
 
   /// The number of calls of ``invalidate()``.
@@ -121,7 +124,7 @@ final class SyncCell<Source: RepositorySource> {
   private var lastLoad = 0
   /// The newest unfinished load of each part; older loads of the same part were abandoned.
   private var loads: [Part: Int] = [:]
-  /// The result of the load that ended last among loads that overlapped, apart from cancelled ones.
+  /// The result of the load that ended last among overlapping loads; cancelled loads don't count.
   private var outcome: Result<Void, Failure>?
   private var failure: Failure?
   private var failureCount = 0
@@ -144,7 +147,8 @@ final class SyncCell<Source: RepositorySource> {
       empty: capabilities.sending?.empty, isPaged: capabilities.paging != nil, isComplete: capabilities.isComplete)
   }
 
-  /// The number of the channel for observers of all keys to which the visible value was sent.
+  /// The number of the channel of ``SyncChannels/everyValue`` to which the visible value was sent; see
+  /// ``KeyChannels/number(of:)``.
   var newestValueNumber: UInt64?
 
   /// The state that outlives the cell.
@@ -216,7 +220,7 @@ final class SyncCell<Source: RepositorySource> {
   /// Records that a value of the server, fetched or in the reply to a mutation, has become a part of the base.
   ///
   /// A refusal of the next page stays recorded if the value still ends at the cursor that the server refused, because
-  /// only pages at the beginning were fetched.
+  /// then only pages at the beginning were fetched.
   func recordFetch(at time: Date) {
     (fetchedAt, isFirstPageRefused) = (time, false)
     if !isNextPageRefused { refusedCursor = nil }

@@ -13,7 +13,7 @@ final class SyncCells<Source: RepositorySource> {
 
   /// The maximum number of released keys whose last fetch is remembered, which bounds the memory.
   ///
-  /// One more key makes the cells forget all of them.
+  /// Releasing one more key discards what is remembered of all others.
   private static var residueLimit: Int { 4_096 }
 
   /// The maximum number of ``idleKeys``.

@@ -10,18 +10,18 @@ internal import Multicast
 ///   keys.
 /// - ``SyncLoader`` fetches values, and ``SyncWrites`` stores the replies.
 /// - ``MutationQueue`` keeps the mutations. ``MutationAdder`` adds them, and ``MutationSender`` sends them while the
-///   ``Election`` permits it.
-///   ``MutationReader`` and ``MutationWriter`` read and write their records, ``MutationCalls`` completes the calls that
-///   wait for them, and ``MutationDecisions`` performs the operations of ``PendingMutations``.
+///   ``Election`` permits it. ``MutationReader`` and ``MutationWriter`` read and write their records,
+///   ``MutationCalls`` completes the calls that wait for them, and ``MutationDecisions`` performs the operations of
+///   ``PendingMutations``.
 /// - ``SyncExternalChanges`` applies the changes of other repositories and processes.
 /// - ``SyncUsers`` tracks which users have signed in and out, and ``SignOuts`` erases a user's data.
 /// - ``SyncEvictions`` removes stored values that exceed the limits of the ``EvictionPolicy``.
 /// - ``ObservedLoading`` fetches values because they are observed, and ``SyncEnvironment`` observes the network and the
 ///   app.
 ///
-/// One actor serves all keys, so that state changes and is sent to observers in one step. The parts aren't separate
-/// actors for the same reason. Their functions take the engine as an isolated parameter, and therefore run in its
-/// isolation.
+/// One actor serves all keys, so that changing the state and sending it to observers are one step. The parts aren't
+/// separate actors for the same reason. Their functions take the engine as an isolated parameter, and therefore run in
+/// its isolation.
 actor SyncEngine<Source: RepositorySource> {
   typealias Key = Source.Key
   typealias Value = Source.Value
@@ -32,7 +32,8 @@ actor SyncEngine<Source: RepositorySource> {
   nonisolated let channels: SyncChannels<Source>
   nonisolated let events = RepositoryEvents()
   nonisolated let tasks: OwnedTasks
-  /// The number of mutations that are waiting or in flight, except those that another independent repository sends.
+  /// The number of mutations that are waiting or in flight, except those that another independent repository sends; see
+  /// ``LeadershipStatus/independent``.
   nonisolated let liveCounts = CurrentValueRelay(0)
   /// The version of the queue, which every change of it increments.
   nonisolated let queueVersion = CurrentValueRelay<UInt64>(0)
@@ -114,7 +115,7 @@ actor SyncEngine<Source: RepositorySource> {
 
   // MARK: - Tasks
 
-  /// Starts a task in the engine's isolation, which is cancelled when the repository is released.
+  /// Starts a task in the engine's isolation, and cancels it when the repository is released.
   nonisolated func start(_ work: @escaping @Sendable (isolated SyncEngine<Source>) async -> Void) {
     tasks.start { [weak self] in
       if let self { await work(self) }
@@ -204,7 +205,7 @@ actor SyncEngine<Source: RepositorySource> {
       try await read(cell)
     } catch {
       cells.removeUnopened(cell)
-      // The error may name a key of a user who has signed out meanwhile, and must not be reported.
+      // The error may name a key of a user who has signed out meanwhile, and must then not be reported.
       if !cell.isClosed { throw error }
     }
     if cell.isClosed { return nil }
@@ -392,7 +393,7 @@ actor SyncEngine<Source: RepositorySource> {
 
   /// Applies a mutation, makes it durable, and has it sent.
   ///
-  /// - Returns: The result, or that the mutation has to wait.
+  /// - Returns: The result; ``MutationResult/queued`` as soon as the mutation has to wait.
   func perform(_ mutation: Mutation, on key: Key) async throws(Failure) -> MutationResult {
     if Task.isCancelled { throw .cancelled }
     try checkMayBegin(key)
@@ -451,7 +452,8 @@ actor SyncEngine<Source: RepositorySource> {
     calls.endExpired(at: deadline, in: self)
   }
 
-  /// Writes the record of a marked mutation, unless another process has changed it.
+  /// Writes the record of a marked mutation, unless another process has changed it; see
+  /// ``MutationWriter/mark(_:in:)``.
   func writeMark(of id: MutationID) async -> StoreError? {
     await writer.write(id, unlessChanged: true, in: self)
   }
@@ -587,7 +589,7 @@ actor SyncEngine<Source: RepositorySource> {
   func releaseIdle(_ key: Key) -> Bool {
     if let cell = cells[key], !cells.releaseIdle(cell) { return false }
     newestValue.forget(key)
-    // An observer that subscribed just before has already received the value.
+    // A new observer may have received the value already, so the key is in use.
     return !channels.isObserved(key)
   }
 

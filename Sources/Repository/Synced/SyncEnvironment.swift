@@ -6,7 +6,7 @@ internal import Multicast
 final class SyncEnvironment<Source: RepositorySource> {
   typealias Engine = SyncEngine<Source>
 
-  /// The longest time for sending mutations after the network is back, before observed values are fetched.
+  /// The longest time that fetching observed values waits for mutations to be sent, after the network is back.
   private static var sendingTime: Duration { .seconds(5) }
 
   private let network: any NetworkMonitor
@@ -66,10 +66,10 @@ final class SyncEnvironment<Source: RepositorySource> {
     if !isOnline, count == changeCount { reconnect(in: engine) }
   }
 
-  /// Ends the backoff delays, except those that a server requested.
+  /// Ends the backoff delays, except those that a server requested, and sends the mutations that are due.
   ///
-  /// If the network counts as unavailable, also sends mutations and fetches observed values, whatever the monitor
-  /// reports.
+  /// If the network counts as unavailable, it counts as available from now on, whatever the monitor reports, and
+  /// observed values are fetched after the mutations.
   func retryNow(in engine: isolated Engine) {
     if isOnline { engine.endWaits() } else { reconnect(in: engine) }
   }

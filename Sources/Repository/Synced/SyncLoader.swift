@@ -100,11 +100,11 @@ final class SyncLoader<Source: RepositorySource> {
   /// - Returns: Whether the server was asked. It isn't asked if there is no such page.
   func load(_ key: Key, _ part: Cell.Part?, in engine: isolated Engine) async throws(Failure) -> Bool {
     let part = part ?? defaultPart
-    // Opens the key before a request begins, because events report a request with its key, which they must not do for a
-    // user who has signed out.
+    // Opening the key throws if its user has signed out. This comes before the request, because the events of a request
+    // contain the key.
     if key.userID != nil { engine.endUse(try await engine.use(key)) }
     let signOutCount = engine.users.signOutCount(of: key.userID)
-    // Events report the request with its key, which must not outlive a sign-out.
+    // The events of the request contain its key, and must not be replayed after a sign-out.
     defer { if engine.users.signOutCount(of: key.userID) != signOutCount { events.forget() } }
     do throws(SharedRequestError<Failure>) {
       return try await requests.value(for: LoadKey(key: key, part: part)) {
@@ -160,7 +160,7 @@ final class SyncLoader<Source: RepositorySource> {
 
   /// Returns the request for a part of the current value; `nil` if there is no such page.
   ///
-  /// If nothing is stored, the newest page stands for every part but the whole value.
+  /// If nothing is stored, the newest page is requested instead of any other page.
   private func request(for part: Cell.Part, _ cell: Cell) -> Request? {
     guard let paging = capabilities.paging else { return .whole }
     guard let base = cell.state.base?.value else { return part == .whole ? .whole : .newestPage }

@@ -12,13 +12,14 @@ internal import DataStore
 /// 1. ``add(_:_:)`` applies it, which makes it visible.
 /// 2. ``beginSending(_:)`` and ``fail(_:isOutcomeUnknown:)`` record the beginning and the failure of each attempt.
 /// 3. ``receive(_:requestedAt:)`` takes a reply, which the next write judges. If the reply is accepted, it changes the
-///    base, and the mutation is removed in the same commit. Otherwise the mutation is confirmed: it stays applied on
-///    top of the base until a whole value whose request began later is accepted, or the server refuses to return one.
+///    base, and the mutation is removed in the same commit. Otherwise the mutation enters the phase `confirmed`: it
+///    stays applied on top of the base until a whole value whose request began later is accepted, or the server refuses
+///    to return one.
 /// 4. ``remove(_:)`` rolls it back if it was refused, cancelled or conflicted. It also ends a mutation that the value
 ///    of another writer includes.
 ///
 /// Unless it is rolled back, or isn't possible on the base, a mutation is therefore visible from the moment it is made
-/// until the base includes it. It is never applied twice, where that can be determined.
+/// until the base includes it. As far as that can be determined, it is never applied twice.
 ///
 /// - Complexity: A change of the base applies all pending mutations of the value again, except when a reply confirms
 ///   the first ones with ``MutationReply/done`` or with the value that they produce, because observers then see no
@@ -64,7 +65,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   /// The conflicts that ``fold()`` hasn't returned yet.
   private var conflicts: [Conflict] = []
 
-  /// A number that grows whenever observers are to get the visible value again, which may be an equal one.
+  /// A number that grows whenever the visible value must be sent to observers, even if it equals the last one sent.
   private(set) var visibleVersion: UInt64 = 0
 
   /// The value that mutations are applied to if nothing is stored.
@@ -73,7 +74,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   /// Whether values are joined from pages.
   private let isPaged: Bool
 
-  /// Returns whether a value has all elements that the server has, so that an element it lacks doesn't exist.
+  /// Returns whether a value has no further pages, so an element that it lacks doesn't exist on the server.
   private let isComplete: (Value) -> Bool
 
   init(empty: Value? = nil, isPaged: Bool = false, isComplete: @escaping (Value) -> Bool = { _ in true }) {
@@ -163,7 +164,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
 
   /// Applies a new mutation on top of all others.
   ///
-  /// If there is neither a base nor ``empty``, it becomes visible once a value is stored.
+  /// If there is neither a base nor ``empty``, the mutation becomes visible once a value is stored.
   ///
   /// - Throws: The error that `apply(to:)` throws for the visible value. The mutation is then not added.
   mutating func add(_ id: MutationID, _ mutation: Mutation) throws(MutationConflict) {
@@ -206,8 +207,8 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   /// Records that an attempt to send a mutation failed.
   mutating func fail(_ id: MutationID, isOutcomeUnknown: Bool) {
     guard let item = pending[id], case .inFlight = item.phase else { return }
-    // A fetched value that shows the mutation proves nothing if the base and the earlier mutations have the same
-    // effect. An incomplete value doesn't show whether they have.
+    // A fetched value on which the mutation has no effect will prove that the server applied it, unless the mutation
+    // had no effect before it was sent either. If the value before it is incomplete, that isn't checked.
     let before = isOutcomeUnknown ? valueBefore(id) : nil
     let isProvable = before.map { !isComplete($0) || !item.mutation.hasNoEffect(on: $0) } ?? false
     pending.setPhase(.waiting(unknownSince: isProvable ? versions.now() : nil), of: id)

@@ -4,8 +4,8 @@ internal import Foundation
 /// Writes the results of replies to the store.
 ///
 /// For each key there is one write at a time, with all replies that have arrived. A write is one commit: the new value,
-/// and the removal of the mutations that it includes. The commit requires the value that the replies were judged
-/// against. If another repository or process has stored a newer one, the replies are judged again.
+/// and the removal of the mutations that it includes. The commit requires that the value that the replies were judged
+/// against is still stored. If another repository or process has stored a newer one, the replies are judged again.
 ///
 /// Belongs to one ``SyncEngine`` and is only used in its isolation.
 final class SyncWrites<Source: RepositorySource> {
@@ -61,7 +61,7 @@ final class SyncWrites<Source: RepositorySource> {
     defer { records.endWriting(write.confirmed) }
     if !write.isEmpty {
       var batch = StoreBatch()
-      // Required even if no value is saved, because another repository may have stored a value that lacks the mutations.
+      // Required even if no value is saved, because another repository may have stored a value without the mutations.
       batch.require(write.baseTag, of: cell.storeKey)
       engine.users.requirement(of: cell.key.userID)?.add(to: &batch)
       if let value = write.value { batch.save(value, for: cell.storeKey) }

@@ -130,8 +130,9 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
 
   /// Fetches a value unless the stored one is fresh; see ``RepositoryConfiguration/freshness``.
   ///
-  /// For a ``PagedSource``, this fetches the newest page and joins it to the stored pages. When the call returns, the
-  /// value is durable, and a new observer receives it. The call may join a request that is in flight.
+  /// For a ``PagedSource``, this fetches the newest page and joins it to the stored pages; for a
+  /// ``BidirectionalPagedSource``, it fetches the first stored page. When the call returns, the value is durable, and a
+  /// new observer receives it. The call may join a request that is in flight.
   ///
   /// A failed fetch doesn't change the stored value, with one exception: if the server refuses to return a whole value,
   /// mutations that it has confirmed are applied to the stored value, because no fetched value will include them. If
@@ -164,8 +165,8 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
     await engine.invalidate(keys)
   }
 
-  /// Immediately sends the mutations that wait for another attempt, for example because the app knows that the network
-  /// is back.
+  /// Immediately sends the mutations that wait for another attempt. Call it, for example, when the app knows that the
+  /// network is back.
   ///
   /// If the repository considers the network unavailable, it also fetches the values that are observed with a loading
   /// policy.
@@ -241,7 +242,7 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   /// were cancelled, discarded or replaced last.
   ///
   /// A lock of the store keeps an erasure from deleting what is stored after a new sign-in. If the store doesn't
-  /// support locks, or a server loses the connection that holds this one, a process that is slow to erase may delete
+  /// support locks, or a server loses the connection that holds the lock, a process that is slow to erase may delete
   /// such data. See `KeyValueStore.acquireLock(_:)`.
   ///
   /// - Parameters:
@@ -305,8 +306,8 @@ extension SyncedRepository where Source: PagedSource {
   /// Fetches the page after the last stored element, and appends it without duplicates.
   ///
   /// If there is no next page, nothing is fetched. If nothing is stored, the newest page is fetched. After a failure,
-  /// the next call requests the same page. If the server refuses the page permanently, the next fetch of the newest page
-  /// replaces all others, and later pages continue from there. Call ``reload(_:)`` to fetch it immediately.
+  /// the next call requests the same page. If the server refuses the page permanently, the next fetch of the newest
+  /// page replaces all stored pages, and later pages continue from there. Call ``reload(_:)`` to do that immediately.
   ///
   /// - Throws: The errors of ``refresh(_:)``. A failed fetch doesn't change the stored value.
   public func loadMore(_ key: Key) async throws(RepositoryError<Failure>) {
@@ -345,8 +346,8 @@ extension SyncedRepository where Source: MutableSource {
   ///   soon as the mutation has to wait, or ``MutationResult/conflicted(_:)``.
   /// - Throws: ``RepositoryError/conflict(_:)`` if the mutation isn't possible on the current value;
   ///   ``RepositoryError/queueFull``; ``RepositoryError/store(_:)`` if the mutation, or the value that results from it,
-  ///   can't be stored, or the stored value can't be read; ``RepositoryError/server(_:)`` if the server refused the
-  ///   mutation, or the ``RetryPolicy`` allows no further attempt, after it was rolled back;
+  ///   can't be stored, or the stored value can't be read; ``RepositoryError/server(_:)`` if the mutation was rolled
+  ///   back, because the server refused it or the ``RetryPolicy`` allows no further attempt;
   ///   ``RepositoryError/signedOut`` if the user has signed out; ``RepositoryError/cancelled`` if the calling task was
   ///   cancelled, or the mutation was cancelled with ``PendingMutations/cancel(_:)``, in this or another process.
   /// - Complexity: The cost of `apply(to:)`, plus O(1) for each observer of the key.

@@ -15,7 +15,7 @@ internal import Multicast
 /// only while it holds the lock ``lockName``, so that it doesn't erase data that was stored after a new sign-in.
 ///
 /// The lock is checked, and the user's record is read, directly before the erasure. But an erasure has no
-/// preconditions. If the store supports no locks, or loses this one at that moment, an erasure that is delayed until
+/// preconditions. If the store supports no locks, or loses this lock at that moment, an erasure that is delayed until
 /// another process has completed the sign-out erases what was stored after a new sign-in.
 ///
 /// Belongs to one ``SyncEngine`` and is used in its isolation only.
@@ -92,7 +92,8 @@ final class SignOuts<Source: RepositorySource> {
 
   // MARK: - Deciding
 
-  /// Ends the backoffs of all users, and waits until no mutation of a user is live, or until a time limit.
+  /// Ends the backoffs of all users, and waits until one user has no waiting mutation and none in flight, or until a
+  /// time limit.
   ///
   /// Cancellation ends the wait.
   private func waitUntilSent(_ user: UserDigest, atMost time: Duration, in engine: isolated Engine) async {
@@ -104,7 +105,7 @@ final class SignOuts<Source: RepositorySource> {
     }
   }
 
-  /// Records that a user's sign-out begins, unless unsent mutations are left that it doesn't discard.
+  /// Records that a user's sign-out begins, unless the user has unsent mutations and `discards` is `false`.
   ///
   /// - Returns: The number of unsent mutations that prevent the sign-out. If it is 0, the sign-out has begun or is
   ///   complete.

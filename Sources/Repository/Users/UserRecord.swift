@@ -14,7 +14,7 @@ struct UserRecord: Codable, Equatable, Sendable {
   /// The number of times the user's credentials have changed, by which other repositories learn of a change.
   var signInCount: UInt64 = 0
 
-  /// The number of times the user has signed out, so that data that was requested before isn't stored after.
+  /// The number of times the user has signed out, so that data requested before a sign-out isn't stored after it.
   var signOutCount: UInt64 = 0
 
   /// The collection of the records of a repository's users.

@@ -56,7 +56,8 @@ public actor InMemorySignInSession: SignInSessionType {
     _ = try account(uid: uid)
   }
 
-  /// Returns the user with the given id, with the date of the last sign-in, or `Date.distantPast` if there is none.
+  /// Returns the user with the given id, with the date of the last sign-in, or `Date.distantPast` if the user has never
+  /// signed in.
   public func user(uid: String) async throws(SignInSessionError) -> User {
     try await answer()
     let account = try account(uid: uid)

@@ -3,8 +3,8 @@ public import Multicast
 
 /// The single source of truth for the signed-in user, shared by all screens.
 ///
-/// Its streams broadcast, and each call of a method acts once. The first word of a method's name says what subscribers
-/// see:
+/// Its streams broadcast to all subscribers, and each call of a method acts once, however many subscribers there are.
+/// The first word of a method's name says what subscribers see:
 ///
 /// - `reload…`, `loadMore…` and `update…` fetch from the server, and broadcast the result.
 /// - `fetch…` fetches from the server, and returns the result to the caller only.
@@ -31,10 +31,10 @@ public protocol UserServiceType: Sendable {
   ///
   /// Subscribers see `signingIn`, then `signed`, or `unsigned` if the call fails or is cancelled. A cancelled call
   /// doesn't sign the user in, even if the server's reply has arrived, unless the service has already begun to open the
-  /// user's data.
+  /// user's data; see ``UserDataType/open(uid:)``.
   ///
-  /// - Throws: A ``SignInError``. ``SignInError/refused(_:)`` is thrown at once, without a change of state, unless the
-  ///   state is `unsigned`.
+  /// - Throws: A ``SignInError``. If the state isn't `unsigned`, ``SignInError/refused(_:)`` at once, without a change
+  ///   of state.
   @discardableResult
   func performSignin(username: String, password: Password) async throws(SignInError) -> User
 
@@ -53,8 +53,8 @@ public protocol UserServiceType: Sendable {
   /// - Parameter discardsUnsent: Whether to discard changes that the server doesn't have. If it is `false` and there
   ///   are any, the user stays signed in, and the call throws their number as ``UserDataError/unsent(_:)`` in
   ///   ``SignInError/userData(_:)``.
-  /// - Throws: A ``SignInError``. ``SignInError/refused(_:)`` is thrown at once, without a change of state, unless a
-  ///   user is signed in.
+  /// - Throws: A ``SignInError``. If no user is signed in, ``SignInError/refused(_:)`` at once, without a change of
+  ///   state.
   func performSignout(discardingUnsent discardsUnsent: Bool) async throws(SignInError)
 
   /// Fetches the signed-in user from the server, and broadcasts it as the state.

@@ -79,7 +79,7 @@ public final class SignInViewModel {
 
   /// Whether the password field is enabled.
   ///
-  /// It is enabled under the condition of ``isUsernameEnabled`` if the username has at least four characters.
+  /// It is enabled if ``isUsernameEnabled`` is `true` and the username has at least four characters.
   public var isPasswordEnabled: Bool { form.isPasswordEnabled }
 
   /// Whether the button is enabled.

@@ -1,7 +1,7 @@
 /// The selected row of a list.
 ///
-/// Once selected or anchored, the selection follows its row when the row moves. If the row is removed, a row near its
-/// position at the last selection or ``anchor(in:)`` is selected.
+/// After ``select(_:in:)`` or ``anchor(in:)``, the selection follows the row when the row moves. If the row is removed,
+/// the selection is the row at the index that was recorded then, or the last row if there are fewer.
 package struct ListSelection<ID: Hashable> {
   private var id: ID?
   private var lastIndex = 0

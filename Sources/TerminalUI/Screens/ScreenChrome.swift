@@ -15,8 +15,8 @@ package struct KeyHint: Hashable, Sendable {
 package struct ScreenChrome {
   /// The minimum size of a screen.
   ///
-  /// In a smaller terminal, the frame shows both sizes and the first of ``keys`` instead of the screen, as far as they
-  /// fit.
+  /// In a smaller terminal, the frame shows its own size, the minimum size and the first of ``keys`` instead of the
+  /// screen, as far as they fit.
   package static let minimumSize = TerminalSize(columns: 40, rows: 10)
 
   package var title: String

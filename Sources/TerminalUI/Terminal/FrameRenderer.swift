@@ -1,7 +1,7 @@
 /// Renders the output that updates a terminal from one frame to the next with few bytes.
 ///
 /// - **Minimal updates**: Only cells that differ are written, and equal cells between them if that takes fewer bytes
-///   than to move the cursor. The output for an equal frame is empty.
+///   than moving the cursor. The output for an equal frame is empty.
 /// - **Uncertain widths**: After a character whose width terminals disagree about, the cursor is positioned explicitly
 ///   and the rest of the row is written again. Therefore no column shifts, no matter how wide a terminal draws an
 ///   emoji.
@@ -68,7 +68,7 @@ struct FrameRenderer: Sendable {
       isChanged[column - 1] = isChanged[column - 1] || isChanged[column]
       isChanged[column] = isChanged[column - 1]
     }
-    // The terminal may draw the character, or may have drawn it, in more columns than it takes here.
+    // The terminal may draw the new character, or may have drawn the old one, in more columns than the frame assumes.
     let uncertain = new.indices.first { column in
       isChanged[column] && (new[column].character.hasUncertainWidth || old[column].character.hasUncertainWidth)
     }
@@ -105,7 +105,7 @@ private struct Pen {
   let depth: ColorDepth
   private(set) var text = ""
   private var style = TextStyle.plain
-  /// The position of the cursor; `nil` if only the terminal knows it.
+  /// The position of the cursor; `nil` if it isn't known.
   private(set) var position: (row: Int, column: Int)?
 
   init(depth: ColorDepth) {

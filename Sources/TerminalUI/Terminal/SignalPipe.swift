@@ -12,7 +12,7 @@ internal import Synchronization
 /// Delivers signals through a pipe: the signal handler only writes the number of the signal into it.
 ///
 /// A dispatch source for a signal isn't suitable, because it requires that the program ignores the signal, and programs
-/// that this one starts would inherit that. It also depends on which threads block the signal.
+/// that this one starts would inherit that. The source also depends on which threads block the signal.
 ///
 /// A signal handler receives only the signal, so it finds the pipe in a global variable. Therefore at most one
 /// instance may be in use at a time: the next one is created after ``stop()``.

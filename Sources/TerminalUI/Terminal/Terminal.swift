@@ -16,7 +16,8 @@ package import Multicast
 /// - **Restoration**: The modes and the screen of the terminal are restored when it is closed, when `SIGINT`,
 ///   `SIGTERM`, `SIGHUP` or `SIGQUIT` ends the program, when `SIGTSTP` stops it, and when the program crashes.
 package actor Terminal: TerminalType {
-  /// Shows the alternate screen, hides the cursor, disables wrapping at the right edge, and marks pasted text.
+  /// Shows the alternate screen, hides the cursor, disables wrapping at the right edge, and requests marks around
+  /// pasted text.
   private static let takeover = "\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l\u{1B}[?2004h"
   private static let terminatingSignals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
   /// The time after which a signal ends the program although the terminal accepts no output.
@@ -79,7 +80,7 @@ package actor Terminal: TerminalType {
   }
 
   package func show(_ frame: Frame) throws(TerminalError) {
-    // While a signal is handled, the shell may have the terminal.
+    // While the terminal isn't taken over, the shell may be using it.
     guard originalModes != nil else { return }
     let text = renderer.render(frame)
     if !text.isEmpty { try device.write(text) }
@@ -107,7 +108,7 @@ package actor Terminal: TerminalType {
   }
 
   private func takeOver() throws(TerminalError) {
-    // If the program was stopped before the terminal was restored, its current modes may still be the raw ones.
+    // If the program was stopped before it restored the terminal, the current modes may still be the raw ones.
     let modes = if let originalModes { originalModes } else { try device.modes() }
     var raw = modes
     cfmakeraw(&raw)

@@ -108,9 +108,8 @@ enum TerminalRestoration {
 
   /// Installs the handlers of crashes, unless they are installed already.
   ///
-  /// They stay installed until a crash. While no terminal is taken over, they do nothing but pass the signal on. If they
-  /// were removed, another thread could crash meanwhile, and its handler would use the earlier actions while they are
-  /// freed.
+  /// They stay installed until a crash. While no terminal is taken over, they only pass the signal on. If they were
+  /// removed, another thread could crash meanwhile, and its handler would use the earlier actions while they are freed.
   private static func installCrashHandlers() {
     guard earlierHandlers.load(ordering: .acquiring) == 0 else { return }
     // The numbers of the crash signals are less than 64.

@@ -4,7 +4,7 @@ public import Foundation
 ///
 /// No two items have the same id. Decoding fails if two items do.
 public struct TodoItems: Sendable, Hashable {
-  /// The number of unfinished items at which ``canAdd`` is `false`.
+  /// The number of unfinished items from which on ``canAdd`` is `false`.
   public static let unfinishedLimit = 5
 
   /// The items, in the order in which they were added.

@@ -4,8 +4,8 @@ public import Observation
 
 /// The model of a todo list screen.
 ///
-/// Await ``run()`` in the view's task. The call doesn't keep the model alive, and ends when the model is released. The
-/// model of a detail screen is released with it, unless the view still holds that model.
+/// Await ``run()`` in the view's task. The call doesn't keep the model alive, and ends when the model is released. This
+/// also releases ``detail``, unless the view still holds it.
 @MainActor
 @Observable
 public final class TodoListViewModel {
@@ -15,7 +15,7 @@ public final class TodoListViewModel {
   public private(set) var isLoaded = false
   /// The model of the open screen that adds or edits an item; `nil` if no screen is open.
   public private(set) var detail: TodoDetailViewModel?
-  /// The error of the last call or of loading the list; `nil` once the next call begins.
+  /// The last error of an edit, or of loading or observing the list; `nil` once an edit begins or a screen opens.
   public private(set) var error: TodoListError?
 
   @ObservationIgnored private let todoList: TodoList
@@ -24,7 +24,8 @@ public final class TodoListViewModel {
   @ObservationIgnored private var openings = 0
   /// The number of changes shown so far, by which a read of the list detects that its result is outdated.
   @ObservationIgnored private var shownChanges = 0
-  /// The events that have been reported, because a new subscriber receives the last events again.
+  /// The events that have been reported. A new subscriber receives the last events again, which must not be reported
+  /// twice.
   @ObservationIgnored private var reported: Set<StoreEvent> = []
   @ObservationIgnored private let current = CurrentSubscription<StoreChange<TodoItems>>()
 
@@ -71,8 +72,8 @@ public final class TodoListViewModel {
 
   /// Opens a screen that edits an item, and closes the screen that was open before, if any.
   ///
-  /// The item that the screen sends replaces the item with the same id, at its position at that time. If that item was
-  /// deleted meanwhile, ``error`` is set.
+  /// The item that the screen sends replaces the stored item with the same id, wherever that is in the list by then. If
+  /// the stored item was deleted meanwhile, ``error`` is set.
   ///
   /// - Returns: The model of the screen, which is also ``detail``; `nil` if there is no such item.
   @discardableResult
@@ -153,7 +154,7 @@ public final class TodoListViewModel {
 
   /// Reports a list that can't be decoded, once per event.
   ///
-  /// - Returns: Whether the event is new, which means that the displayed list is outdated.
+  /// - Returns: Whether a list was reported, which means that the displayed list is outdated.
   private func report(_ event: StoreEvent) -> Bool {
     guard case .valueQuarantined(TodoList.key.keyName, let movedTo, let reason) = event,
       reported.insert(event).inserted
@@ -174,8 +175,8 @@ public final class TodoListViewModel {
   /// Shows a detail screen, and stores the item that it sends.
   ///
   /// The subscription is registered when the method returns. Only the task that reads from the subscription holds it,
-  /// so both are released when the detail's channel finishes. The task holds the list, which stores the item, but
-  /// neither model.
+  /// so both are released when the detail's channel finishes. The task holds the `TodoList`, which stores the item, but
+  /// neither view model.
   private func open(
     _ detail: TodoDetailViewModel, finishing line: String,
     store: @escaping @Sendable (TodoList, TodoItem) async throws(TodoListError) -> Void

@@ -64,7 +64,7 @@ import Testing
 
   private var parentName: String { temporary.url.deletingLastPathComponent().lastPathComponent }
 
-  @Test func `A write is synchronized before it replaces the old value, and the folder afterwards`() throws {
+  @Test func `A write synchronizes the new bytes before they replace the old ones, and then the folder`() throws {
     var backend = backend()
     try backend.write(old, to: "a")
     let script = Script()
@@ -112,7 +112,7 @@ import Testing
   }
 
   @Test(arguments: [EACCES, EPERM, EROFS, EINVAL])
-  func `The parent of an existing folder need not be synchronizable`(code: CInt) throws {
+  func `A write succeeds even if the parent of an existing folder can't be synchronized`(code: CInt) throws {
     try temporary.create()
     for failing in ["open", "fsync"] {
       let failures = Lock(0)
@@ -179,7 +179,7 @@ import Testing
     #endif
   }
 
-  @Test func `A folder that appears during a removal that found none is checked again`() throws {
+  @Test func `A folder that another process creates during a removal is checked for changes afterwards`() throws {
     var (backend, other) = (backend(), backend())
     let wakes = Lock(0)
     try backend.startWatching { wakes.withLock { $0 += 1 } }
@@ -195,7 +195,7 @@ import Testing
   }
 
   #if !canImport(Darwin)
-    @Test func `A watch that could not be replaced completely continues, and the next call replaces it`() throws {
+    @Test func `If replacing a watch fails halfway, the old watch continues and a later call replaces it`() throws {
       let inner = temporary.url.appending(path: "outer/inner")
       let (outer, elsewhere) = (temporary.url.appending(path: "outer"), temporary.url.appending(path: "elsewhere"))
       let failing = Lock<[CInt?]>([])
@@ -207,7 +207,8 @@ import Testing
       try backend.write(old, to: "a")
       try backend.startWatching {}
       try FileManager.default.moveItem(at: outer, to: elsewhere)
-      // The first two folders are missing, their parent is watched, and then the first call is repeated.
+      // The first two calls find no folder, the third watches their parent, and the fourth, which looks for the first
+      // folder again, fails.
       failing.withLock { $0 = [nil, nil, nil, EACCES] }
       #expect(throws: StoreError.self) { try backend.read("a") }
       #expect(failing.withLock { $0 } == [])
@@ -296,7 +297,8 @@ import Testing
     }
   }
 
-  /// Returns a backend whose first synchronization of the folder fails, and after that all calls of an operation.
+  /// Returns a backend in which the first synchronization of the folder fails, and afterwards every call of an
+  /// operation.
   private func backend(failingToUndoBy operation: String) -> FileBackend {
     let hasFailed = Lock(false)
     return FileBackend(
@@ -409,7 +411,9 @@ import Testing
   }
 
   @Test(arguments: [["b", "a"], ["b"], [], ["b+0123456789abcdef", "b", "a"]])
-  func `A batch throws and changes nothing if the first value that it changes is refused`(written: [String]) throws {
+  func `A batch throws and changes nothing if the system refuses the change of its first value`(
+    written: [String]
+  ) throws {
     // The name with a plus sign is that of a part, which doesn't count as a value.
     let removed = ["b", "a"].filter { !written.contains($0) }
     var setUp = backend()
@@ -456,7 +460,7 @@ import Testing
         isBroken.withLock { $0 = true }
         return EPERM
       }
-      // When a part is renamed back, its new name is that of a staged file.
+      // A part is renamed back to the name of a staged file, so its path can't be compared.
       let isRolledBack = fileName.hasPrefix(".") ? call.path.hasSuffix(fileName) : call.operation == "rename"
       return isBroken.withLock { $0 } && isRolledBack ? EIO : nil
     }
@@ -470,7 +474,7 @@ import Testing
   }
 
   @Test(arguments: [["a", "b"], ["a"]])
-  func `A batch that is made in part when a file is refused is finished when the file is no longer refused`(
+  func `A batch that a refused file interrupted halfway is finished once the file is no longer refused`(
     written: [String]
   ) throws {
     let removed = ["a", "b"].filter { !written.contains($0) }
@@ -554,7 +558,7 @@ import Testing
     #expect(try contents == ["a.value"])
   }
 
-  @Test func `A folder with the name of a value doesn't keep an erasure from succeeding`() throws {
+  @Test func `A folder with the name of a value's file doesn't make an erasure fail`() throws {
     var backend = backend()
     try backend.write(old, to: "a")
     try FileManager.default.createDirectory(

@@ -136,8 +136,8 @@ import Testing
     try makeFolder()
     try Data("half".utf8).write(to: file(".DataStore-0a1b-1"))
     let locks = Lock(0)
-    // The first attempt is made when the folder is opened, the second locks the staged file, and the third is that of
-    // the commit.
+    // Of the calls of `flock`, the first is made when the folder is opened, the second locks the commit's staged file,
+    // and the third locks the folder for the commit.
     let fileSystem = FileSystem(fault: { call in
       guard call.operation == "flock" else { return nil }
       return locks.withLock { count in
@@ -188,7 +188,7 @@ import Testing
     let elsewhere = file("elsewhere")
     try FileManager.default.moveItem(at: file("text.0.value"), to: elsewhere)
     #expect(await changes.next()?.map(\.stored?.value) == [nil])
-    // The folder is moved, because a new folder isn't reported like a file.
+    // The obstacle is moved into place, because the creation of a folder isn't reported.
     try make(.folder, at: file("obstacle"))
     try FileManager.default.moveItem(at: file("obstacle"), to: file("text.0.value"))
     guard case .valueUnreadable(key.keyName, _) = await events.next() else {
@@ -232,7 +232,7 @@ import Testing
     #expect(try String(contentsOf: file("outside"), encoding: .utf8) == "secret")
   }
 
-  @Test func `A named pipe or a folder with the name of a file throws and does not block`() async throws {
+  @Test func `Reading a named pipe or a folder in place of a value's file throws and doesn't block`() async throws {
     try makeFolder()
     #expect(mkfifo(file("text.0.value").path(percentEncoded: false), 0o600) == 0)
     try FileManager.default.createDirectory(at: file("text.1.value"), withIntermediateDirectories: false)
@@ -245,7 +245,7 @@ import Testing
     }
   }
 
-  @Test func `A folder that cannot be created throws, and works once it can be created`() async throws {
+  @Test func `Saving throws while the folder can't be created, and succeeds once it can`() async throws {
     try makeFolder()
     try Data().write(to: file("file"))
     let store = FileStore(folder: file("file/inner"))
@@ -258,7 +258,9 @@ import Testing
     #expect(try await store.load(key) == saved)
   }
 
-  @Test func `A removed folder throws, is not created again, and works after it is restored`() async throws {
+  @Test func `Calls throw after the folder was removed, don't create it again, and succeed once it is restored`()
+    async throws
+  {
     let store = FileStore(folder: folder)
     let saved = try await store.save("a", for: key)
     let elsewhere = TemporaryFolder()
@@ -275,7 +277,7 @@ import Testing
   }
 
   @Test(arguments: [URL(string: "https://example.com/a")!, URL(string: "file:///tmp/a%00b")!])
-  func `A URL that is not a path of a folder throws`(url: URL) async throws {
+  func `Calls throw if the URL isn't that of a folder`(url: URL) async throws {
     let error = await #expect(throws: StoreError.self) { try await FileStore(folder: url).save("a", for: key) }
     guard case .writeFailed(let systemError) = error else {
       Issue.record("\(String(describing: error))")
@@ -289,7 +291,7 @@ import Testing
   }
 
   #if os(Linux)
-    @Test func `A volume on which no folder can be created throws`() async throws {
+    @Test func `Saving throws on a volume on which no folder can be created`() async throws {
       let error = await #expect(throws: StoreError.self) {
         try await FileStore(folder: URL(filePath: "/proc/self/nothing")).save("a", for: key)
       }

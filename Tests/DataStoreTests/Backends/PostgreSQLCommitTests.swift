@@ -5,7 +5,7 @@
 
   @testable import DataStore
 
-  /// The statement of a commit.
+  /// The SQL statement that makes a commit.
   @Suite(.disabled(if: PostgreSQLPlace.isMissing, "MOMENTS_POSTGRESQL is not set."), .timeLimit(.minutes(15)))
   struct PostgreSQLCommitTests {
     private let place: PostgreSQLPlace
@@ -26,7 +26,9 @@
     }
 
     @Test(arguments: OtherChange.allCases)
-    func `A commit that has waited for a change that it doesn't know is not made`(other: OtherChange) async throws {
+    func `A commit isn't made if another client changed the store while the commit waited`(
+      other: OtherChange
+    ) async throws {
       let (first, second) = (try storeConnection(), try storeConnection())
       var change = PostgreSQLChange()
       change.write(StoreWrite(name: "a", bytes: Data("1".utf8)))
@@ -105,7 +107,7 @@
       #expect(names == expected.log)
     }
 
-    @Test func `A commit of no change is not made if another one came before it`() throws {
+    @Test func `An empty commit isn't made if it doesn't know the newest commit`() throws {
       let connection = try storeConnection()
       var change = PostgreSQLChange()
       change.write(StoreWrite(name: "a", bytes: Data("1".utf8)))
@@ -125,14 +127,14 @@
       #expect(try await store.load(key)?.value == 3)
     }
 
-    @Test func `The log is truncated by the number of names, whatever adds them`() throws {
+    @Test func `The log is truncated by its number of names, whether commits or registrations add entries`() throws {
       let connection = try place.connection()
       func expectTruncated(_ entry: String, count: Int, names: Int64) throws {
         try connection.run(script: "SELECT \(entry) FROM generate_series(1, \(count))")
         let sum = try connection.first("SELECT sum(greatest(cardinality(names), 1))::bigint FROM datastore_change") {
           $0.integer(0)
         }
-        // The log is truncated to 4,096 names after every 1,024, but never within an entry.
+        // After every 1,024 added names, the log is truncated to 4,096 names, but never within an entry.
         #expect(4_096...(5_120 + 2 * names) ~= (try #require(sum)))
       }
       try expectTruncated("datastore_log(array_fill('x'::text, ARRAY[500]), 1, 1)", count: 50, names: 500)

@@ -42,7 +42,7 @@
     }
 
     @Test(arguments: [[], [(6, nil), (7, nil)], [(2, nil)]] as [[(Int64, String?)]])
-    mutating func `A log without the known change is reported as unknown`(changes: [(Int64, String?)]) {
+    mutating func `The report is unknown if the log lacks the last change that was read`(changes: [(Int64, String?)]) {
       let version = log.version
       let isNew = log.record(rows(changes))
       #expect(isNew)
@@ -61,7 +61,7 @@
       #expect(log.newest == 3)
     }
 
-    @Test mutating func `A log that was empty and has been truncated since is reported as unknown`() {
+    @Test mutating func `The report is unknown if the log was empty and has been truncated since`() {
       log.begin(at: 0)
       let isNew = log.record(rows([(2, nil), (3, "a")]))
       #expect(isNew)
@@ -70,7 +70,7 @@
       #expect(report == .unknown)
     }
 
-    @Test mutating func `A change that may be of any name is reported as unknown once`() {
+    @Test mutating func `A change that may affect any name is reported as unknown once`() {
       let version = log.version
       let marked = PostgreSQLLog.Row(id: 6, previous: 5, isUnknown: true)
       let isNew = log.record(rows([(5, nil)]) + [marked] + rows([(7, "a")]))

@@ -7,7 +7,7 @@
 
   @testable import DataStore
 
-  /// The behavior of a store on a server, whose connection may be lost.
+  /// The behavior of a store on a server, also when connections are lost.
   @Suite(.disabled(if: PostgreSQLPlace.isMissing, "MOMENTS_POSTGRESQL is not set."), .timeLimit(.minutes(15)))
   struct PostgreSQLStoreTests {
     private let place: PostgreSQLPlace
@@ -73,7 +73,7 @@
     }
 
     @Test(arguments: PostgreSQLProxy.Cut.allCases, PostgreSQLProxy.Commit.allCases)
-    func `A commit is made once if the connection is lost before the server receives it, or before it answers`(
+    func `A commit is made once if the connection is lost before the server receives the commit or answers it`(
       cut: PostgreSQLProxy.Cut, commit: PostgreSQLProxy.Commit
     ) async throws {
       let proxy = try PostgreSQLProxy(to: try #require(place.serverFolder))
@@ -150,7 +150,7 @@
       }
       try await waitForClients(2)
       first.rollBack()
-      // The commit has the lock first, and loses it when the server rolls it back.
+      // The commit has the lock first, and loses it when the server rolls the commit back.
       try await locked
       #expect(try await place.store().load(key)?.value == 1)
       other.rollBack()
@@ -182,9 +182,7 @@
       for number in 1...4 { #expect(await changes.next()?.stored?.value == number) }
     }
 
-    @Test func `A commit in constant conflict fails after the timeout, and only one commit of a group waits for it`()
-      throws
-    {
+    @Test func `A commit in constant conflict fails after the timeout, for which a group waits only once`() throws {
       var backend = place.backend(timeout: .milliseconds(100))
       let group = ["a", "b", "c"].map { [StoreWrite(name: $0, bytes: Data("1".utf8))] }
       #expect(try backend.names() == [])
@@ -209,7 +207,7 @@
         #expect(error.isConflict)
         #expect(error.description.contains("in conflict with this one: try again"))
       }
-      // The group was tried several times, and its commits were not tried singly.
+      // The group was tried several times as a whole, and its commits were not tried singly.
       #expect(decided.count > 3)
       #expect(decided == (0..<decided.count).map { $0 % 3 })
       #expect(try backend.names() == [])
@@ -287,7 +285,7 @@
       #expect(change.byteCount == 233)
     }
 
-    @Test func `A check that has failed is repeated without another notification`() async throws {
+    @Test func `A check for changes that has failed is repeated without another notification`() async throws {
       let store = place.store()
       try await store.save(1, for: key)
       var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
@@ -336,7 +334,7 @@
         PostgreSQLLayout.wasMade, .integer(known), .integer(late.writer), .integer(1)
       ) { $0.optionalBool(0) }
       #expect(wasMade == false)
-      // The answer has recorded a change, so the late commit is based on an outdated log.
+      // The query has added an entry to the log, so the late commit is based on an outdated log.
       #expect(try late.make(change, number: 1, known: known) == nil)
       #expect(try await store.load(key)?.value == 1)
     }
@@ -352,9 +350,9 @@
       ) { $0.optionalBool(0) }
       #expect(wasMade == .some(nil))
       let count = try #require(try connection.first("SELECT count(*) FROM datastore_change") { $0.integer(0) })
-      // The log is truncated to 4,096 entries after every 1,024.
+      // After every 1,024 added names, the log is truncated to 4,096 names. Each entry has one name.
       #expect(4_096...5_121 ~= count)
-      // A store that has read only the beginning of the log continues.
+      // A store that has read only the removed beginning of the log still works.
       try await store.save(2, for: key)
       #expect(try await place.store().load(key)?.value == 2)
     }
@@ -370,7 +368,7 @@
       #expect(wasMade == .some(nil))
     }
 
-    @Test func `If another client locks the store while the commits of a group are made singly, only one waits for it`()
+    @Test func `If another client locks the store while a group's commits are made singly, one waits for the lock`()
       throws
     {
       var backend = place.backend(timeout: .milliseconds(100))
@@ -416,7 +414,7 @@
       }
     }
 
-    @Test func `A change of another program is noticed, even if it uses no lock`() async throws {
+    @Test func `A change by another program that uses no lock is noticed`() async throws {
       let store = place.store()
       try await store.save(1, for: key)
       var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
@@ -444,7 +442,7 @@
     }
 
     @Test(arguments: ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"])
-    func `A truncation of the table by another program fails the conditions of later commits`(
+    func `After another program has truncated the table, the conditions of later commits fail`(
       isolation: String
     ) async throws {
       let (store, program) = (place.store(), try place.connection())
@@ -491,7 +489,7 @@
       #expect(try await store.load(key)?.value == 3)
     }
 
-    @Test func `A lock is lost with its connection, and reports it`() async throws {
+    @Test func `A lock is lost with its connection, and reports the loss`() async throws {
       let (store, other) = (place.store(), place.store())
       let lock = try #require(try await store.acquireLock("leader").lock)
       #expect(try await other.acquireLock("leader").lock == nil)
@@ -549,7 +547,7 @@
       }
     }
 
-    @Test func `An unreachable server is an error that says what to do`() async {
+    @Test func `The error of an unreachable server says what to do`() async {
       let store = PostgreSQLStore(address: "host=/nowhere", timeout: .zero)
       let error = await #expect(throws: StoreError.self) { try await store.load(key) }
       #expect(error?.description.contains("Check that the server is running and can be reached") == true)

@@ -21,7 +21,7 @@
 
     // MARK: - No change is missed
 
-    /// A moment of a change while a watch starts.
+    /// The point in the start of a watch at which a change is made.
     enum Moment: CaseIterable {
       case beforeListening, beforeRegistration, afterRegistration
     }
@@ -40,7 +40,7 @@
       func change() throws {
         try other.run("UPDATE datastore_value SET bytes = $1", .bytes(old))
       }
-      // Without the registration of the ended connection, only the new one causes a notification.
+      // The registration of the ended connection is deleted, so only the new one causes a notification.
       switch moment {
       case .beforeListening:
         try other.run(script: "DELETE FROM datastore_watch")
@@ -92,7 +92,7 @@
     }
 
     @Test(arguments: [true, false])
-    func `A commit that the server makes after its connection was lost is noticed by its own store`(
+    func `A store notices its own commit that the server makes only after the connection was lost`(
       isBeforeRegistration: Bool
     ) async throws {
       let store = place.store()
@@ -167,12 +167,12 @@
 
     // MARK: - Registrations that remain
 
-    @Test func `A registration deletes those of connections that have ended, and no others`() async throws {
+    @Test func `A registration deletes the registrations of ended connections, and no others`() async throws {
       let store = place.store()
       try await store.save(1, for: key)
       let (live, hidden) = (try place.connection(), try place.connection())
       try live.run(PostgreSQLLayout.registerWatch, .integer(1))
-      // The start of a connection of another role is hidden.
+      // The start time of another role's connection is hidden.
       try hidden.run(PostgreSQLLayout.registerWatch, .integer(2))
       try hidden.run(script: "UPDATE datastore_watch SET started = NULL WHERE writer = 2")
       // The process of writer 4 has ended, and a later process has the same number. No process has the number of writer
@@ -192,7 +192,7 @@
       extendLifetime((changes, hidden, reused))
     }
 
-    @Test func `A registration of a role that can't see the other connections' start deletes none of them`() throws {
+    @Test func `A role that can't see when other connections started deletes none of their registrations`() throws {
       var backend = place.backend()
       #expect(try backend.names() == [])
       let (live, other) = (try place.connection(), try place.connection())

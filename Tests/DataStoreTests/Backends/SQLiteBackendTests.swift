@@ -37,7 +37,7 @@
     }
 
     @Test(arguments: [0, 1, 4_096, 5_000_000])
-    func `Any number of bytes is read as it was written`(count: Int) throws {
+    func `A value of any size is read as it was written`(count: Int) throws {
       let bytes = Data((0..<count).map { UInt8(truncatingIfNeeded: $0 * 7) })
       var backend = place.backend()
       try backend.write(bytes, to: "a")
@@ -71,7 +71,7 @@
       #expect(rows == ["1 a 1970-01-01T00:00:00Z old", "2 a 1970-01-01T00:00:00Z old"])
     }
 
-    @Test func `A locked database makes a write throw after the timeout, and works afterwards`() throws {
+    @Test func `A write to a locked database throws after the timeout, and succeeds once it is unlocked`() throws {
       var backend = place.backend(busyTimeout: .milliseconds(1))
       try backend.write(old, to: "a")
       let other = try place.connection()
@@ -99,8 +99,8 @@
       let writes = ["a", "c"].map { StoreWrite(name: $0, bytes: new) }
       let error = #expect(throws: StoreError.self) {
         _ = try backend.commit(writes) { backend in
-          // SQLite rolls back in the same way after an I/O error. A decision continues after an I/O error in its check
-          // for external changes.
+          // SQLite does the same after an I/O error, for example in a check for external changes. The decision
+          // continues after such an error.
           backend.transaction!.rollBack()
           return .proceed(removing: ["b"])
         }
@@ -130,7 +130,7 @@
       for name in ["a", "b", "c"] { try backend.write(old, to: name) }
       let group = ["a", "b", "c"].map { [StoreWrite(name: $0, bytes: new)] }
       let results = try backend.commit(group: group) { (index, backend) throws(StoreError) in
-        // The next check of the group begins a transaction other than the one that contains the first commit.
+        // After the rollback below, this check begins another transaction, without the first commit.
         if index > 0 { _ = try backend.takeExternalChanges() }
         guard index == 1 else { return .proceed(removing: []) }
         backend.transaction!.rollBack()

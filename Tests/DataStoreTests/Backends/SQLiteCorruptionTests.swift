@@ -47,7 +47,7 @@
       try await #expect(store.load(key) == nil)
     }
 
-    @Test func `A database is quarantined with its log, and the next quarantine doesn't replace it`() throws {
+    @Test func `A database is quarantined with its log, and the next quarantine doesn't replace them`() throws {
       let copy = TemporaryFolder()
       var first = place.backend()
       try first.write(old, to: "a")
@@ -112,7 +112,7 @@
       #expect(try place.contents.filter { $0.hasSuffix("Z") }.count == 1)
     }
 
-    @Test func `A database that cannot be quarantined throws, and stays in place`() throws {
+    @Test func `Reading a corrupt database that can't be quarantined throws and leaves the file in place`() throws {
       try place.makeFolder()
       let text = Data("no database".utf8)
       try text.write(to: place.file)

@@ -85,7 +85,7 @@
       #expect(try second.read("a") == new)
     }
 
-    @Test func `A named pipe or a folder at the path of the database throws and does not block`() throws {
+    @Test func `Calls throw and don't block if a named pipe or a folder is at the path of the database`() throws {
       try place.makeFolder()
       var backend = place.backend()
       let error = SystemError(code: EINVAL, operation: "open", path: place.path)
@@ -98,7 +98,7 @@
     }
 
     @Test(arguments: [URL(string: "https://example.com/a")!, URL(string: "file:///tmp/a%00b")!, URL(filePath: "/tmp/")])
-    func `A URL that is not a path of a file throws`(url: URL) throws {
+    func `Writing throws if the URL isn't that of a file`(url: URL) throws {
       var backend = SQLiteBackend(file: url)
       let error = #expect(throws: StoreError.self) { try backend.write(new, to: "a") }
       guard case .writeFailed(let systemError) = error else {
@@ -178,7 +178,9 @@
       #expect(throws: error) { try backend.write(new, to: "a") }
     }
 
-    @Test func `A removed folder of a database throws, is not created again, and works after it is restored`() throws {
+    @Test func `Calls throw after the folder was removed, don't create it again, and succeed once it is restored`()
+      throws
+    {
       var backend = place.backend()
       try backend.write(old, to: "a")
       let elsewhere = TemporaryFolder()
@@ -196,7 +198,7 @@
       extendLifetime(elsewhere)
     }
 
-    @Test func `A removed database throws, and is not created again`() throws {
+    @Test func `Calls throw after the database was removed, and don't create it again`() throws {
       var backend = place.backend()
       try backend.write(old, to: "a")
       for name in try place.contents { try FileManager.default.removeItem(at: place.folder.appending(path: name)) }

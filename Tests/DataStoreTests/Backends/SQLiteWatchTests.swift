@@ -130,7 +130,9 @@
     }
 
     @Test(arguments: [true, false])
-    func `A commit that becomes visible only after its report is not missed`(isWatched: Bool) async throws {
+    func `A commit that becomes visible only after its writes were reported isn't missed`(
+      isWatched: Bool
+    ) async throws {
       var backend = place.backend()
       try backend.write(bytes, to: "a")
       let earlierWakes = isWatched ? try watching(&backend).makeAsyncIterator() : nil
@@ -260,7 +262,9 @@
       #expect(try backend.read("a") == nil)
     }
 
-    @Test func `A database without tables that another store completes is reported as unknown`() async throws {
+    @Test func `If another store adds the missing tables to a database, its changes are reported as unknown`()
+      async throws
+    {
       try place.makeFolder()
       try Data().write(to: place.file)
       try place.execute("PRAGMA journal_mode = WAL")
@@ -280,7 +284,7 @@
       #expect(try backend.takeExternalChanges() == .names(["b"]))
     }
 
-    @Test func `Checks continue while another connection writes, and end after 16 if this is unknown`() {
+    @Test func `Checks continue while another connection writes, or 16 times if it is unknown whether one does`() {
       var schedule = SQLiteWatch.Schedule()
       #expect((1...11).map { _ in schedule.next(after: .other) } == [1, 2, 4, 8, 16, 32, 64, 128, 250, 250, 250])
       #expect(schedule.next(after: .none) == nil)

@@ -23,7 +23,8 @@ import Testing
   private let new = Data("new, and longer".utf8)
   private let theirs = Data("theirs".utf8)
 
-  /// Runs a closure before one of the calls, or as soon afterwards as no lock keeps it out.
+  /// Runs a closure before one of a backend's system calls, or before the first later call at which no lock keeps it
+  /// out.
   ///
   /// Also makes certain calls fail.
   private final class Interruption: Sendable {
@@ -210,7 +211,7 @@ import Testing
     }
   }
 
-  @Test func `A write during a read leaves the read with the old bytes or the new ones`() throws {
+  @Test func `A read that is interrupted by a write returns the old bytes or the new ones`() throws {
     var found: Data?
     try interleave { [new] in
       try $0.write(new, to: "a")
@@ -221,7 +222,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [true, false]) func `A write during a quarantine stays`(hasLocks: Bool) throws {
+  @Test(arguments: [true, false]) func `A value written during a quarantine stays`(hasLocks: Bool) throws {
     var place: String?
     try interleave(hasLocks: hasLocks) { [theirs] in
       try $0.write(theirs, to: "a")
@@ -258,7 +259,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [true, false]) func `A write during a failing write stays`(isFirst: Bool) throws {
+  @Test(arguments: [true, false]) func `A value written during a failing write stays`(isFirst: Bool) throws {
     // The folder can't be synchronized, so the write is rolled back.
     try interleave(failing: "fsync \(folderName)", isFirst: isFirst) { [theirs] in
       try $0.write(theirs, to: "a")
@@ -272,7 +273,7 @@ import Testing
     }
   }
 
-  @Test func `A removal during a failing write stays`() throws {
+  @Test func `A removal during a failing write isn't undone`() throws {
     try interleave(failing: "fsync \(folderName)") {
       try $0.remove("a")
     } with: { backend in
@@ -285,7 +286,7 @@ import Testing
     }
   }
 
-  @Test func `A write during a failing removal stays`() throws {
+  @Test func `A value written during a failing removal stays`() throws {
     try interleave(failing: "fsync \(folderName)") { [theirs] in
       try $0.write(theirs, to: "a")
     } with: { backend in
@@ -298,7 +299,7 @@ import Testing
     }
   }
 
-  @Test func `A write during a failing quarantine stays`() throws {
+  @Test func `A value written during a failing quarantine stays`() throws {
     try interleave(failing: "fsync \(folderName)") { [theirs] in
       try $0.write(theirs, to: "a")
     } with: { backend in

@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test(arguments: ["load", "save", "remove"])
-  func `An object that isn't data is kept under another key too`(call: String) async throws {
+  func `A stored object that isn't data is quarantined under another key too`(call: String) async throws {
     let suiteName = "DataStoreTests-\(UUID().uuidString)"
     defer { UserDefaults.standard.removePersistentDomain(forName: suiteName) }
     let defaults = UserDefaults(suiteName: suiteName)!
@@ -102,7 +102,7 @@ import Testing
     try saving.wait()
   }
 
-  @Test func `A decision may take a snapshot, and a snapshot may contain a commit`() throws {
+  @Test func `The decision of a commit may take a snapshot, and a snapshot may contain a commit`() throws {
     let suiteName = "DataStoreTests-\(UUID().uuidString)"
     defer { UserDefaults.standard.removePersistentDomain(forName: suiteName) }
     let (old, new) = (Data("old".utf8), Data("new".utf8))

@@ -44,7 +44,7 @@ import Testing
           guard lines.count >= acknowledged - progress.number else { throw Failure.end(end, lines) }
           try await volume.restore(restoration)
           if isRepeated {
-            // The next process finishes the interrupted commit, and the power is cut meanwhile.
+            // A store of this process finishes the interrupted commit, and the power is cut meanwhile.
             try await volume.arm(after: Int.random(in: 1...10, using: &random))
             await stores.recover { kind.openPatiently(at: place) }
             try await volume.restore(Self.restoration(forgets: Bool.random(using: &random), &random))
@@ -101,7 +101,7 @@ import Testing
   }
 
   @Test(arguments: DurableStore.allCases, Interrupted.allCases)
-  func `A loss of power after any operation of a commit leaves all of it or none`(
+  func `A loss of power after any operation of a commit leaves all of the commit or none`(
     kind: DurableStore, interrupted: Interrupted
   ) async throws {
     let seed = seed
@@ -219,7 +219,7 @@ import Testing
 
     func open(_ open: () -> any KeyValueStore) -> any KeyValueStore {
       let store = open()
-      // Its events finish when the store is released, and its backend with it.
+      // The events finish when the store and its backend are released.
       events.withLock { $0.append(store.events.subscribe()) }
       return store
     }
@@ -243,13 +243,15 @@ import Testing
     }
   }
 
-  /// Makes all calls from a certain one on fail, so that the process changes no more than if it had been killed there.
+  /// Makes a certain call and all later ones fail, so that the process changes no more than if it had been killed
+  /// there.
   private final class LastCalls: Sendable {
     private let remaining = Lock(Int.max)
 
     var haveEnded: Bool { remaining.withLock { $0 <= 0 } }
 
-    /// Fails from the given call on, counting from now the calls that change names or synchronize.
+    /// Makes the given call and all later ones fail. Only calls that change names or synchronize are counted, from now
+    /// on.
     func end(at fatal: Int) {
       remaining.withLock { $0 = fatal }
     }

@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  @Test func `An error of the body unmounts the volume`() async throws {
+  @Test func `The volume is unmounted if the body throws`() async throws {
     var mountPoint: URL?
     await #expect(throws: CancellationError.self) {
       try await PowerLossVolume.run { volume in

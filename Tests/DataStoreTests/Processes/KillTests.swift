@@ -31,7 +31,7 @@ import Testing
   }
 
   @Test(arguments: DurableStore.allCases, NumberedCommits.allCases)
-  func `A kill instead of any call of the file system leaves all of a change or none`(
+  func `A kill right before any call of the file system leaves all of a change or none`(
     kind: DurableStore, commits: NumberedCommits
   ) async throws {
     let place = kind.place(in: temporary)

@@ -106,7 +106,7 @@ import Testing
     var lines = Array(repeating: [String](), count: writerCount)
     var alive = Array(children.indices)
     while !alive.isEmpty {
-      // When one process has printed a line, the others are at arbitrary instants.
+      // When one process has printed a line, the others are at arbitrary points of their commits.
       for _ in 0..<Int.random(in: 0...5) {
         let writer = alive.randomElement()!
         if let line = await children[writer].line() { lines[writer].append(line) }
@@ -135,7 +135,7 @@ private struct CommitReader<Order: ReadOrder>: Sendable {
 
   /// Reads until the last commit, while `work` runs.
   ///
-  /// - Parameter work: Ends by making the last commit with the store that is passed to it.
+  /// - Parameter work: A closure that ends by making the last commit with the store that it receives.
   func read(
     _ place: SharedPlace, while work: @escaping @Sendable (any KeyValueStore) async throws -> Void
   ) async throws {
@@ -153,7 +153,7 @@ private struct CommitReader<Order: ReadOrder>: Sendable {
     }
   }
 
-  /// Applies every change to the values that were stored at first.
+  /// Applies every change to the values that were stored at first, and checks the result.
   private func observeChanges(_ store: any KeyValueStore) async throws {
     let observation = try await store.observe(collection: collection, as: Value.self)
     var values: [String: Value] = [:]

@@ -9,8 +9,9 @@ import Testing
   private let key = StoreKey<String>("text", id: "0")
 
   @Test(arguments: SharedPlace.Kind.allCases)
-  func `Saves and removals of another process are observed, and each own save once`(kind: SharedPlace.Kind) async throws
-  {
+  func `An observer receives another process's saves and removals, and each own save once`(
+    kind: SharedPlace.Kind
+  ) async throws {
     let place = try SharedPlace(kind)
     let store = try place.open()
     var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()

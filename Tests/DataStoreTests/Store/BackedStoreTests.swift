@@ -52,7 +52,7 @@ import Testing
     #expect(storage.names == [name])
   }
 
-  @Test func `An observation has a value that is stored while corrupt bytes are quarantined`() async throws {
+  @Test func `An observation has a value that another process stores right before a quarantine`() async throws {
     let storage = InMemoryStorage()
     let name = try key.keyName.encoded()
     storage[name] = Data("corrupt".utf8)

@@ -7,7 +7,7 @@ import Testing
 
 /// The changes of one key, while other stores change it.
 @Suite(.timeLimit(.minutes(15))) struct ChangesOfKeyTests {
-  @Test func `A key that changes while its stream is created starts with the newest value`() async throws {
+  @Test func `If a key changes while its stream is created, the stream starts with the newest value`() async throws {
     let key = StoreKey<String>("text", id: "0")
     let backend = ReportingBackend()
     let store = BackedStore(backend: backend)

@@ -45,7 +45,9 @@ import Testing
     try await expectOneEvent(of: store)
   }
 
-  @Test func `Observers of all keys continue with the next saves, and new ones receive no lost value`() async throws {
+  @Test func `Observers of all keys continue with the next saves, and new observers receive no lost value`()
+    async throws
+  {
     let store = BackedStore(backend: backend)
     let other = StoreKey<String>("other")
     var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()

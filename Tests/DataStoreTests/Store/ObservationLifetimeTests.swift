@@ -33,7 +33,7 @@ import Testing
     #expect(await iterator.next() == .saved(key(0), third))
   }
 
-  @Test func `A key that is observed again after a pause starts with the stored value`() async throws {
+  @Test func `If a key is observed again after a pause, its stream starts with the stored value`() async throws {
     _ = try await store.changes(of: key(0))
     let saved = try await store.save(1, for: key(0))
     var iterator = try await store.changes(of: key(0)).makeAsyncIterator()

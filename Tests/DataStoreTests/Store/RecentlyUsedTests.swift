@@ -14,7 +14,7 @@ import Testing
     for number in 0..<5 { #expect(recentlyUsed.use(key(number), size: 2) == []) }
   }
 
-  @Test func `Beyond the limit the least recently used values are released, down to half of it`() {
+  @Test func `Beyond the limit, the least recently used values are released, down to half the limit`() {
     var recentlyUsed = RecentlyUsed(limit: 10)
     for number in 0..<5 { _ = recentlyUsed.use(key(number), size: 2) }
     _ = recentlyUsed.use(key(0), size: 2)

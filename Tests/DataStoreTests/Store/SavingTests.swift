@@ -58,7 +58,7 @@ import Testing
   private func releaseBackend() async throws {
     backend.isHeld.withLock { $0 = false }
     backend.gate.signal()
-    // Until a call has returned, it switches between the two executors a few times at most.
+    // Before a call returns, it switches between the store's executor and `executor` a few times at most.
     for _ in 1...5 {
       _ = try await store.load(StoreKey<Int>("other"))
       executor.runUntilIdle()
@@ -128,7 +128,7 @@ import Testing
     for change in expected { #expect(await iterator.next() == [change]) }
   }
 
-  @Test func `If another process locks the store during a burst, one save waits, and it and all later ones throw`()
+  @Test func `If another process locks the store during a burst, one save waits, then all unwritten saves throw`()
     async throws
   {
     let keys = ["a", "b", "c"].map { StoreKey<Int>("number", id: $0) }
@@ -144,7 +144,7 @@ import Testing
     #expect(try await store.save(2, for: keys[2]).value == 2)
   }
 
-  @Test func `Commits that require the same key are written together, and a later one that changes it is not`()
+  @Test func `Commits that require the same key are written together, but not with a later commit that changes it`()
     async throws
   {
     let shared = StoreKey<Int>("shared")
@@ -200,7 +200,7 @@ import Testing
     #expect(revisions == [1, 2, 3, 4])
   }
 
-  @Test func `While a save waits for a quarantine, a save that it replaces isn't overtaken by one of another key`()
+  @Test func `A replaced save isn't overtaken by another key's save while the replacing save waits for a quarantine`()
     async throws
   {
     let (a, b) = (StoreKey<Int>("number", id: "a"), StoreKey<Int>("number", id: "b"))
@@ -336,7 +336,7 @@ private final class HeldBackend: StoreBackend, Sendable {
   let lockedNames = Lock<Set<String>>([])
   /// The names whose writes find the whole store corrupt, once each.
   let corruptNames = Lock<[String]>([])
-  /// The names that another process removes right when this one tries to, so that this one's commit fails.
+  /// The names that another process removes just when this backend tries to, so that this backend's commit fails.
   let overtakenNames = Lock<Set<String>>([])
   /// Whether the next quarantine finds the whole store corrupt.
   let corruptsQuarantine = Lock(false)

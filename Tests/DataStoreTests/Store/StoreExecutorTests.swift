@@ -35,7 +35,7 @@ import Testing
     #expect(executor.runIfIdle { 1 } == 1)
   }
 
-  @Test func `After every 256 calls that run their work one doesn't, so a caller in a loop has to yield`() {
+  @Test func `After 256 calls that run their work, the next one doesn't, so a caller in a loop has to yield`() {
     let turns = (0..<1_024).map { _ in executor.runIfIdle {} != nil }
     let expected = (0..<1_024).map { $0 % 257 != 256 }
     #expect(turns == expected)

@@ -14,7 +14,7 @@ import Testing
   import Musl
 #endif
 
-/// Lets each file system call of a store fail in turn.
+/// Makes each file system call of a store fail in turn.
 ///
 /// The call of the store then either succeeds or throws the error that it promises, the store and the folder have the
 /// same value, and the next save succeeds.
@@ -50,7 +50,7 @@ import Testing
       }
     }
 
-    /// Lets the call with a number, counted from now on, fail.
+    /// Makes the call with a number fail, counted from now on.
     func arm(_ number: Int) {
       failing.store(count.load(ordering: .relaxed) + number, ordering: .relaxed)
     }

@@ -36,7 +36,7 @@ import Testing
     #expect(state.reconcile(.nothing, nil, revision: 6) == .keepNothing)
   }
 
-  @Test func `An unusable value is new only once, until another state is found`() {
+  @Test func `An unusable value is reported as new only once, until another state is found`() {
     var state = TopicState()
     let (one, other) = (Fingerprint(Data("1".utf8)), Fingerprint(Data("2".utf8)))
     #expect(state.reconcile(.unusable(one), "a", revision: 1) == .hide(isNew: true))
@@ -50,7 +50,7 @@ import Testing
   }
 
   /// Compares the actions of the state machine with those that a model of the store and its observers expects.
-  @Test func `In any sequence of events each difference is sent once, in order, and nothing else`() {
+  @Test func `In any sequence of events each difference is sent once, in order, and nothing else is sent`() {
     for seed in 0..<2_000 {
       var random = SplitMix64(seed: UInt64(seed))
       var state = TopicState()

@@ -38,7 +38,8 @@ import Testing
     let store = store()
     for number in 0..<10 { try await store.save("a", for: key(number)) }
     for number in 1..<10 { try await store.remove(key(number)) }
-    // Until then, this state distinguishes external changes from values that were stored all along.
+    // Until the collection is observed, this state distinguishes external changes from values that were stored all
+    // along.
     #expect(await store.knownCount(in: "text") == 10)
     _ = try await store.observe(collection: "text", as: String.self)
     #expect(await store.knownCount(in: "text") == 1)

@@ -41,7 +41,7 @@
       _ = try run(Self.script, "start", folder.path(percentEncoded: false))
     }
 
-    /// Waits until the server has started again after a crash, and starts it if it has ended instead.
+    /// Waits until the server accepts connections again after a crash, and starts it if its process has ended.
     func recover() async throws {
       let lock = data.appending(path: "postmaster.pid").path(percentEncoded: false)
       while (try? PostgreSQLConnection(address, timeout: .seconds(5))) == nil {

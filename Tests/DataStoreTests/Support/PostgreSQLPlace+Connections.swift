@@ -9,12 +9,12 @@
       PostgreSQLBackend(address: address, timeout: timeout)
     }
 
-    /// The folder of the server's socket; `nil` if the server isn't reached by one.
+    /// The folder of the server's Unix-domain socket; `nil` if the address names none.
     var serverFolder: String? {
       address.split(separator: " ").first { $0.hasPrefix("host=/") }.map { String($0.dropFirst(5)) }
     }
 
-    /// Replaces the stored bytes of a name by corrupt ones.
+    /// Replaces the bytes stored under a name with corrupt ones.
     func corrupt(_ name: String) throws {
       try connection().run(
         "UPDATE datastore_value SET bytes = $1 WHERE name = $2", .bytes(Data("corrupt".utf8)), .text(name))

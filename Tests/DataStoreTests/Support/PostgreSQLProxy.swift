@@ -11,7 +11,7 @@
     import Musl
   #endif
 
-  /// A proxy for the socket of a server, which cuts connections on demand.
+  /// Relays connections to the Unix-domain socket of a server, and cuts them on demand.
   final class PostgreSQLProxy: Sendable {
     /// The moment at which a connection is cut.
     enum Cut: CaseIterable {
@@ -73,7 +73,7 @@
     /// Whether the cut that ``cutNext(_:_:)`` last requested, if any, was made.
     var hasCut: Bool { nextCut.withLock { $0 == nil } }
 
-    /// Makes all requests on the present connections fail, although the server still sends.
+    /// Makes all requests on the present connections fail, although messages from the server still arrive.
     ///
     /// A client that sends a request gets an error, and then reads a message that doesn't answer the request.
     func refuseRequests() {

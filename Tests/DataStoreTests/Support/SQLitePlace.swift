@@ -13,7 +13,7 @@
     import Musl
   #endif
 
-  /// A database for one test, which doesn't exist at first and is removed with its folder when the test ends.
+  /// The database of one test: it doesn't exist at first, and is removed with its folder when the test ends.
   final class SQLitePlace: Sendable {
     let temporary = TemporaryFolder()
     var folder: URL { temporary.url }
@@ -32,7 +32,7 @@
         isReadOnly: isReadOnly)
     }
 
-    /// Replaces the stored bytes of a name by corrupt ones.
+    /// Replaces the bytes stored under a name with corrupt ones.
     func corrupt(_ name: String) throws {
       try connection().run(
         "UPDATE value SET bytes = ?1 WHERE name = ?2", .blob(Data("corrupt".utf8)), .text(name))
@@ -43,9 +43,9 @@
       try connection().run(sql)
     }
 
-    /// Corrupts a database that is in use.
+    /// Corrupts the database, even while it is in use.
     ///
-    /// A commit does it, because opening and closing the file would release the locks on it.
+    /// It writes through SQLite, because closing the file directly would release this process's locks on the file.
     func corruptSchema() throws {
       let connection = try connection()
       try connection.run("PRAGMA writable_schema = ON")
@@ -70,7 +70,8 @@
 
     /// All bytes of the database.
     ///
-    /// Use it only while no connection is open, because reading the file would release the locks on it.
+    /// Use it only while no connection is open, because closing the file after the read would release this process's
+    /// locks on it.
     var bytes: Data {
       get throws { try Data(contentsOf: file) }
     }

@@ -24,7 +24,7 @@ func encodedEnvelope(
 }
 
 extension InMemoryBackend {
-  /// Makes a commit that was already decided.
+  /// Makes a commit with a fixed decision.
   func make(_ writes: [StoreWrite], _ decision: CommitDecision) throws(StoreError) -> Bool {
     var backend = self
     return try backend.commit(writes) { _ in decision }

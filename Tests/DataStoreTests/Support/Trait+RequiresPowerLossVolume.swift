@@ -2,7 +2,9 @@ import TestSupport
 import Testing
 
 extension Trait where Self == ConditionTrait {
-  /// Runs the test only if a power-loss volume can be mounted, or if one is required, so that its absence is a failure.
+  /// Skips the test if no ``PowerLossVolume`` can be mounted, unless a volume is required.
+  ///
+  /// If a required volume can't be mounted, the test runs and fails.
   static var requiresPowerLossVolume: Self {
     .enabled(if: PowerLossVolume.isAvailable || PowerLossVolume.isRequired, "\(PowerLossVolume.requirement)")
   }

@@ -37,7 +37,7 @@ import Testing
     #expect(runs(from: [1], to: []) == [])
   }
 
-  @Test func `After any other change only the elements before it are taken from the stored chunk`() {
+  @Test func `After any other change of the count only the equal prefix is taken from the stored chunk`() {
     #expect(runs(from: [1, 2, 3, 4], to: [1, 8, 3, 9, 4]) == [.stored(0..<1), .new(1..<5)])
     #expect(ChunkDifference(from: [1, 2].span, to: [8, 9, 7].span, of: NumberList.self).usesStored == false)
   }

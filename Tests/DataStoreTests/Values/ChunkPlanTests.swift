@@ -29,12 +29,12 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 31, 32, 64, 128, 129, 1000])
-  func `An equal version keeps every chunk`(count: Int) {
+  func `Saving an equal version keeps every chunk`(count: Int) {
     var value = stored(count)
     #expect(value.save(value.elements) == 0)
   }
 
-  @Test func `An old chunk is kept regardless of its size`() {
+  @Test func `An unchanged chunk beside unchanged ones is kept regardless of its size`() {
     let elements = Array(0..<400)
     let plan = ChunkPlan(oldCounts: [300, 1, 35, 64], old: elements, new: elements.replacing(at: 340))
     #expect(plan.chunks == [.kept(0), .kept(1), .kept(2), .new(336..<400, basedOn: 3)])
@@ -47,7 +47,7 @@ import Testing
     #expect(shorter.chunks == [.kept(1), .new(64..<99)])
   }
 
-  @Test func `A chunk that is too large is split when it changes, and a small one joins its smaller neighbor`() {
+  @Test func `A changed chunk that is too large is split, and one that is too small joins its smaller neighbor`() {
     let elements = Array(0..<299)
     let split = ChunkPlan(oldCounts: [200, 99], old: elements, new: elements.replacing(at: 0))
     #expect(split.chunks == [.new(0..<66), .new(66..<133), .new(133..<200), .kept(1)])
@@ -151,7 +151,7 @@ import Testing
     }
   }
 
-  @Test func `A page at the end or at the front writes one or two chunks`() {
+  @Test func `Adding a page at the end or at the front writes one or two chunks`() {
     let page = Array(-20..<0)
     for count in stride(from: 0, through: 2000, by: 7) {
       var (appended, prepended) = (stored(count), stored(count))
@@ -180,7 +180,7 @@ import Testing
     #expect(value.save(elements) <= 30)
   }
 
-  @Test func `A long block that is inserted between two changes is written without the chunks around it`() {
+  @Test func `Inserting a long block between two distant changes keeps the chunks between the block and the changes`() {
     var value = stored(2000)
     let edited = value.elements.replacing(at: 0).replacing(at: 1999)
     // The block of 1000 elements is written together with the chunk that it is inserted into.
@@ -240,7 +240,7 @@ import Testing
   }
 
   @Test(arguments: [1, 2, 64, 65, 5000])
-  func `Versions that repeat themselves have a bounded number of comparisons`(period: Int) {
+  func `Versions with repeated elements have a bounded number of comparisons`(period: Int) {
     var old = DividedValue()
     old.save((0..<5000).map { $0 % period == 0 ? 1 : 0 })
     for new in [
@@ -258,9 +258,9 @@ import Testing
     }
   }
 
-  @Test func `An abandoned search keeps the chunks that stayed in place`() {
-    // A comparison of any of the first 100 chunks with zeros fails only at its last element, so the searches for them
-    // use up the allowed comparisons: 4 for each old and new element.
+  @Test func `If the search is abandoned, the chunks that stayed in place are kept`() {
+    // Each of the first 100 chunks differs from zeros only in its last element, so the searches for these chunks use up
+    // the allowed comparisons: 4 for each old and new element.
     var elements = (0..<10_000).map { $0 >= 5000 ? $0 : $0 % 50 == 49 ? 1 : 0 }
     var value = DividedValue(elements: elements, counts: Array(repeating: 50, count: 200))
     for index in 0..<5000 { elements[index] = 0 }
@@ -293,7 +293,7 @@ import Testing
   }
 
   @Test(arguments: 0..<20 as Range<UInt64>)
-  func `Any old borders lead to a valid plan`(seed: UInt64) {
+  func `Any old chunk borders lead to a valid plan`(seed: UInt64) {
     var generator = SplitMix64(seed: seed)
     for _ in 0..<100 {
       var value = DividedValue()
@@ -358,7 +358,7 @@ private struct Repetition: CustomTestStringConvertible {
   /// The initial number of elements.
   let count: Int
   let times: Int
-  /// Makes the edit, given the number of the repetition, from 1.
+  /// Makes the edit, given the number of the repetition, which counts from 1.
   let edit: @Sendable ([Int], Int) -> [Int]
 
   var testDescription: String { name }

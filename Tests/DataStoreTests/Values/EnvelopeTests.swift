@@ -38,7 +38,7 @@ import Testing
     decode(Data(text.utf8), as: type)
   }
 
-  @Test func `The bytes are a header line, then the value`() throws {
+  @Test func `An envelope is a header line, then the value`() throws {
     let bytes = try encodedEnvelope(profile, savedAt: Date(timeIntervalSinceReferenceDate: 816_932_841.5), tag: tag)
     #expect(
       String(decoding: bytes, as: UTF8.self) == """

@@ -4,7 +4,7 @@ import Testing
 
 @testable import DataStore
 
-/// The elements that a save of a value in parts encodes.
+/// The elements that are encoded when a ``PartitionedValue`` is saved.
 @Suite(.serialized) struct PartitionedFormatTests {
   /// A number that counts its encodings.
   private struct Counted: Codable, Equatable {
@@ -79,7 +79,7 @@ import Testing
   @Test func `A chunk whose stored bytes can't be used is encoded completely`() throws {
     // The 300 elements are in five chunks of 60.
     #expect(try save({ $0[0] = Counted(-1) }, corrupt: { _ in nil }) == (60, 1))
-    // The result is still a JSON array of as many numbers, but of different ones.
+    // The corrupt bytes are still a JSON array of as many numbers, but of different ones.
     let corrupt = { (bytes: Data?) in bytes.map { Data($0.map { $0 == UInt8(ascii: "1") ? UInt8(ascii: "2") : $0 }) } }
     #expect(try save({ $0[0] = Counted(-1) }, corrupt: corrupt) == (60, 1))
   }

@@ -195,7 +195,7 @@ import Testing
     #expect(storage.names.isEmpty)
   }
 
-  @Test func `If the result of the migrations can't be decoded, the last one has failed`() async throws {
+  @Test func `If the result of the migrations can't be decoded, the last migration counts as failed`() async throws {
     _ = try await saveOld("Jake Lin")
     let error = await #expect(throws: StoreError.self) {
       try await InMemoryStore(storage: storage).load(StoreKey<Broken>(key.keyName))

@@ -19,7 +19,7 @@ import Testing
   private let keys = (0..<3).map { StoreKey<Int>("numbers", id: "\($0)") }
 
   @Test(arguments: DurableStore.allCases, Call.allCases)
-  func `A call that notices one key of an external commit notices all of them`(
+  func `A call that notices one key of an external commit notices all its keys`(
     kind: DurableStore, call: Call
   ) async throws {
     let (store, other) = (kind.open(in: temporary), kind.open(in: temporary))
@@ -101,7 +101,7 @@ import Testing
     #expect(revisions == [2, 3, 4, 5])
   }
 
-  @Test func `An external commit between two commits that wait together is one element`() async throws {
+  @Test func `An external commit between two commits that wait together is sent as one element`() async throws {
     let keys = (0..<4).map { StoreKey<Int>("numbers", id: "\($0)") }
     let hook = Lock<@Sendable (FileSystem.Call) -> Void>({ _ in })
     let store = FileStore(
@@ -136,8 +136,8 @@ import Testing
     let names = [keys[1], keys[3]].map(\.keyName)
     hook.withLock {
       $0 = { call in
-        // Each save replaces one file. After the second save, the other store commits when the folder is locked next,
-        // for the third save or for a check.
+        // Each save replaces one file. After the second save, the other store commits at the next lock of the folder,
+        // which is for the third save or for a check.
         if call.operation == "rename" { replaced.withLock { $0 += 1 } }
         guard call.operation == "flock", call.path == folder, replaced.withLock({ $0 }) >= 2 else { return }
         hook.withLock { $0 = { _ in } }
@@ -163,8 +163,8 @@ import Testing
 
   /// Runs the jobs of an executor until the returned task is cancelled.
   ///
-  /// The store resumes a commit after it has sent the commit's changes, so there is no moment at which a test could run
-  /// the last job.
+  /// The store sends the changes of a commit before it resumes the commit. A test that has received the changes
+  /// therefore can't know when the job that resumes the commit is ready to run.
   private func run(_ executor: ManualTaskExecutor) -> Task<Void, Never> {
     Task {
       while !Task.isCancelled {

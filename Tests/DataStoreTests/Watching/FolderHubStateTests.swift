@@ -97,7 +97,7 @@ import Testing
 
     /// Changes or removes a watch.
     ///
-    /// - Returns: The descriptor of the watch, if no watch uses it after the change.
+    /// - Returns: The descriptor that the watch had, if no watch uses it after the change.
     mutating func change(
       at index: Int, _ change: (inout [(id: FolderHubState.WatchID, state: FolderWatchState)]) -> Void
     ) -> WatchDescriptor? {

@@ -34,7 +34,7 @@ extension FolderHub {
     func increase() { value.withLock { $0 += 1 } }
   }
 
-  /// Lets calls fail while a rule is set.
+  /// Makes file system calls fail as the current rule, if any, says.
   private final class Faults: Sendable {
     let rule = Lock<(@Sendable (FileSystem.Call) -> CInt?)?>(nil)
     var fileSystem: FileSystem { FileSystem { call in self.rule.withLock { $0 }?(call) } }
@@ -83,7 +83,7 @@ extension FolderHub {
     let watched = monitor.watchedNumbers
     let results = Lock<[CInt?]>([nil, nil, EACCES])
     let fileSystem = FileSystem { _ in results.withLock { $0.removeFirst() } }
-    // The folder doesn't exist, its parent is watched, and then the folder is tried again.
+    // The calls watch the folder, which doesn't exist, then its parent, then the folder again, which fails.
     #expect(throws: SystemError(code: EACCES, operation: "watch", path: "/another")) {
       try watch("/another", fileSystem: fileSystem)
     }
@@ -137,7 +137,7 @@ extension FolderHub {
     #expect(try older.takeChangedFiles() == ["file"])
   }
 
-  @Test func `Each watch is notified once, but not of changes that it takes itself`() throws {
+  @Test func `A watch is notified once until it takes its changes, but not of changes that its call reads`() throws {
     let (reports, otherReports) = (Counter(), Counter())
     let watch = try watch("/a", onChange: reports.increase)
     let other = try self.watch("/b", onChange: otherReports.increase)
@@ -157,7 +157,7 @@ extension FolderHub {
     #expect(try other.takeChangedFiles() == nil)
   }
 
-  @Test func `A search that fails ends only the watch that makes it`() throws {
+  @Test func `A failed search for a folder ends only the watch that made it`() throws {
     let (faults, reports, otherReports) = (Faults(), Counter(), Counter())
     let watch = try watch("/a", fileSystem: faults.fileSystem, onChange: reports.increase)
     let other = try self.watch("/a", onChange: otherReports.increase)
@@ -205,7 +205,7 @@ extension FolderHub {
     for (watch, folder) in zip(watches, ["/a", "/b"]) {
       #expect(throws: SystemError(code: EIO, operation: "read", path: folder)) { try watch.takeChangedFiles() }
     }
-    // The new watch has the descriptor of an old one.
+    // The new watch shares the descriptor of an old one, whose release must leave the folder watched.
     watches = []
     await hub.completeCalls()
     #expect(monitor.watchedNumbers == [3])
@@ -232,7 +232,7 @@ extension FolderHub {
     holder.watch.withLock { $0 = watch }
   }
 
-  @Test func `A report may call the hub, and release the last reference to its watch`() async throws {
+  @Test func `A watch's onChange closure may call the hub, and release the last reference to the watch`() async throws {
     let holder = Holder()
     try hold(holder, "/a") {
       let watch = holder.release()

@@ -44,7 +44,7 @@ import Testing
         == [])
   }
 
-  @Test func `If another event comes between the two of the store's own rename, only that one is reported`() throws {
+  @Test func `Only an event between the two events of the store's own rename is reported`() throws {
     #expect(
       try files(
         .changed(".own-1", .movedAway(rename: 7)), .changed("b", .closed), .changed("a", .movedHere(rename: 7)))
@@ -69,7 +69,7 @@ import Testing
     #expect(try state.takeChangedFiles().get() == [])
   }
 
-  @Test func `A failed check reports nothing and ends nothing, and after the next one any file may have changed`()
+  @Test func `A failed check reports nothing, and the next successful check reports that any file may have changed`()
     throws
   {
     var state = state()
@@ -94,7 +94,7 @@ import Testing
     #expect(try files(.changed("a", .created), .changed("a", .written), .changed("a", .closed)) == ["a"])
   }
 
-  @Test func `A new file is not reported before it is written, and a write only on request`() throws {
+  @Test func `Creating a file is not reported, and writing to it is reported only on request`() throws {
     #expect(try files(.changed("a", .created), reportsWrites: true) == [])
     #expect(try files(.changed("a", .written)) == [])
     #expect(try files(.changed("a", .written), reportsWrites: true) == ["a"])
@@ -157,7 +157,7 @@ import Testing
     #expect(try state.takeChangedFiles().get() == nil)
   }
 
-  @Test func `In a parent folder only the appearance of the awaited name and the loss of the folder matter`()
+  @Test func `In a watched parent folder only the appearance of the awaited name and the loss of the parent matter`()
     throws
   {
     let ignored: [FolderEvent.FileChange] = [.written, .closed, .removed, .movedAway(rename: 7)]

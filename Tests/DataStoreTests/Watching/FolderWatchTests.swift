@@ -32,8 +32,8 @@ import Testing
 
     /// Moves a symbolic link into a folder.
     ///
-    /// It isn't a file, because a file that was written may be closed late: if another process is started meanwhile,
-    /// the file stays open until that process executes its program.
+    /// It moves no regular file, because a file that was written may be closed late: if another process is started
+    /// meanwhile, the file stays open until that process executes its program.
     private func put(_ name: String, in folder: URL) throws {
       let link = temporary.url.appending(path: UUID().uuidString)
       try FileManager.default.createSymbolicLink(at: link, withDestinationURL: folder)

@@ -26,7 +26,7 @@ import Testing
 
   private var file: URL { folder.appending(path: "text.0.value") }
 
-  /// Lets calls fail while a rule is set.
+  /// Makes file system calls fail as the current rule, if any, says.
   private final class Faults: Sendable {
     let rule = Lock<(@Sendable (FileSystem.Call) -> CInt?)?>(nil)
 
@@ -52,7 +52,7 @@ import Testing
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     let bytes = try encodedEnvelope("theirs")
     let isArmed = Lock(false)
-    // The check looks for the folder before it exists, and the value is stored before the check takes its report.
+    // When the check opens the folder, the value is stored, and the call fails as if the folder didn't exist yet.
     let fileSystem = FileSystem { call in
       guard call.operation == "open", call.path == inner.path(percentEncoded: false) else { return nil }
       guard isArmed.withLock({ exchange(&$0, with: false) }) else { return nil }
@@ -82,8 +82,8 @@ import Testing
 
   #if !canImport(Darwin)
     @Test func `A folder is watched even if the descriptor of an active dispatch source was closed before`() async {
-      // URLSession closes descriptors like this. The test has a process of its own, because it affects the next file
-      // that gets the number of the descriptor.
+      // URLSession closes descriptors like this. The test has a process of its own, because the source affects the next
+      // file that gets the number of the closed descriptor.
       await #expect(processExitsWith: .success) {
         var ends: [CInt] = [-1, -1]
         guard pipe(&ends) == 0 else { exit(2) }
@@ -109,7 +109,7 @@ import Testing
     }
   #endif
 
-  @Test func `An entry that could not be read with its collection is sent with the next change`() async throws {
+  @Test func `A value that can't be read when its collection is observed is sent with the next change`() async throws {
     let other = FileStore(folder: folder)
     try await other.save("theirs", for: key)
     let faults = Faults()
@@ -151,7 +151,7 @@ import Testing
     let corruptBytes = Data("corrupt".utf8)
     try corruptBytes.write(to: file, options: .atomic)
     guard case .valueQuarantined(key.keyName, let movedTo, _) = await events.next() else {
-      Issue.record("no event")
+      Issue.record("another event")
       return
     }
     #expect(try Data(contentsOf: URL(filePath: movedTo)) == corruptBytes)
@@ -267,7 +267,7 @@ import Testing
     #expect(await changes.next()?.stored?.value == "second")
   }
 
-  @Test func `For new observers of an observed key, a value of a future schema is one event and no error`()
+  @Test func `New observers of an observed key with a future schema cause one event and no error`()
     async throws
   {
     let storage = InMemoryStorage()
@@ -291,7 +291,7 @@ import Testing
     }
   }
 
-  @Test func `For new observers of an observed key, bytes that cannot be quarantined are one event and no error`()
+  @Test func `New observers of an observed key whose bytes can't be quarantined cause one event and no error`()
     async throws
   {
     let storage = InMemoryStorage()
@@ -428,7 +428,7 @@ import Testing
     func takeExternalChanges() -> ExternalChanges { .unknown }
   }
 
-  @Test func `Bytes that cannot be quarantined are reported once, until a call tries again`() async throws {
+  @Test func `Bytes that cannot be quarantined are reported once, and the next call tries again`() async throws {
     let faults = Faults()
     let store = faults.store(in: folder)
     let keys = [key, StoreKey("text", id: "1")]

@@ -45,7 +45,7 @@ struct APIExchangeTests {
   // MARK: - Redirections
 
   @Test(arguments: [307, 308])
-  func `A redirection to the same origin receives the whole request`(status: Int) async throws {
+  func `The target of a redirection to the same origin receives the whole request`(status: Int) async throws {
     let transport = ScriptedTransport { request in
       request.url.path() == "/v2" ? Self.validResponse : .redirect(status, to: "/v2")
     }
@@ -57,7 +57,7 @@ struct APIExchangeTests {
     #expect(second.headers == first.headers)
   }
 
-  @Test func `A redirection to an allowed host receives none of the caller's headers except the idempotency key`()
+  @Test func `After a redirection, an allowed host receives none of the caller's headers except the idempotency key`()
     async throws
   {
     let transport = ScriptedTransport { request in

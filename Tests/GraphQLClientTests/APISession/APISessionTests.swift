@@ -107,7 +107,7 @@ struct APISessionTests {
   }
 
   @Test(arguments: [400, 403, 404])
-  func `An ambiguous failure status without a GraphQL response is not from the API`(status: Int) async throws {
+  func `A failure with an ambiguous status but no GraphQL response is not from the API`(status: Int) async throws {
     try await BFFServer.run { server in
       try await server.arm(.init(fault: "status", value: status))
       await #expect(
@@ -155,7 +155,7 @@ struct APISessionTests {
   }
 
   @Test(arguments: mediaTypes)
-  func `A document that the server rejects is an error of the request with either media type`(
+  func `A document that the server rejects is a GraphQL error without a path, with either media type`(
     options: [String]
   ) async throws {
     try await BFFServer.run(options: options) { server in

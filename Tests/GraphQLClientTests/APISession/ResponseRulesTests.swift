@@ -20,7 +20,7 @@ struct ResponseRulesTests {
     }
   }
 
-  /// Returns the outcome of a response whose only field is the content type.
+  /// Returns the outcome of a response whose only header field is the content type.
   private static func outcome(
     _ contentType: String?, _ status: Int, _ body: String, isComplete: Bool = true
   ) -> Result<GraphQLResponse<Payload>, APISessionError> {
@@ -335,7 +335,7 @@ struct ResponseRulesTests {
     }
   }
 
-  /// Checks that an outcome is the error, and that its description is harmless, short and contains the text.
+  /// Checks that an outcome is the expected error, and that its description is harmless, short and contains the text.
   private static func expect<P: Decodable & Sendable & Equatable>(
     _ outcome: Result<GraphQLResponse<P>, APISessionError>, is expected: APISessionError, quoting words: String,
     sourceLocation: SourceLocation = #_sourceLocation

@@ -75,7 +75,7 @@ struct GraphQLErrorTests {
     (#"{"message":"m","extensions":{"a":1}}"#, GraphQLError(message: "m", extensions: ["a": .integer(1)])),
     (#"{"message":"m","extensions":"text"}"#, GraphQLError(message: "m")),
   ])
-  func `A valid entry of errors is decoded`(json: String, expected: GraphQLError) throws {
+  func `A valid entry of an errors array is decoded`(json: String, expected: GraphQLError) throws {
     #expect(try Self.error(json) == expected)
   }
 

@@ -105,7 +105,7 @@ struct GraphQLReplyTests {
     #expect(try Self.data(#"{"errors":[\#((errors + ["7"]).joined(separator: ","))],"data":{"a":1}}"#) == "payload 1")
   }
 
-  @Test func `An invalid entry of errors does not hide the valid ones`() throws {
+  @Test func `An invalid entry of an errors array does not hide the valid ones`() throws {
     let errors = try Self.reply(#"{"errors":[7,{"message":"m"},{"message":null},{"message":"n"}]}"#).errors
     #expect(errors == [GraphQLError(message: "m"), GraphQLError(message: "n")])
   }

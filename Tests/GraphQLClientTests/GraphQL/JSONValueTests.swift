@@ -181,7 +181,7 @@ struct JSONValueTests {
     }
   }
 
-  @Test func `The number of values outside of a reply is unlimited`() throws {
+  @Test func `Outside of a reply, the number of values is unlimited`() throws {
     #expect(try Self.value(Self.extensions(5000)) == .object(Self.list(5000)))
   }
 

@@ -2,7 +2,7 @@ import Foundation
 import GraphQLClient
 import Multicast
 
-/// A transport without a network, which answers with a closure and records the requests.
+/// A transport that records the requests and answers with a closure, without a network.
 final class ScriptedTransport: HTTPTransport {
   private let recorded = Lock<[HTTPRequest]>([])
   private let answer: @Sendable (HTTPRequest) async throws(URLError) -> HTTPResponse

@@ -56,7 +56,7 @@ struct CombiningMarksTests {
   }
 
   @Test func `Many runs of the maximum length are accepted and decoded`() throws {
-    // 400 runs of the maximum length. As a single run, these marks would take seconds.
+    // 400 runs of the maximum length. As a single run, these marks would take seconds to decode.
     let run = String(repeating: "\u{301}\u{316}", count: 128)
     let text = Array(repeating: "a" + run, count: 400).joined()
     let json = Data(#"{"\#(text)":1}"#.utf8)

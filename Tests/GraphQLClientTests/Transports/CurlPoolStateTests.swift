@@ -4,7 +4,7 @@ import Testing
 
 @testable import GraphQLClient
 
-/// The state machine, by input and state.
+/// The behavior of ``CurlPoolState``, by input and state.
 struct CurlPoolStateTests {
   private static let a = origin("http://a.example")
   private static let b = origin("http://b.example")
@@ -178,7 +178,7 @@ struct CurlPoolStateTests {
     #expect(busy.close() == [])
   }
 
-  @Test func close_whenAWorkerIsAboutToRetire_keepsItWaitingForItsOrder() {
+  @Test func retire_whenCloseHasReturnedTheWorker_fails() {
     var pool = Pool(limit: 1)
     #expect(pool.add(1, to: Self.a) == .start)
     #expect(pool.finish("x", of: Self.a) == .idle)
@@ -199,7 +199,7 @@ struct CurlPoolStateTests {
   // MARK: - Random runs
 
   /// A failure reports its seed and its step.
-  @Test func `A random pool keeps the limit and runs each job exactly once`() {
+  @Test func `With random inputs, a pool keeps the limit and runs each job exactly once`() {
     var seen: Set<String> = []
     var stepCount = 0
     for seed in 0..<200 as Range<UInt64> {
@@ -268,7 +268,7 @@ private struct PoolMachine<Worker: Equatable & Sendable> {
 
 private typealias Pool = PoolMachine<String>
 
-/// A pool with random inputs, which checks the guarantees of the pool.
+/// Gives a pool random inputs, and checks its answers.
 private struct RandomPool {
   private struct Running {
     let worker: Int

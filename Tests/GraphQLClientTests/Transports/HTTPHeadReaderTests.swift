@@ -138,7 +138,7 @@ struct HTTPHeadReaderTests {
     #expect(other.receive(line: Data("\r\n".utf8)) == .tooLarge)
   }
 
-  @Test func `Every line after a head that is too large is too large`() {
+  @Test func `After a head that is too large, every further line is reported as too large`() {
     var reader = HTTPHeadReader()
     #expect(reader.receive(line: Self.line(65_537)) == .tooLarge)
     #expect(reader.receive(line: Data("a: b\r\n".utf8)) == .tooLarge)

@@ -150,7 +150,7 @@ struct HTTPTransportTests {
     }
   }
 
-  // On Linux, `URLSession` uses libcurl, which sends the request again if a reused connection closes without a response.
+  // On Linux, `URLSession` uses libcurl, which resends the request if a reused connection closes without a response.
   @Test(arguments: TransportKind.allCases.filter(\.survivesHostileServers))
   func `A request is sent only once, even if a reused connection is closed without a response`(
     kind: TransportKind

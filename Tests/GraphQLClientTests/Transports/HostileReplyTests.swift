@@ -78,8 +78,8 @@ struct HostileReplyTests {
       }
     }
 
-    // The documentation of `URLSessionTransport` lists these replies. If one of them results in an error instead, it
-    // has been fixed in Foundation, and the documentation should be updated.
+    // The documentation of `URLSessionTransport` lists these replies. If one of them results in an error instead, the
+    // crash has been fixed in Foundation, and the documentation should be updated.
     @Test(arguments: ["a truncated head", "length 9223372036854775807", "trailers", "a redirection to “//%00/”"])
     func `Some replies crash the process inside URLSession on Linux`(name: String) async throws {
       let server = try ScriptedServer()

@@ -5,7 +5,7 @@
 
   /// A process that communicates with many hostile servers at the same time.
   ///
-  /// The client and the servers run in two separate processes, because the memory and the threads of the client are
+  /// The client and the servers run in two separate processes, because the memory and the delays of the client are
   /// measured. Times and memory are meaningful only if nothing else runs, so they are checked only under
   /// `MOMENTS_QUIET_MACHINE=1`.
   @Suite(.serialized, .timeLimit(.minutes(15)))

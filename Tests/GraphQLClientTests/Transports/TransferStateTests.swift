@@ -4,7 +4,7 @@ import Testing
 
 @testable import GraphQLClient
 
-/// The state machine, by input and state.
+/// The behavior of ``TransferState``, by input and state.
 struct TransferStateTests {
   private static let lost = URLError(.networkConnectionLost)
 
@@ -266,7 +266,7 @@ struct TransferStateTests {
   private static let stepCount = 150
 
   /// A failure reports its seed and its step.
-  @Test func `A random transfer returns each waiter exactly once and loses no chunk`() {
+  @Test func `With random inputs, a transfer returns each waiter exactly once and loses no chunk`() {
     var seen: Set<String> = []
     var stepCount = 0
     for seed in Self.seeds {
@@ -373,7 +373,7 @@ private struct Machine {
   }
 }
 
-/// A transfer with random inputs, which checks the guarantees of the transfer.
+/// Gives a transfer random inputs, and checks its answers.
 ///
 /// The caller fulfills its part of the contract: it awaits the head once, and then takes one chunk at a time. The
 /// network side begins once. If the seed is even, the network side also pauses when the machine requires it.

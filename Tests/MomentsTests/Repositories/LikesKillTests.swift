@@ -6,7 +6,7 @@ import Testing
 
 /// An acknowledged like reaches the server once and in order, whenever the process is killed.
 @Suite(.timeLimit(.minutes(15))) struct LikesKillTests {
-  /// A like of a process, as far as the test knows it.
+  /// What the test knows about a like that a process made.
   private enum Expected {
     case acknowledged(number: Int, key: String)
     /// A like whose call had not returned when the process was killed, so it may be stored or not.
@@ -134,7 +134,7 @@ import Testing
     }
   }
 
-  /// Runs two processes, one after the other, each of which is killed at a call.
+  /// Runs two processes, one after the other, each of which is killed at its file system call number `fatal`.
   ///
   /// - Returns: Whether the last process made fewer calls, and so ended by itself.
   private static func dieAtCall(_ fatal: Int) async throws -> Bool {

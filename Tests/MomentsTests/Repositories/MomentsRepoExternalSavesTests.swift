@@ -29,7 +29,7 @@ import Testing
     }
   }
 
-  @Test func `The reply to a request before an external save isn't stored over it, and a newer timeline is fetched`()
+  @Test func `The reply to a request sent before an external save isn't stored, and the timeline is fetched again`()
     async throws
   {
     let replies = Replies(["old", "newest"])
@@ -59,7 +59,7 @@ import Testing
 
   @Test
   func
-    `An external save before one of the repository's own is kept, and the timeline is fetched again`()
+    `An external save that precedes the repository's own save is kept, and the timeline is fetched again`()
     async throws
   {
     let replies = Replies(["own", "old", "newest"])

@@ -361,7 +361,7 @@ import Testing
       #expect(try await server.received().map { $0.variables["first"] } == [6, 6, 6, 6, nil])
     }
   }
-  @Test(.requiresBFF) func `A server with the lecture's schema is used with complete timelines`() async throws {
+  @Test(.requiresBFF) func `A server with the original app's schema is used with complete timelines`() async throws {
     try await BFFServer.run(options: ["--schema", "lecture"]) { server in
       let session = server.apiSession
       let repo = MomentsRepo(

@@ -4,6 +4,6 @@ import TestSupport
 extension BFFServer {
   /// A session with the server.
   ///
-  /// On a machine that is busy with other tests, a reply may take longer than a realistic timeout.
+  /// Its timeout is long, because a reply may take long on a machine that is busy with other tests.
   var apiSession: APISession { APISession(url: url, timeout: .seconds(1_000)) }
 }

@@ -2,7 +2,7 @@
 enum ServerSchema: String, CaseIterable, Sendable {
   /// The schema with pages and the URLs of links.
   case paging
-  /// The schema of the lecture's app.
+  /// The schema of the original Moments app from a lecture, without pages and the URLs of links.
   case lecture
 
   /// The command-line options of the server.

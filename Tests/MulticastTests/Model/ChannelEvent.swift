@@ -40,7 +40,7 @@ enum ModelPolicy: Equatable, Sendable {
     }
   }
 
-  /// Whether subscribers with this policy are cursor subscribers.
+  /// Whether subscribers with this policy are cursor subscribers, which read from the channel's log without a buffer.
   var usesCursor: Bool {
     switch self {
     case .unbounded, .dropOldest: true

@@ -36,7 +36,7 @@ import Testing
     }
   }
 
-  @Test func `A block taken over from a ring is released oldest first, with the elements added to it`() {
+  @Test func `The elements of a ring's whole block are released oldest first, before the elements added later`() {
     let released = Recorder<Int>()
     func token(_ id: Int) -> Token { Token(id) { released.record($0) } }
     var ring = ElementRing<Token>()

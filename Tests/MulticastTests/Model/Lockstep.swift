@@ -1,6 +1,6 @@
 @testable import Multicast
 
-/// A ``ChannelState`` and the model, which are driven by the same events and compared after each.
+/// A ``ChannelState`` and a ``ChannelModel``, which are driven by the same events and compared after each.
 struct Lockstep {
   private(set) var driver: StateDriver
   private(set) var model: ChannelModel
@@ -65,7 +65,7 @@ struct Lockstep {
     if driver.kept.count != driver.state.head - floor { return "kept \(driver.kept) is not from \(floor) to the head" }
     let needed = model.oldestNeeded
     if floor > needed { return "\(needed) is needed, but was released: the floor is \(floor)" }
-    // After termination, the condition holds once every cursor subscriber has read to the end or left. The last one to
+    // After termination, this condition holds once every cursor subscriber has read to the end or left. The last one to
     // do so raises the floor.
     if model.allCursorSubscribersWait, floor != needed {
       return "all cursor subscribers wait and need nothing before \(needed), but the floor is \(floor)"

@@ -79,7 +79,7 @@ import Testing
   }
 
   @Test(arguments: Fault.allCases)
-  func `A source or a store that breaks a law fails its check`(fault: Fault) async throws {
+  func `A source or a store that breaks a law fails the check of that law`(fault: Fault) async throws {
     let harness = Self.notes(timeLimit: .seconds(3)) { server, network in
       switch fault {
       case .newIDForEachAttempt: NotesSource(server, network) { _ in MutationID() }
@@ -123,7 +123,7 @@ import Testing
 }
 
 extension ScriptedSource where Key == String, Value == Notes, Mutation == NotesMutation, Failure == NotesFailure {
-  /// Creates a source over a simulated network, which replies with the whole value.
+  /// Creates a source whose server replies with the whole value over a simulated network.
   ///
   /// - Parameter idempotencyKey: Returns the id that is sent for a mutation.
   init(
@@ -209,7 +209,7 @@ private final class SplittingStore: ForwardingStore {
 
   init(base: InMemoryStore) { self.base = base }
 
-  /// Removes the mutations of the notes, then fails before anything else is stored.
+  /// If the batch changes notes and mutations, removes all mutations, then fails before anything else is stored.
   func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit {
     let mutations = batch.keys.filter { $0.collection == "notes.mutations" }
     guard batch.keys.contains(where: { $0.collection == "notes" }), !mutations.isEmpty else {

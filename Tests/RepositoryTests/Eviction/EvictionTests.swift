@@ -49,7 +49,7 @@ import Testing
 
   // MARK: - Limits
 
-  @Test func `The least recently used value is evicted before a call that exceeds the limit returns`() async throws {
+  @Test func `A call that exceeds the limit evicts the least recently used value before it returns`() async throws {
     let repository = makeRepository(configuration: limited(EvictionPolicy(maximumCount: 2)))
     let events = repository.events.subscribe()
     for key in ["a", "b"] { try await repository.refresh(key) }
@@ -111,7 +111,7 @@ import Testing
     for key in ["a", "b"] { try await repository.refresh(key) }
     let other = makeRepository(store: InMemoryStore(storage: storage))
     try await other.refresh("c")
-    // The store may report this value only after the next one is stored.
+    // The first repository may notice this value only after it has stored the next one.
     try await repository.refresh("d")
     try await waitUntilStored(["c", "d"])
   }
@@ -157,7 +157,7 @@ import Testing
     #expect(server.value(of: "a") == Notes("x"))
   }
 
-  @Test func `A value with a mutation of another process stays`() async throws {
+  @Test func `A value with a pending mutation of another process stays`() async throws {
     try await put(Notes("a"), "a")
     do {
       let offline = makeRepository(onSend: { _ throws(NotesFailure) in throw .offline })
@@ -165,7 +165,7 @@ import Testing
     }
     try await put(Notes("b"), "b")
     var configuration = limited(EvictionPolicy(maximumCount: 1))
-    // A repository that leads would send the mutation. Sending uses the value, which would keep it too.
+    // A leader would send the mutation, and a value that is used for sending stays anyway.
     configuration.leadership = NeverLeading()
     let repository = makeRepository(configuration: configuration)
     try await waitUntilStored(["a"])
@@ -239,7 +239,7 @@ import Testing
     executor.runUntilIdle()
   }
 
-  @Test func `A value that the store fails to remove is removed with the next one`() async throws {
+  @Test func `A value that the store fails to remove is removed at the next eviction`() async throws {
     let repository = makeRepository(configuration: limited(EvictionPolicy(maximumCount: 1)))
     try await repository.refresh("a")
     let events = repository.events.subscribe()
@@ -257,7 +257,7 @@ import Testing
     try await #expect(storedIDs() == ["c"])
   }
 
-  @Test func `A quarantined value doesn't count`() async throws {
+  @Test func `A quarantined value doesn't count toward the limit`() async throws {
     let repository = makeRepository(configuration: limited(EvictionPolicy(maximumCount: 2)))
     for key in ["a", "b"] { try await repository.refresh(key) }
     storage[try StoreKey<Notes>.notes("a").keyName.encoded()] = Data("corrupt".utf8)

@@ -7,9 +7,10 @@ import RepositoryTesting
 
 @testable import Repository
 
-/// One run of the engine that a seed determines: a server, a network, a storage, and processes that start and end.
+/// A run, determined by a seed, of repositories in processes that start and end, with one server, network and storage.
 ///
-/// Everything runs on one ``ManualTaskExecutor``, and the seed determines which job runs next.
+/// Each mutation adds a numbered ``Mark`` to a value, and a ``Journal`` checks the laws. Everything runs on one
+/// ``ManualTaskExecutor``, and the seed determines which job runs next.
 struct InterleavedRun<Source: MarksSourceType> {
   typealias Repository = SyncedRepository<Source>
 
@@ -35,7 +36,7 @@ struct InterleavedRun<Source: MarksSourceType> {
     var callers: [Task<Void, Never>] = []
     /// The marks made in the process, by key and lane.
     var marks: [String: [Int]] = [:]
-    /// The marks that were accepted before the process started.
+    /// The marks that were accepted before the process started; see ``Journal/Outcome``.
     var knownMarks: Set<Int> = []
     /// The keys that are fetched while they are observed.
     var loadingKeys: Set<String> = []
@@ -79,7 +80,7 @@ struct InterleavedRun<Source: MarksSourceType> {
 
   /// Performs the run.
   ///
-  /// - Returns: The trace and the violated laws.
+  /// - Returns: The trace, and descriptions of the violations.
   mutating func run() -> (trace: [String], violations: [String]) {
     for key in Self.keys where Bool.random(using: &random) {
       for _ in 0..<Int.random(in: 1...5, using: &random) { edit(key) }
@@ -155,14 +156,14 @@ struct InterleavedRun<Source: MarksSourceType> {
     process.observers.append(
       Task(executorPreference: executor) { [journal] in
         for await state in states {
-          // A cancelled observer may be late, while another one has received newer states.
+          // A cancelled observer may be late. It must not overwrite the newer state that its successor has received.
           if Task.isCancelled { break }
           journal.observe(state, of: key, number)
         }
       })
   }
 
-  /// Releases the repository of a process, which may still complete work in flight.
+  /// Releases the repository of a process; the repository may still complete work in flight.
   private mutating func release(_ process: Process) {
     journal.note("process \(process.number) releases its repository")
     processes.removeAll { $0 === process }
@@ -249,7 +250,7 @@ struct InterleavedRun<Source: MarksSourceType> {
     let earlier = (process.marks[lane] ?? []).filter { journal.outcome(of: $0) == .accepted }
     process.marks[lane, default: []].append(change.mark)
     marks[key, default: []].append(change.mark)
-    // The mark appears and disappears depending on another mark.
+    // Exempts the mark from the laws, because it appears and disappears depending on another mark.
     if change.excluded != nil { journal.end(change.mark) }
     journal.willPerform(change, behind: earlier)
     call(process) { [journal, change] repository in
@@ -286,14 +287,14 @@ struct InterleavedRun<Source: MarksSourceType> {
     }
   }
 
-  /// Changes the value on the server, as another user.
+  /// Changes the value on the server, as another user would.
   private mutating func edit(_ key: String) {
     lastMark += 1
     journal.note("mark \(lastMark) is made elsewhere")
     server.edit(key) { [lastMark] in $0.elements.insert(Mark(id: lastMark), at: 0) }
   }
 
-  /// Stores the server's present value, as another process.
+  /// Stores the server's current value, as another process would.
   private mutating func saveExternally(_ key: String) {
     let store = SimulatedStore(
       storage: storage, hooks: .init(didCommit: { [journal] in journal.didSaveExternally($0) }))
@@ -373,7 +374,7 @@ struct InterleavedRun<Source: MarksSourceType> {
     journal.note("\(packet.label) \(packet.direction) \(move)")
   }
 
-  /// Runs all jobs that are ready, and checks the laws that hold while nothing moves.
+  /// Runs all jobs that are ready, and checks the laws that hold only while nothing is in flight.
   private mutating func checkQuiet() {
     executor.run(atMost: 100_000, using: &random)
     guard !options.failsStore, !options.isShared, network.packets.isEmpty else { return }
@@ -386,14 +387,14 @@ struct InterleavedRun<Source: MarksSourceType> {
 
   // MARK: - Settling
 
-  /// Checks L12 to L14: when everything works again, the queue drains, every process shows the server's value, and no
-  /// value is pending.
+  /// Checks L12 to L14 of `RepositoryConformance`: when everything works again, the queue drains, every process shows
+  /// the server's value, and no value is pending.
   private mutating func settle() {
     journal.note("everything works")
     network.conditions = .reliable
     network.isReachable = true
     journal.failureRate = 0
-    // All processes are released, and a new one must send the mutations that they left.
+    // All repositories are released, and a new one must send the mutations that they left.
     if options.isShared {
       while let process = processes.first { release(process) }
       drain { true }
@@ -477,8 +478,8 @@ struct InterleavedRun<Source: MarksSourceType> {
 extension InterleavedRun {
   /// Whether a shown value corresponds to the server's value.
   ///
-  /// If changes are acknowledged without a value, changes by other clients between them may be missing behind the
-  /// newest page.
+  /// If the server acknowledges changes without a value, changes that other clients made in between may be missing
+  /// after the newest page.
   private func isRight(_ shown: [Mark], _ expected: [Mark]) -> Bool {
     if Source.loadMore == nil { return shown == expected }
     if options.acknowledgement == .value { return expected.starts(with: shown) }

@@ -2,8 +2,10 @@ import Foundation
 import MulticastTesting
 import Testing
 
-/// Runs of the engine whose events occur in an order that a seed determines: operations, replies that are late, lost or
-/// repeated, slow or failing calls of the store, and processes that end at any time.
+/// Runs whose events occur in an order that a seed determines: operations, replies that are late, lost or repeated,
+/// slow or failing calls of the store, and processes that end at any time.
+///
+/// The laws are those of ``Journal``.
 ///
 /// `MOMENTS_INTERLEAVINGS` in the environment sets the number of runs, and `MOMENTS_INTERLEAVING_SEED` repeats and
 /// prints a single run.
@@ -42,7 +44,7 @@ import Testing
   private static func run(seed: UInt64) -> (trace: [String], violations: [String]) {
     var acknowledgement = Acknowledgement.allCases[Int(seed / 8 % 3)]
     let (isPaged, failsStore, isShared) = (seed % 2 == 1, seed / 2 % 2 == 1, seed / 4 % 2 == 1)
-    // If nothing is stored, a fetch of another process may miss a change that was confirmed without a value.
+    // If nothing is stored, a fetch by another process may miss a change that was confirmed without a value.
     if isShared, !isPaged, acknowledgement == .done { acknowledgement = .patch }
     if isPaged {
       var run = InterleavedRun<PagedMarks>(

@@ -28,7 +28,7 @@ final class Journal: Sendable {
   struct Observation: Sendable {
     let process: Int
     let key: String
-    /// The marks that were accepted in the process or before it started, so that the first value must contain them.
+    /// The marks that were accepted in the process or before it started, so the first value must contain them.
     let durable: Set<Int>
     var values: [Paged<Mark>] = []
   }
@@ -41,19 +41,19 @@ final class Journal: Sendable {
     var sequences: [MutationID: UInt64] = [:]
     var keys: [MutationID: String] = [:]
     var live: Set<MutationID> = []
-    /// The marks of which the user learned, or may learn, that they aren't made.
+    /// The marks that may be missing, because the user learned, or may learn, that their changes aren't made.
     var ended: Set<Int> = []
     var cancelled: Set<MutationID> = []
     var requeued: Set<Int> = []
     var outcomes: [Int: Outcome] = [:]
-    /// For each mark, the marks whose calls had returned before it was made in the same process and lane.
+    /// For each mark, the earlier marks of the same process and lane whose calls had returned before it was made.
     var earlier: [Int: [Int]] = [:]
     var observations: [Observation] = []
     var states: [String: RepositoryState<Paged<Mark>, RepositoryError<MarksFailure>>] = [:]
     /// The marks of the last stored value of each key.
     var stored: [String: Set<Int>] = [:]
     var failureRate = 0.0
-    /// The marks that were in a stored value while their mutation was in the queue, so that they may be shown twice.
+    /// The marks that were in a stored value while their mutation was in the queue, so they may be shown twice.
     var doubled: Set<Int> = []
     /// The marks that a new observer didn't see although their calls had returned.
     var unseen: Set<Int> = []
@@ -100,7 +100,7 @@ final class Journal: Sendable {
 
   // MARK: - Store
 
-  /// The hooks of a process's store: calls are delayed by some turns, and some fail.
+  /// The hooks of a process's store: calls are delayed by up to three yields, and some fail.
   func hooks(_ process: Int) -> SimulatedStore.Hooks {
     SimulatedStore.Hooks(
       onRead: { [self] keys async throws(StoreError) in try await delay("read", keys, process) },
@@ -165,8 +165,8 @@ final class Journal: Sendable {
     }
   }
 
-  /// Checks L8: a mutation is removed from the store only in the commit that stores a value with it, unless it isn't
-  /// made.
+  /// Checks L8: a mutation that is made is removed from the store only if the stored value, if there is one, includes
+  /// it.
   private func checkRemoval(of id: MutationID) {
     let removed = state.withLock { state -> (mark: Int, key: String)? in
       guard state.live.remove(id) != nil, let mark = state.marks[id], !state.ended.contains(mark) else { return nil }
@@ -181,7 +181,7 @@ final class Journal: Sendable {
     violate("L8: the mutation of mark \(mark) was removed, and the stored value of \(key) doesn't have it.")
   }
 
-  /// Checks L3 and L6: a stored value has only marks of the server, each once, and all marks of the previous value.
+  /// Checks L3 and L6: a stored value has all marks of the previous value, and only marks of the server, each once.
   ///
   /// With pages, older marks may be dropped.
   private func checkStored(_ key: String) {
@@ -297,8 +297,8 @@ final class Journal: Sendable {
 
   // MARK: - Laws
 
-  /// Checks L13 and L1 while nothing moves: a value is pending while a record is stored, and pending mutations are
-  /// visible.
+  /// Checks L13 and L1 while nothing is in flight: a value is pending exactly if a mutation of it is in the queue, and
+  /// pending mutations are visible.
   func checkQuiet(_ key: String, _ process: Int) {
     guard let newest = newestState(of: key, process) else { return }
     let live = storage.values(in: "marks.mutations", as: Record.self).values

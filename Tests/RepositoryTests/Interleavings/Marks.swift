@@ -14,16 +14,16 @@ struct MarkChange: RepositoryMutation, Equatable {
   var lane = 0
   /// Whether applying the change to a value that has the mark increases the mark's count.
   ///
-  /// Otherwise it has no effect on such a value, from which the engine may conclude that the value includes it.
+  /// If not, the change has no effect on such a value, so the repository may conclude that the value includes it.
   var isCounting = false
   /// A mark whose presence makes the change impossible.
   var excluded: Int?
-  /// Whether the server refuses it.
+  /// Whether the server refuses the change.
   var isRefused = false
 
   func apply(to value: inout Paged<Mark>) throws(MutationConflict) {
     if let excluded, value.elements.contains(where: { $0.id == excluded }) {
-      // A change that throws may have modified the value, which must have no effect.
+      // Modifies the value before it throws. This must have no effect.
       value.elements.insert(Mark(id: -mark), at: 0)
       throw MutationConflict("\(excluded)")
     }
@@ -61,7 +61,7 @@ protocol MarksSourceType: MutableSource
 where Key == String, Value == Paged<Mark>, Mutation == MarkChange, Failure == MarksFailure {
   init(_ client: MarksClient)
 
-  /// Fetches another page, if the value is paged.
+  /// Fetches another page; `nil` if values aren't paged.
   static var loadMore: (@Sendable (SyncedRepository<Self>, String) async throws -> Void)? { get }
 }
 

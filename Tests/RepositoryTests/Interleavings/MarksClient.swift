@@ -76,7 +76,7 @@ final class MarksClient: Sendable {
     case (.made, .done): return .done
     case (.made, .patch):
       return .patch { value in
-        // Unlike `apply(to:)`, always counts the mark, so that a patch that is applied twice is noticed.
+        // Unlike `MarkChange.apply(to:)`, always increases the count, so that a patch that is applied twice is noticed.
         if let index = value.elements.firstIndex(where: { $0.id == change.mark }) {
           value.elements[index].count += 1
         } else {

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Several processes on one store make mutations, and the leader among them is killed repeatedly.
+/// Several processes on one store perform numbered mutations, called steps, and the leader is killed repeatedly.
 @Suite(.timeLimit(.minutes(15))) struct LeaderKillTests {
   /// The number of leaders to kill: a twentieth of `MOMENTS_KILL_ROUNDS` in the environment, or 3 without it.
   private static let kills =
@@ -28,7 +28,7 @@ import Testing
 
 /// Processes that make steps on one store, and the lines that they have printed.
 ///
-/// Belongs to one task.
+/// Used by one task only.
 private final class Steppers {
   private struct Child {
     let writer: String
@@ -103,7 +103,7 @@ private final class Steppers {
     #expect(durable.subtracting(made) == [])
   }
 
-  /// Checks that each step of a process that wasn't killed has its result.
+  /// Checks that a process that wasn't killed got the result of each step, and finally showed the server's steps.
   private func checkAnswers(_ child: Child) {
     let ended = child.lines.filter { $0.hasPrefix("ended ") }.map { $0.split(separator: " ").map(String.init) }
     #expect(Set(ended.map { [child.writer, $0[1], $0[2]] }) == Self.durable(child), "\(child.writer)")

@@ -146,7 +146,7 @@ import Testing
     #expect(Set(seen.value.dropFirst().map(\.texts)) == [["old", "1"]])
   }
 
-  @Test func `A follower's call returns as soon as the leader has to wait`() async throws {
+  @Test func `A follower's call returns as soon as the leader must wait before a retry`() async throws {
     let isOffline = Setting(true)
     let first = makeProcess("first", onSend: { () throws(NotesFailure) in if isOffline.value { throw .offline } })
     let second = makeProcess("second")
@@ -270,7 +270,7 @@ import Testing
     #expect(try await call.value == .confirmed)
   }
 
-  @Test func `A follower's call waits until the store tells whether its mutation was confirmed`() async throws {
+  @Test func `A follower's call waits until it can read whether its mutation was confirmed`() async throws {
     let isUnreadable = Setting(false)
     let first = makeProcess("first")
     let second = makeProcess(
@@ -291,7 +291,7 @@ import Testing
     #expect(result.value == .confirmed)
   }
 
-  @Test func `A call that waits for the store to tell the outcome ends although its repository leads meanwhile`()
+  @Test func `A call that can't read its outcome returns queued after a timeout, even if its repository leads by then`()
     async throws
   {
     let isUnreadable = Setting(true)
@@ -322,7 +322,7 @@ import Testing
     let second = makeProcess("second")
     _ = perform(.add("1"), first)
     _ = perform(.add("2"), second)
-    // The first process hasn't noticed the second one's mutation, but the sequence number of its own shows the gap.
+    // The first process hasn't noticed the second one's mutation, but sees the gap before its own sequence number.
     _ = perform(.add("3"), first)
     _ = perform(.add("4"), second)
     gate.open()
@@ -330,7 +330,7 @@ import Testing
     #expect(server.applied.map(\.mutation) == [.add("1"), .add("2"), .add("3"), .add("4")])
   }
 
-  @Test func `The order doesn't depend on which mutations the leader has noticed`() async throws {
+  @Test func `The order of sending doesn't depend on which mutations the leader has noticed`() async throws {
     for seed in 0..<300 as Range<UInt64> {
       let world = LeadershipTests(orderedBy: seed)
       let (first, second) = (world.makeProcess("first"), world.makeProcess("second"))
@@ -349,7 +349,7 @@ import Testing
     }
   }
 
-  @Test func `A leader sends an earlier mutation first even if it hasn't noticed it`() async throws {
+  @Test func `A leader first sends an earlier mutation that it hasn't noticed`() async throws {
     let records = Gate()
     let isLate = Setting(false)
     let store = InterceptedStore(
@@ -423,7 +423,7 @@ import Testing
     let isOffline = Setting(true)
     let first = makeProcess("first", onSend: { () throws(NotesFailure) in if isOffline.value { throw .offline } })
     let second = makeProcess("second")
-    // Noticed, so that the second process tries to lead.
+    // The second process notices only the first mutation, and then tries to lead.
     _ = perform(.add("1"), first)
     notice(second)
     _ = perform(.add("2"), first)
@@ -466,7 +466,7 @@ import Testing
     #expect(sent.value.last == "second \(NotesMutation.add("1"))")
   }
 
-  @Test func `A new leader decides about conflicts`() async throws {
+  @Test func `Only a leader records that a mutation is in conflict`() async throws {
     let first = makeProcess("first", onSend: { () throws(NotesFailure) in throw .offline })
     let second = makeProcess("second")
     _ = start { try await second.repository.reload("a") }
@@ -477,7 +477,7 @@ import Testing
     #expect(seen.value.last == Notes("new"))
     server.edit("a") { $0 = Notes("other") }
     _ = start { try await second.repository.reload("a") }
-    // The leader may have a value on which the mutation is possible.
+    // The mutation is impossible on this value, but the leader may have another one.
     #expect(seen.value.last == Notes("other"))
     #expect(try await list(second).map(\.standing) == [.waiting])
     first.kill()
@@ -488,7 +488,7 @@ import Testing
     #expect(sent.value == [])
   }
 
-  @Test func `A mutation that five leaders died sending is refused by the next one`() async throws {
+  @Test func `After five leaders died while sending a mutation, the next one refuses it`() async throws {
     let gate = Gate()
     var process = makeProcess("0", onSend: { () async in await gate.pass() })
     _ = perform(.add("1"), process)
@@ -505,7 +505,7 @@ import Testing
     executor.runUntilIdle()
   }
 
-  @Test func `A mutation whose attempt the end of a process interrupted is waiting, and can be cancelled`()
+  @Test func `A mutation whose attempt was interrupted by the end of a process is waiting, and can be cancelled`()
     async throws
   {
     let (gate, isFailing) = (Gate(), Setting(false))
@@ -516,7 +516,7 @@ import Testing
     _ = perform(.add("1"), first)
     isFailing.value = true
     first.kill()
-    // The second process leads, and can't store the mark of its attempt.
+    // The second process leads, but can't store that it begins an attempt.
     advance(by: .milliseconds(250))
     let interrupted = try #require(try await list(second).first)
     #expect(interrupted.standing == .waiting)
@@ -545,7 +545,7 @@ import Testing
       let next = makeNextProcess(number)
       process.kill()
       isFailing.value = true
-      // The next process leads, and can't store the mark of its attempt.
+      // The next process leads, but can't store that it begins an attempt.
       advance(by: .milliseconds(250))
       isFailing.value = false
       advance(by: .seconds(60))
@@ -666,7 +666,7 @@ import Testing
     #expect(sent.value.map { $0.prefix { $0 != " " } } == ["first", "second"])
   }
 
-  @Test func `A call of a user who has to sign in ends when its repository leads again`() async throws {
+  @Test func `A call for a user who has to sign in returns once its repository leads again`() async throws {
     let (gate, hang, attempts) = (Gate(), Gate(), Counter())
     let first = makeProcess(
       "first",
@@ -797,7 +797,7 @@ import Testing
     #expect(server.applied.count == 1)
   }
 
-  @Test func `A mark that a former leader stores too late leaves the mark of the next leader`() async throws {
+  @Test func `A former leader that marks an attempt too late doesn't change the next leader's mark`() async throws {
     let (isLate, gate, hang, isOffline) = (Setting(false), Gate(), Gate(), Setting(true))
     let first = makeProcess(
       "first", onCommit: { (_) async in if isLate.value { await gate.pass() } },

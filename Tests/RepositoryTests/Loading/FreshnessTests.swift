@@ -26,7 +26,7 @@ import Testing
   }
 
   @Test(arguments: [-Double.infinity, -1e300, .infinity, .nan])
-  func `An impossible time has no age`(seconds: Double) {
+  func `A value saved at an impossible time has no age and is stale`(seconds: Double) {
     let impossible = Date(timeIntervalSinceReferenceDate: seconds)
     #expect(Freshness.age(savedAt: impossible, now: saved) == nil)
     #expect(!Freshness(timeToLive: .seconds(60)).isFresh(savedAt: impossible, now: saved))

@@ -90,7 +90,7 @@ import Testing
     #expect(state.begin("a", Self.plain, at: .seconds(14)) == [])
   }
 
-  @Test func `A missed fetch and a due interval are one request when an observer returns`() {
+  @Test func `A missed fetch and a due interval cause one request when an observer returns`() {
     var state = State()
     #expect(complete(state.begin("a", Self.often, at: .zero), &state, at: .zero) == [.refresh("a")])
     state.end("a", Self.often, at: .seconds(8))
@@ -143,7 +143,7 @@ import Testing
     #expect(state.begin("a", Self.plain, at: .seconds(2)) == [.refresh("a")])
   }
 
-  @Test func `Requests that become due during a fetch that fails are made as one when it has ended`() {
+  @Test func `Requests that become due during a failing fetch are made as one request after it`() {
     var state = State()
     #expect(state.begin("a", Self.plain, at: .zero) == [.refresh("a")])
     for _ in 0..<100 { #expect(state.invalidate(.key("a")) == []) }
@@ -154,7 +154,7 @@ import Testing
     #expect(state.endFetch(.refresh("a"), .failed, isReasonLeft: true) == [])
   }
 
-  @Test func `Requests that become due during a fetch don't follow it if it fetches a value that is new enough`() {
+  @Test func `Requests that become due during a fetch are dropped if it fetches a value that is new enough`() {
     for result in State.RequestResult.allCases {
       var state = State()
       #expect(state.begin("a", Self.plain, at: .zero) == [.refresh("a")])
@@ -164,7 +164,7 @@ import Testing
     }
   }
 
-  @Test func `A fetch is repeated if it began before its cause, unless no observer is left`() {
+  @Test func `A fetch is repeated if its cause arose after it began, unless no observer is left`() {
     var state = State()
     #expect(state.begin("a", Self.plain, at: .zero) == [.refresh("a")])
     #expect(state.endFetch(.refresh("a"), .fetched, isReasonLeft: true) == [.refresh("a")])
@@ -173,7 +173,7 @@ import Testing
     #expect(state.begin("a", Self.plain, at: .seconds(4)) == [.refresh("a")])
   }
 
-  @Test func `An interval that elapses during a refresh is due after it if the value was fresh`() {
+  @Test func `An interval that elapses during a refresh that fetches nothing is due after the refresh`() {
     var state = State()
     #expect(complete(state.begin("a", Self.often, at: .zero), &state, at: .zero) == [.refresh("a")])
     #expect(state.invalidate(.key("a")) == [.refresh("a")])
@@ -229,7 +229,7 @@ import Testing
     #expect(state.takeDue(at: .seconds(9_999 + 86_400)) == [.reload("a")])
   }
 
-  /// A naive model of the state machine, which checks every second whether a fetch is due.
+  /// A naive model of the state machine: it checks every second whether a fetch is due.
   private struct Model {
     struct Observation {
       var schedules: Set<LoadingSchedule>
@@ -380,7 +380,7 @@ import Testing
         let expected = model.endFetch(ended, result, isReasonLeft: isReasonLeft)
         #expect(state.endFetch(ended, result, isReasonLeft: isReasonLeft) == expected)
       }
-      // The next deadline isn't later than the end of any running interval, except of keys that are being fetched.
+      // The next deadline isn't later than the end of any running interval, except for keys that are being fetched.
       let deadlines = model.observations.compactMap { _, observation in
         observation.schedules.compactMap(\.every).min().map { .seconds(observation.lastLoad) + $0 }
           .flatMap { (deadline: Duration) in observation.isFetching || deadline <= time ? nil : deadline }

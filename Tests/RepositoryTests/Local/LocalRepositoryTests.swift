@@ -31,7 +31,7 @@ import Testing
     #expect(await drafts.values(of: "a").subscribe().first(1) == [Notes("stored")])
   }
 
-  @Test func `Observers get every update in order, each key its own`() async throws {
+  @Test func `Observers get every update of their key, in order`() async throws {
     let drafts = drafts(in: store)
     let observers = [drafts.values(of: "a").subscribe(), drafts.values(of: "a").subscribe()]
     let other = drafts.values(of: "b").subscribe()

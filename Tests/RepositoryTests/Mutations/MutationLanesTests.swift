@@ -41,7 +41,7 @@ import Testing
     #expect(lanes.next(at: .seconds(4)) == .wait(until: .seconds(5)))
     #expect(lanes.next(at: .seconds(5)) == .send(Self.id(2), lane: "c"))
     #expect(lanes.next(at: .seconds(5)) == .wait(until: .seconds(6)))
-    // The end of an attempt without a slot frees none.
+    // This attempt has already released its slot, so its end frees none.
     lanes.complete(lane: "a")
     #expect(lanes.next(at: .seconds(5)) == .wait(until: .seconds(6)))
     lanes.complete(lane: "b")

@@ -96,7 +96,7 @@ import Testing
     #expect(ledger[Self.id(1)]?.record.isOutcomeUnknown == true)
   }
 
-  @Test func `Attempts that were interrupted by the end of a process count until the server answers`() {
+  @Test func `Attempts interrupted by the end of a process count toward the limit until the server answers`() {
     var ledger = Ledger()
     var interrupted = entry(1)
     (interrupted.record.attempts, interrupted.record.interruptedAttempts) = (3, 2)
@@ -139,7 +139,7 @@ import Testing
       ledger.add(interrupted)
     }
     ledger.recordInterruption(of: Self.id(1), wasFirst: true, limit: 5)
-    // Only the first of a lane can have been sent.
+    // Only the first mutation of a lane can have been sent.
     ledger.recordInterruption(of: Self.id(2), wasFirst: false, limit: 5)
     #expect(
       ledger.list(signedOutUsers: []).map(\.standing) == [

@@ -11,7 +11,7 @@ import Testing
     var record = MutationRecord(
       key: "a", sequence: sequence, madeAt: Date(timeIntervalSinceReferenceDate: 0), mutation: NotesMutation.add(text),
       byteCount: 1)
-    // The last of them is known by its mark.
+    // The mark stands for the last interrupted attempt, which isn't counted yet.
     (record.interruptedAttempts, record.isMarked) = (max(interruptedAttempts - 1, 0), interruptedAttempts > 0)
     return State.Entry(
       id: MutationID(rawValue: text), key: "a", lane: "a", record: record, tag: StoreTag(), revision: sequence)

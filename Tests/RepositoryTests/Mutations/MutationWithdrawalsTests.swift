@@ -91,7 +91,7 @@ import Testing
     #expect(withdrawals == nil)
   }
 
-  @Test func `Of the mutations withdrawn by all repositories the last ones are kept`() {
+  @Test func `The list keeps the most recently withdrawn mutations of all repositories`() {
     let first = makeRepository()
     let ids = perform(MutationWithdrawals.limit + 2, in: first)
     let second = makeRepository()

@@ -18,7 +18,7 @@ import Testing
   }
 
   @Test(arguments: Write.allCases)
-  func `A mutation whose record another process removes before a write returns is forgotten`(write: Write) {
+  func `A mutation is forgotten if another process removes its record before a write of it returns`(write: Write) {
     let (held, other, isDone) = (Setting<SimulatedStore?>(nil), SimulatedStore(storage: storage), Setting(false))
     let store = SimulatedStore(
       storage: storage,
@@ -33,7 +33,8 @@ import Testing
         for _ in 0..<100 { await Task.yield() }
       }))
     held.value = store
-    // A leader would write the record of an added mutation again, and learn of the removal then.
+    // For an addition, the repository must not lead: a leader would write the record again, and then notice the
+    // removal.
     var configuration = RepositoryConfiguration(
       clock: ManualClock(), leadership: write == .addition ? NeverLeading() : StoreLeadership())
     configuration.taskExecutor = executor
@@ -50,7 +51,7 @@ import Testing
     #expect(list.value == [])
   }
 
-  @Test func `A mutation that another process sends again can be neither discarded nor requeued`() async throws {
+  @Test func `A mutation that another process has requeued can be neither discarded nor requeued`() async throws {
     let id = MutationID()
     let key = saveRefusedRecord(of: id)
     let (first, second) = (makeRepository(), makeRepository())
@@ -126,7 +127,7 @@ import Testing
       _ = Task(executorPreference: executor) { try await repository.perform(.add(text), on: "a") }
       executor.runUntilIdle()
     }
-    // Marks both mutations, of which the first is sent and has to wait.
+    // Marks both mutations. The first one is sent, fails, and backs off.
     _ = Task(executorPreference: executor) { await repository.retryNow() }
     executor.runUntilIdle()
     #expect(sent.value == [.add("1"), .add("1")])
@@ -146,7 +147,7 @@ import Testing
     #expect(sent.value == [.add("1"), .add("1")])
   }
 
-  @Test func `A verdict is stored if the removal of the mutation, made at the same time, fails`() async throws {
+  @Test func `A verdict is stored if a simultaneous removal of the mutation fails`() async throws {
     let (ids, gate, fails) = ([MutationID(), MutationID()], Gate(), Setting(true))
     let keys = MutationKeys<NotesMutation>(repository: "notes")
     let store = SimulatedStore(

@@ -5,7 +5,7 @@ import Testing
 @Suite struct RecordEchoesTests {
   private let id = MutationID(rawValue: "a")
 
-  @Test func `A change is external unless the record is being written`() {
+  @Test func `A change is external unless this repository is writing the record`() {
     var echoes = RecordEchoes()
     #expect(echoes.receive(id, revision: 1) == true)
     echoes.beginWriting(id)

@@ -30,7 +30,7 @@ import Testing
     let server: Server
     let requests: Setting<[String]>
     let failure: Setting<NotesFailure?>
-    /// The gate that previous pages wait at, if any.
+    /// The gate at which requests for previous pages wait, if any.
     let gate: Setting<Gate?>
     let name = "items"
 
@@ -241,7 +241,7 @@ import Testing
         lastID += 1
         server.edit("a") { [lastID] in $0.elements.insert(Item(id: lastID), at: 0) }
       default:
-        // Adds an element at the end of the list, which the stored pages may not reach yet.
+        // Adds an element at the end of the list. The stored pages may not reach that far yet.
         lastID += 1
         server.edit("a") { [lastID] in $0.elements.append(Item(id: lastID)) }
       }

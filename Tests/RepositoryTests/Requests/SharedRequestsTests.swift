@@ -137,7 +137,7 @@ import Testing
       ])
   }
 
-  @Test func `A completed request is forgotten`() async {
+  @Test func `A caller after a completed request starts another one`() async {
     let requests = requests()
     let gate = Gate()
     gate.open()

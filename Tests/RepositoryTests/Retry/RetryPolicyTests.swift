@@ -12,7 +12,7 @@ import Testing
       ])
   }
 
-  @Test func `The multiplier may be a fraction`() {
+  @Test func `The multiplier needn't be a whole number`() {
     let policy = RetryPolicy(base: .nanoseconds(1000), multiplier: 1.5, cap: .seconds(1))
     #expect(
       (1...5).map { policy.ceiling(forAttempt: $0) } == [

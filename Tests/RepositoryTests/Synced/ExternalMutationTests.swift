@@ -7,7 +7,7 @@ import Testing
 
 @testable import Repository
 
-/// A mutation that another process completes or also sends stays visible until the visible value includes it.
+/// A mutation that another process completes or also sends never disappears from what observers see.
 @Suite(.timeLimit(.minutes(15))) struct ExternalMutationTests {
   private let memory = InMemoryStore()
   private let store: InterceptedStore
@@ -22,7 +22,7 @@ import Testing
     NotesRepository(NotesSource(server, isOffline: isOffline), store: store, configuration: configuration)
   }
 
-  /// Simulates another process that sends the only mutation of a key: stores its value and removes the record.
+  /// Simulates another process that sends the only mutation of a key: stores the result and removes the record.
   private static func storeExternally(_ value: Notes, confirming id: MutationID, in store: InMemoryStore) async throws {
     var batch = StoreBatch()
     batch.save(value, for: .notes("a"))
@@ -95,7 +95,7 @@ import Testing
       isOffline.value = false
       await repository.retryNow()
       try await repository.waitForPendingMutations()
-      // This publishes the current value.
+      // Performing another mutation publishes the current value.
       isOffline.value = true
       #expect(try await repository.perform(.add("3"), on: "a") == .queued)
       late.open()
@@ -125,7 +125,7 @@ import Testing
     await expectNothingDisappears(from: values)
   }
 
-  @Test func `A mutation that another process made for a newer value isn't in conflict`() async throws {
+  @Test func `A mutation that another process made for a value not yet received here isn't in conflict`() async throws {
     try await memory.save(Notes(), for: .notes("a"))
     let repository = makeRepository()
     let values = repository.values(of: "a").subscribe()

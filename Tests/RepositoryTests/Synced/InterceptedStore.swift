@@ -27,7 +27,7 @@ final class InterceptedStore: ForwardingStore {
     var onObserve: @Sendable (String) async throws(StoreError) -> Void = { _ in }
     /// Called after a collection was read, before the call returns.
     ///
-    /// If it is set, changes of the collection aren't delayed.
+    /// If it is set, ``onChanges`` isn't called for the observation.
     var onObserved: (@Sendable () async throws -> Void)?
     /// Called before keys are erased.
     ///
@@ -109,7 +109,9 @@ final class InterceptedStore: ForwardingStore {
     try await base.erase(where: isErased)
   }
 
-  /// Locks nothing unless the store supports locks, so the repositories on it are independent.
+  /// Locks nothing unless the store supports locks.
+  ///
+  /// Without locks, the repositories on the store are independent.
   func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult {
     guard supportsLocks else { return .unsupported }
     let result = try await base.acquireLock(name)

@@ -1,4 +1,6 @@
-/// All orders in which requests can begin, be served and arrive, if they begin in the order of their numbers.
+/// All orders in which requests can begin and be served, and their replies can arrive.
+///
+/// Requests begin in the order of their numbers.
 struct Interleavings {
   enum Step: CustomStringConvertible {
     case begin(Int)

@@ -9,7 +9,7 @@ import RepositoryTesting
 /// A store, a server and a clock for a test of a repository of notes.
 struct NotesFixture: Sendable {
   let memory: InMemoryStore
-  /// The same store, intercepted between the repository and the memory.
+  /// The store of the repositories, which intercepts their calls and forwards them to ``memory``.
   let store: InterceptedStore
   let server = NotesServer(empty: Notes())
   let clock = ManualClock()

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Repository
 
-/// A repository that is released leaves nothing behind, whatever it did before.
+/// A repository that is released leaves nothing in memory, whatever it did before.
 @Suite(.timeLimit(.minutes(15))) struct ReleasedRepositoryTests {
   /// What a repository does before it is released.
   enum Use: CaseIterable {
@@ -66,7 +66,7 @@ import Testing
   private let storage = SimulatedStorage()
   private let other: SimulatedStore
   private let server = InMemoryServer<UserKey, Notes, NotesMutation>(empty: Notes())
-  /// The failure of the server's replies to mutations.
+  /// The failure of the server's replies to mutations, or `nil` if they succeed.
   private let failure = Setting<NotesFailure?>(nil)
   private let jake = UserKey("jake", "a")
 

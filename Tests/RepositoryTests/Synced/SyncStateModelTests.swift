@@ -4,7 +4,7 @@ import Testing
 
 @testable import Repository
 
-/// Checks the laws of one key after each event of every short history and of many long ones.
+/// Checks the laws of a ``SyncWorld``, which has one key, after each event of every short history and of long ones.
 @Suite struct SyncStateModelTests {
   private static let environment = ProcessInfo.processInfo.environment
 

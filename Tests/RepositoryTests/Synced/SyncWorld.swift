@@ -52,7 +52,7 @@ struct SyncWorld {
     let id: MutationID
     let mutation: Count
     var isLive = true
-    /// Whether it was visible before, so that it must stay visible.
+    /// Whether it was visible before, so it must stay visible.
     var hasShown = false
     var isOutcomeUnknown = false
   }
@@ -146,7 +146,7 @@ struct SyncWorld {
       && !answered.contains(id)
   }
 
-  /// The mutations whose reply has arrived but isn't judged yet.
+  /// The mutations whose reply has arrived, and that no write has processed yet.
   private var answered: Set<MutationID> = []
 
   mutating func process(_ event: Event) {

@@ -59,7 +59,7 @@ import Testing
     let other = makeRepository(configuration: configuration) { (_) throws(NotesFailure) in throw .offline }
     let id = try await enqueueOffline(.add("1"), in: other)
     #expect(try await other.perform(.add("2"), on: "a") == .queued)
-    // The other repository would send the second mutation after its cancellation of the first one.
+    // Keeps the other repository from sending the second mutation after it cancels the first one.
     let events = other.events.subscribe()
     network.status = .offline
     await events.reaches { $0 == .networkChanged(.offline) }
@@ -70,7 +70,7 @@ import Testing
     #expect(server.value(of: "a") == Notes("2"))
   }
 
-  @Test func `A fetch whose reply arrives while a commit fails doesn't wait for the next attempt`() async throws {
+  @Test func `A fetch whose reply arrives while a commit fails doesn't wait for a retry of the commit`() async throws {
     try await put(Notes())
     let (commit, isFirst) = (Gate(), Setting(true))
     store.set {
@@ -93,7 +93,7 @@ import Testing
     #expect(try await memory.load(.notes("a"))?.value == Notes("1"))
   }
 
-  @Test func `A mutation after one with Retry-After is sent when that one is in conflict`() async throws {
+  @Test func `A mutation behind one that waits for Retry-After is sent once that one is in conflict`() async throws {
     try await put(Notes("old"))
     let sent = Gate()
     sent.open()
@@ -243,7 +243,7 @@ import Testing
     #expect(server.value(of: "a") == Notes("1"))
   }
 
-  @Test func `A mutation that the server applied isn't refused because its value can't be fetched`() async throws {
+  @Test func `A mutation that the server applied isn't refused, even if its value can't be fetched`() async throws {
     for _ in 1...6 {
       let fetched = Gate()
       fetched.open()
@@ -317,7 +317,7 @@ import Testing
       }
     }
     await repository.retryNow()
-    // The attempt waits until its beginning is durable.
+    // The attempt waits until its mark is durable.
     await marking.arrivals()
     let executor = SteppingExecutor()
     let cancelling = Task(executorPreference: executor) { () -> Bool in
@@ -419,7 +419,7 @@ import Testing
     try await #expect(next.mutations.list().filter { $0.id == id } == [])
   }
 
-  @Test func `A cancellation and two changes of a record don't crash`() async throws {
+  @Test func `Cancelling a mutation during two changes of its record doesn't crash`() async throws {
     await #expect(processExitsWith: .success) {
       let memory = InMemoryStore()
       let store = InterceptedStore(memory)
@@ -531,7 +531,7 @@ import Testing
 
   // MARK: - Store
 
-  @Test func `A write whose value can't be read is retried with a delay`() async throws {
+  @Test func `A write is retried with a delay if the stored value has changed and can't be read`() async throws {
     try await put(Notes("stored"))
     server.edit("a") { $0 = Notes("newer") }
     let repository = makeRepository()
@@ -582,7 +582,7 @@ import Testing
     #expect(seen.value.filter { $0 != 100 }.allSatisfy { $0 <= 6 }, "\(seen.value)")
   }
 
-  @Test func `Waiting for mutations doesn't end because the queue can't be read`() async throws {
+  @Test func `Waiting for mutations continues while the queue can't be read`() async throws {
     try await put(Notes())
     do {
       let repository = makeRepository { (_) throws(NotesFailure) in throw .offline }
@@ -608,7 +608,7 @@ import Testing
     #expect(server.value(of: "a") == Notes("1"))
   }
 
-  @Test func `A queue that couldn't be read at first is sent without a call`() async throws {
+  @Test func `A queue that couldn't be read at first is sent later without another call`() async throws {
     try await put(Notes())
     do {
       let repository = makeRepository { (_) throws(NotesFailure) in throw .offline }
@@ -691,7 +691,7 @@ import Testing
     try await #expect(repository.mutations.list() == [])
   }
 
-  @Test func `A long queue counts each mutation once while it drains`() async throws {
+  @Test func `While a long queue drains, no mutation is shown twice`() async throws {
     let isOffline = Setting(true)
     let repository = SyncedRepository(
       ScriptedSource<String, Sum, SumMutation, NotesFailure>(

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// An acknowledged edit reaches the server once, in order, and never disappears, whenever the process is killed.
+/// An acknowledged edit reaches the server once, in order, and never disappears, no matter when the process is killed.
 ///
 /// The child processes edit the notes of two keys: `shared`, which another client also edits, and `own`. The number of
 /// an edit determines its effect; see `NumberedEdit`.
@@ -23,12 +23,12 @@ import Testing
   /// The number of processes that the first test kills at random instants: `MOMENTS_KILL_ROUNDS` in the environment, or
   /// 24 without it.
   ///
-  /// The other tests kill more of them if it is higher.
+  /// A higher number also makes the other tests kill more processes.
   private static let rounds = ProcessInfo.processInfo.environment["MOMENTS_KILL_ROUNDS"].flatMap { Int($0) } ?? 24
 
-  /// The maximum number of launches between two deliveries.
+  /// The maximum number of launches between two calls of ``EditHistory/finish(_:)``, which delivers the edits.
   ///
-  /// A mutation is refused when five processes in a row ended while sending it.
+  /// It must be less than five: a mutation is refused when five processes in a row ended while sending it.
   private static let maximumLaunches = 4
 
   @Test(arguments: SharedPlace.Kind.allCases)
@@ -91,7 +91,7 @@ import Testing
     }
   }
 
-  /// Runs processes that are killed at a call.
+  /// Runs two processes, one after the other, that are killed at the call with the given number.
   ///
   /// - Returns: Whether the last process made fewer calls, and so ended by itself.
   private static func dieAtCall(_ fatal: Int, _ store: SharedPlace.Kind, _ course: Course) async throws -> Bool {
@@ -205,7 +205,7 @@ private struct DeliveryReport {
 
 /// The edits that processes have made, sequentially or concurrently, with one store and one simulated server.
 ///
-/// Belongs to one task.
+/// Used by one task only.
 private final class EditHistory {
   /// The known facts about an acknowledged edit.
   private struct Acknowledged {
@@ -220,7 +220,7 @@ private final class EditHistory {
   /// The number of the first edit of each writer's next process.
   private var next: [String: Int] = [:]
   private var acknowledged: [Edit: Acknowledged] = [:]
-  /// Edits whose call may have begun when the process was killed, so that they may or may not be durable.
+  /// Edits whose call may have begun when the process was killed, so they may or may not be durable.
   private var uncertain: Set<Edit> = []
   private var vanished: [Edit] = []
 

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Repository
 
-/// Overlapping operations: late replies, decisions during a commit, and late reports.
+/// Overlapping operations: late replies, decisions during a commit, and changes that the store reports late.
 @Suite(.timeLimit(.minutes(15))) struct SyncedRepositoryOrderingFaultTests: NotesSuite {
   let fixture = NotesFixture()
 
@@ -273,7 +273,7 @@ import Testing
     #expect(server.received == [id, id, id])
   }
 
-  @Test func `A mutation that is requeued under the same id is also sent by the next process`() async throws {
+  @Test func `A mutation that is requeued under the same id is sent by the next process`() async throws {
     try await put(Notes())
     let isBroken = Setting(true)
     let id: MutationID
@@ -481,7 +481,7 @@ import Testing
     for await list in repository.mutations.changes where list.isEmpty { break }
   }
 
-  @Test func `A mutation of another repository that is reported during opening isn't applied to its own result`()
+  @Test func `Another repository's mutation that is reported while its key is opened isn't applied to its own result`()
     async throws
   {
     let sums = SumServer(empty: Sum())
@@ -592,7 +592,7 @@ import Testing
     #expect(server.value(of: "a") == Notes("1"))
   }
 
-  @Test func `A mutation that another repository sends can't be cancelled before that is reported`() async throws {
+  @Test func `A mutation that another repository sends can't be cancelled even before that is reported`() async throws {
     let late = Gate()
     let gate = Gate()
     let repository = makeRepository { (_) throws(NotesFailure) in throw .offline }

@@ -3,7 +3,7 @@ import Testing
 @testable import Repository
 
 @Suite struct VersionBarriersTests {
-  @Test func `A value is accepted if its request began after the last accepted reply arrived`() {
+  @Test func `A value is accepted only if its request began after the last accepted reply arrived`() {
     var versions = VersionBarriers()
     let first = versions.now()
     #expect(accept(first, &versions) == true)
@@ -38,7 +38,7 @@ import Testing
     #expect(versions.acceptChange(requestedAt: after, arrivedAt: after) == true)
   }
 
-  @Test func `A change that was noticed long ago doesn't make older values acceptable again`() {
+  @Test func `An external change that is recorded late doesn't make older values acceptable again`() {
     var versions = VersionBarriers()
     let (seen, old) = (versions.now(), versions.now())
     #expect(accept(versions.now(), &versions) == true)
@@ -101,7 +101,7 @@ import Testing
           return true
         })
     }
-    // The second request is served first, but the first one arrives first.
+    // The second request is served first, but the reply to the first one arrives first.
     #expect(search.fault == "begin 0, begin 1, serve 1, serve 0, arrive 0, arrive 1: 1 after 2")
   }
 

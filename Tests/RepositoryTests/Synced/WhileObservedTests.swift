@@ -169,7 +169,7 @@ import Testing
     world.wait(1)
     #expect(world.takeRequests() == ["fetch a"])
     world.wait(5)
-    // A fetch by a call counts too.
+    // A fetch that a call makes restarts the interval.
     world.call { try? await $0.reload("a") }
     #expect(world.takeRequests() == ["fetch a"])
     world.wait(9)
@@ -309,7 +309,7 @@ import Testing
     #expect(world.takeRequests() == ["send a"])
   }
 
-  @Test func `Observed values are fetched after a delay if mutations can't be sent`() {
+  @Test func `When the network is back but mutations can't be sent, observed values are fetched after a delay`() {
     world.observe("a", as: "a")
     #expect(world.takeRequests() == ["fetch a"])
     world.network.status = .offline

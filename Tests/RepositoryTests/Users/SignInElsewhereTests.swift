@@ -13,7 +13,7 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct SignInElsewhereTests: UsersSuite {
   let fixture = UsersFixture()
 
-  @Test func `A mutation that the leader learns of before the sign-in is sent`() async throws {
+  @Test func `A mutation that the leader notices before it notices the sign-in is sent`() async throws {
     let (learns, isHeld) = (Gate(), Setting(false))
     let leader = makeRepository(store: makeStore(holdingUsersAt: learns, while: isHeld))
     try await leader.signOut(userID: "jake", unsent: .refuse)

@@ -4,8 +4,8 @@ import Testing
 
 /// Runs in which a user signs out during fetches, replies, mutations, failures of the store, and ends of processes.
 ///
-/// `MOMENTS_INTERLEAVINGS` in the environment sets the number of runs on the simulated place. Each real place gets a
-/// twentieth of them. `MOMENTS_INTERLEAVING_SEED` repeats and prints a single run.
+/// `MOMENTS_INTERLEAVINGS` in the environment sets the number of runs on a ``SimulatedPlace``. Each kind of
+/// ``RealPlace`` gets a twentieth of them. `MOMENTS_INTERLEAVING_SEED` repeats and prints a single run.
 @Suite(.timeLimit(.minutes(15))) struct SignOutInterleavingTests {
   private static let environment = ProcessInfo.processInfo.environment
 

@@ -10,7 +10,7 @@ import Testing
   func `A sign-out that is killed at any file system call is completed by the next launch, or has not begun`(
     store: SharedPlace.Kind
   ) async throws {
-    // Every call if many processes are to be killed, otherwise some of them.
+    // If many processes are to be killed, one is killed at every call, and otherwise at every eighth.
     let step = Self.rounds < 100 ? 8 : 1
     let first = Int.random(in: 1...step)
     try await sideBySide(2) { number in
@@ -20,7 +20,7 @@ import Testing
     }
   }
 
-  /// Runs a sign-out whose process is killed at a call.
+  /// Runs a sign-out whose process is killed at the call with the given number.
   ///
   /// - Returns: Whether the process made fewer calls, and so ended by itself.
   private static func dieAtCall(_ fatal: Int, _ store: SharedPlace.Kind) async throws -> Bool {

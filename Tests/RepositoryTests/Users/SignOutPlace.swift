@@ -19,7 +19,7 @@ protocol SignOutPlace: Sendable {
   /// Opens the store of a process.
   func open(_ hooks: SimulatedStore.Hooks) -> any ProcessStore
 
-  /// Returns the places at which a text occurs in the stored data.
+  /// Returns the stored items or files in which a text occurs.
   func mentions(of text: String) throws -> [String]
 
   /// Replaces a stored value of a user with bytes that can't be decoded and contain the user's name.

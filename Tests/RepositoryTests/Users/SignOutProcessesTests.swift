@@ -75,7 +75,7 @@ import Testing
     #expect(storage.texts.contains { $0.contains("signedIn") })
   }
 
-  @Test func `No event names a user who has signed out while a request began`() {
+  @Test func `No event names a user who signs out while a request begins`() {
     var named: [[Int]] = []
     // A call stops after `steps` jobs, the user signs out, and the call is cancelled after `laterSteps` further jobs.
     for steps in 0..<40 {

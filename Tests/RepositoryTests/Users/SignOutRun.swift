@@ -206,7 +206,7 @@ struct SignOutRun {
     server.edit(key) { [lastText] in $0.texts.append("\(key.user)'s edit \(lastText)") }
   }
 
-  /// Stores the server's present value, as another process.
+  /// Stores the server's current value, as another process would.
   private func saveExternally(_ key: UserKey) {
     let store = place.open(SimulatedStore.Hooks())
     _ = Task(executorPreference: executor) { [server] in

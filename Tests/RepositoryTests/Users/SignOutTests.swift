@@ -61,7 +61,7 @@ import Testing
     #expect(await events.first(1).first?.description.contains("jake") == false)
   }
 
-  @Test func `Another user's mutation that mentions the user stays, even if added during the erasure`() async throws {
+  @Test func `Another user's mutation with the user's name stays, even if added during the erasure`() async throws {
     isOffline.value = true
     let other = makeRepository(store: memory)
     let key = mary
@@ -86,7 +86,7 @@ import Testing
     #expect(try await records.count == 1)
   }
 
-  @Test func `Mutations whose records have a future schema are erased by their keys`() async throws {
+  @Test func `Mutations whose records have a future schema are erased if their keys belong to the user`() async throws {
     let newer = makeOtherStore()
     for (id, key) in [("1", jake), ("2", mary)] {
       try await newer.save(
@@ -116,7 +116,9 @@ import Testing
     #expect(try temporary.namesAndBytes.contains { String(decoding: $0, as: UTF8.self).contains("say") })
   }
 
-  @Test func `A sign-out forgets the newest of all values, even if its key isn't in use`() async throws {
+  @Test func `After a sign-out, observers of all values don't get the user's value, even if its key isn't in use`()
+    async throws
+  {
     let repository = makeRepository(onFetch: { [isOffline] (_) throws(NotesFailure) in
       if isOffline.value { throw .offline }
     })

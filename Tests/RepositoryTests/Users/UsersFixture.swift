@@ -11,7 +11,7 @@ struct UsersFixture: Sendable {
 
   let storage = InMemoryStorage()
   let memory: InMemoryStore
-  /// The same store, intercepted between the repository and the memory.
+  /// The store of the repositories, which intercepts their calls and forwards them to ``memory``.
   ///
   /// It doesn't support locks.
   let store: InterceptedStore

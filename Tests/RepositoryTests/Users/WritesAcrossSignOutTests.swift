@@ -48,7 +48,7 @@ private final class HoldingExecutor: TaskExecutor {
   }
 }
 
-/// Writes of replies that begin only after the user has signed out and in again.
+/// A write that is requested before a sign-out, and begins only after the user has signed in again.
 @Suite(.timeLimit(.minutes(15))) struct WritesAcrossSignOutTests {
   private let executor = HoldingExecutor()
   private let key = UserKey("jake", "a")
@@ -58,7 +58,7 @@ private final class HoldingExecutor: TaskExecutor {
     executor.runUntilIdle()
   }
 
-  @Test func `A write that begins after a new sign-in leaves the write in progress alone`() {
+  @Test func `A write requested before a sign-out doesn't affect a write in progress after the next sign-in`() {
     let (commit, isHeld) = (Gate(), Setting(false))
     let server = InMemoryServer<UserKey, Notes, NotesMutation>(empty: Notes("1"))
     var configuration = RepositoryConfiguration(clock: ManualClock())

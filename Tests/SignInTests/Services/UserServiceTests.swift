@@ -8,7 +8,7 @@ import Testing
   private static let user = SignInSessionStub.user
   private static let dates = (0..<5).map { SignInSessionStub.date.addingTimeInterval(Double(-$0)) }
 
-  @Test func `The states are unsigned, signingIn, signed, signingOut, unsigned`() async throws {
+  @Test func `Signing in and out sends the states unsigned, signingIn, signed, signingOut, unsigned`() async throws {
     var service: UserService? = UserService(session: SignInSessionStub())
     let states = try #require(service?.signStates.subscribe())
     #expect(try await service?.performSignin(username: "jake", password: Password("secret")) == Self.user)
@@ -124,7 +124,7 @@ import Testing
     #expect(session.signInRequests == 1)
   }
 
-  @Test func `update emits the state`() async throws {
+  @Test func `updateUser emits the updated state`() async throws {
     let renamed = User(uid: "007", username: "jake lin", date: SignInSessionStub.date)
     var service: UserService? = UserService(session: SignInSessionStub(user: { renamed }))
     try await service?.signIn()

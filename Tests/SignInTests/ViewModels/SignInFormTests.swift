@@ -15,7 +15,7 @@ import Testing
     return form
   }
 
-  @Test func `A failed sign-in is shown, whether it is reported before or after the state`() {
+  @Test func `A failed sign-in is shown, whether it is reported before or after the state that follows it`() {
     var before = form(.unsigned, .signingIn)
     before.report = .failedToSignIn(Self.error)
     before.update(.unsigned)
@@ -31,7 +31,7 @@ import Testing
     #expect(first == after)
   }
 
-  @Test func `A failed sign-out is shown, whether it is reported before or after the state`() {
+  @Test func `A failed sign-out is shown, whether it is reported before or after the state that follows it`() {
     var before = form(.signed(Self.user), .signingOut)
     before.report = .failedToSignOut(Self.error)
     before.update(.signed(Self.user))
@@ -53,7 +53,7 @@ import Testing
     #expect(signedIn.message == "已经退出登录")
   }
 
-  @Test func `The form asks to discard only while a user who would lose changes is signed in`() {
+  @Test func `The form asks whether to discard changes only while the user who would lose them is signed in`() {
     let unsent = SignInError.userData(.unsent(2))
     var form = form(.signed(Self.user), .signingOut)
     form.report = .failedToSignOut(unsent)

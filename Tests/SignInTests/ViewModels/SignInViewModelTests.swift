@@ -37,7 +37,7 @@ import Testing
     ("", "", false, false), ("jak", "", false, false), ("jak", "secret", false, false), ("jake", "", true, false),
     ("jake", "s", true, true), ("周杰伦吧", "s", true, true),
   ])
-  func `While unsigned, the password needs a username of four characters, and Submit needs a password too`(
+  func `While unsigned, the password field needs a username of four or more characters, and Submit a password too`(
     _ username: String, _ password: String, _ isPasswordEnabled: Bool, _ isSubmitEnabled: Bool
   ) {
     let model = SignInViewModel(userService: UserService(session: SignInSessionStub()))

@@ -55,7 +55,7 @@ extension TestChild {
     }
   }
 
-  /// Increments a number and its copy in a loop, with a precondition that fails if another process has incremented it
+  /// Increments a number and its copy in a loop, with a precondition that fails if another process has incremented them
   /// in the meantime.
   static func countUp(in store: any KeyValueStore) async throws {
     let (key, twin) = (StoreKey<Int>("counters", id: "counter"), StoreKey<Int>("counters", id: "twin"))

@@ -17,7 +17,7 @@ internal import Synchronization
 /// Commands that like moments in a process that may be killed at any time.
 ///
 /// Except on a real server, the number of a like determines its content. When the call of a like has returned, the
-/// process prints the number, the outcome and the key of the like.
+/// process prints the number, the outcome and the idempotency key of the like.
 extension TestChild {
   static let momentIDs = ["0", "1", "2"]
 
@@ -72,7 +72,7 @@ extension TestChild {
     for (number, momentID) in momentIDs.enumerated() {
       await take(MomentLike(userID: "0", momentID: momentID, isLiked: true), number, by: repo, events)
     }
-    // Keeps running until it is killed.
+    // Keeps running until it is killed, or standard input ends.
     while readLine() != nil {}
   }
 

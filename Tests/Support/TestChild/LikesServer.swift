@@ -18,8 +18,8 @@ internal import MulticastTesting
 /// A simulated server of likes, whose file outlives the processes that use it.
 ///
 /// Each applied change is one line, `KEY USER MOMENT IS-LIKED`, written with a single call. A change is therefore
-/// either applied or not, whenever the process is killed. A key is accepted only once. A request that repeats a key
-/// gets the original reply, which may be out of date.
+/// either applied or not, no matter when the process is killed. A key is accepted only once. A request that repeats a
+/// key gets the original reply, which may be out of date.
 actor LikesServer {
   private struct Change {
     let key: String

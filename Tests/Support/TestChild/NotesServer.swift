@@ -76,8 +76,8 @@ struct NumberedEdit: RepositoryMutation, Hashable {
 /// A simulated server of notes, whose file outlives the processes that use it.
 ///
 /// Several processes can use the file at the same time. Each applied edit is one line, `ID KEY WRITER NUMBER`, written
-/// with a single call. An edit is therefore either applied or not, whenever the process is killed. An id is accepted
-/// only once. A request that repeats an id gets the original reply, which may be out of date.
+/// with a single call. An edit is therefore either applied or not, no matter when the process is killed. An id is
+/// accepted only once. A request that repeats an id gets the original reply, which may be out of date.
 actor NotesServer {
   enum Failure: Error {
     case offline, brokenConnection, refused, conflict
@@ -113,7 +113,9 @@ actor NotesServer {
     self.faults = faults
   }
 
-  /// Whether another client also edits the notes of a key, so that the server replies with the whole value.
+  /// Whether another client also edits the notes of a key.
+  ///
+  /// For such notes, the server replies with the whole value.
   static func isShared(_ key: String) -> Bool { key == "shared" }
 
   /// Returns the current notes.

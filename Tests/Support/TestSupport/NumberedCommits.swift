@@ -11,7 +11,8 @@ package enum NumberedCommits: String, CaseIterable, Sendable {
   case batches
   /// Each commit changes one element of a partitioned value.
   case parts
-  /// The commits alternate between the other kinds, batches of values with and without parts, and single values.
+  /// The commits alternate between the other kinds, batches that change a partitioned value and other values, and
+  /// changes of single values.
   case mixed
 
   private enum Edit {

@@ -60,7 +60,8 @@ package final class PseudoTerminal {
     source.activate()
   }
 
-  /// Closes a descriptor in child processes, and on Linux moves it to a number above those of other tests' sockets.
+  /// Keeps child processes from inheriting a descriptor, and on Linux moves it to a number above those of other tests'
+  /// sockets.
   ///
   /// On Linux, `URLSession` closes sockets that libdispatch still watches. If a new descriptor gets the number of such
   /// a socket, libdispatch never reports events for it.

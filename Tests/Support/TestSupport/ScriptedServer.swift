@@ -93,7 +93,7 @@ package struct ScriptedServer {
   /// Answers one request of `body`, and returns the result of `body` and the head of the request.
   ///
   /// The connection is then closed, even after ``Script/Ending/keepAlive``. The head is empty if no complete request
-  /// arrived. The call returns only after the answer has ended, which some endings leave to the client.
+  /// arrived. The call returns only after the answer has ended; with some endings, the client must end it.
   package static func run<Result>(
     _ script: Script,
     isolation: isolated (any Actor)? = #isolation,

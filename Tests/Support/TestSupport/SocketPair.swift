@@ -12,7 +12,7 @@ internal import Foundation
 ///
 /// The connection is a pair of sockets, because another child that starts at the same time can inherit the ends of a
 /// pipe. It would then keep the output of this child open, and two such children would wait for each other. On Linux, a
-/// socket can be marked as closed in child processes when it is created.
+/// socket can be created with the mark that closes it in child processes.
 enum SocketPair {
   #if canImport(Darwin)
     private static let type = StreamSocket.type

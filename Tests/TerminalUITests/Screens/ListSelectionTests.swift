@@ -31,7 +31,7 @@ struct ListSelectionTests {
     #expect(selection.index(in: ids) == 0)
   }
 
-  @Test func `Selecting the last row includes a row that is appended later`() {
+  @Test func `A selection of the last row moves to rows that are appended before it is anchored`() {
     var selection = ListSelection<String>()
     selection.selectLast()
     #expect(selection.index(in: ids) == 3)

@@ -69,7 +69,7 @@ import Testing
     await screen.gate.arrivals()
     terminal.type("q")
     _ = await ending
-    // The order is not fixed, because the same cancellation ends both.
+    // The order is not fixed, because the same cancellation ends the action and the screen.
     #expect(screen.runs.contains("waited") && screen.runs.contains("ended"))
   }
 

@@ -122,7 +122,7 @@ import Testing
     let events = terminal.events.subscribe()
     _ = try await terminal.open()
     pseudo.resize(to: TerminalSize(columns: 100, rows: 30))
-    // The kernel signals only the jobs of a controlling terminal, which this terminal is not.
+    // The kernel signals only the jobs of a controlling terminal. This isn't one, so the test sends the signal.
     kill(getpid(), SIGWINCH)
     var iterator = events.makeAsyncIterator()
     #expect(await iterator.next() == .resized(TerminalSize(columns: 100, rows: 30)))
@@ -143,7 +143,7 @@ import Testing
     let pipe = try #require(await terminal.signals)
     await terminal.close(afterReceiving: SIGHUP, through: pipe)
     while ReceivedSignals.count.load(ordering: .sequentiallyConsistent) == 0 { await Task.yield() }
-    // The time limit of the signal passes.
+    // Simulates that the time limit for handling the signal passes.
     Terminal.terminate(by: SIGHUP, through: pipe)
     #expect(ReceivedSignals.count.load(ordering: .sequentiallyConsistent) == 1)
     pseudo.hangUp()

@@ -52,7 +52,7 @@ import Todo
     await screen.close()
   }
 
-  @Test func `Done adds the item, and the line is printed once`() async throws {
+  @Test func `Done adds the item and prints one line`() async throws {
     let screen = try await Screen()
     let detail = try #require(screen.model.openAdd())
     #expect(screen.model.detail === detail)
@@ -66,7 +66,7 @@ import Todo
     await screen.close()
   }
 
-  @Test func `Cancel adds nothing, and the line is printed once`() async throws {
+  @Test func `Cancel adds nothing and prints one line`() async throws {
     let screen = try await Screen()
     let detail = try #require(screen.model.openAdd())
     detail.name = "买牛奶"
@@ -77,7 +77,7 @@ import Todo
     await screen.close()
   }
 
-  @Test func `Opening Add again inserts nothing, even if it is still open`() async throws {
+  @Test func `Opening Add again discards the item of an Add screen that is still open`() async throws {
     let screen = try await Screen()
     let first = try #require(screen.model.openAdd())
     first.name = "买牛奶"
@@ -251,7 +251,7 @@ import Todo
     #expect(try await list.fetchItems().elements.map(\.name) == ["买牛奶"])
   }
 
-  @Test func `After a thousand openings, as many objects are alive as before`() async {
+  @Test func `After the detail screen was opened a thousand times, as many objects are alive as before`() async {
     // In a separate process, in which no other channels and subscriptions are alive.
     await #expect(processExitsWith: .success) {
       try await Self.openAThousandTimes()

@@ -4,8 +4,8 @@ internal import Foundation
 ///
 /// A commit writes the journal before it changes the first file, so that an interrupted commit can be finished. The new
 /// bytes are in staged files, which the journal names with their length and checksum. The journal is in force once it
-/// is durable under ``fileName``; from then on, the next process that opens the folder finishes the commit. A process
-/// that finds the journal earlier makes it durable first.
+/// is durable under ``fileName``; from then on, the next process that opens the folder finishes the commit. It first
+/// makes the journal durable, because the process that wrote the journal may have ended before that.
 ///
 /// A loss of power may preserve the journal's name and lose the names of staged files, because neither is durable
 /// before the folder is synchronized. Such a journal is incomplete: its commit was not made, and none of its files has

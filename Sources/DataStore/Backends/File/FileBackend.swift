@@ -12,8 +12,8 @@ package import Foundation
 ///
 /// A commit writes bytes to a staged file, synchronizes it, renames it over the old file, and synchronizes the folder.
 /// A commit of several files writes a ``CommitJournal`` before it renames the first. If a step fails, the earlier ones
-/// are rolled back. If that is no longer possible because the journal is in force, the commit counts as made, and
-/// later calls finish it.
+/// are rolled back. Once the journal is in force, that is possible only after some errors; after all others, the commit
+/// counts as made, and later calls finish it.
 ///
 /// Several processes may use the same folder, because no file is ever changed in place, and no two backends share names
 /// of staged files. A backend holds the lock of the folder from the reads that a commit depends on until the change is
@@ -33,7 +33,7 @@ package struct FileBackend: StoreBackend {
   private var watch: FolderWatch?
   /// Asks the store to check for changes.
   private var wake: (@Sendable () -> Void)?
-  /// Whether the last check found no folder, and so may have taken reports of changes that it didn't see.
+  /// Whether the last check found no folder. It may then have taken the only report that the folder appeared.
   private var checkFoundNoFolder = false
   private var stagedNames = StagedFile.Names()
   private var events: [StoreEvent] = []
@@ -50,7 +50,7 @@ package struct FileBackend: StoreBackend {
   ///   - folder: The folder, as a file URL.
   ///   - fileSystem: Makes the system calls.
   ///   - abandonedAge: The age in seconds after which a staged file counts as abandoned, on volumes without locks.
-  ///   - lockTimeout: The longest time that a call waits for another process that holds the lock of the folder.
+  ///   - lockTimeout: The longest time that a call waits for the lock of the folder.
   package init(
     folder: URL, fileSystem: FileSystem = FileSystem(), abandonedAge: Int = 3600,
     lockTimeout: Duration = .seconds(5)
@@ -195,8 +195,8 @@ package struct FileBackend: StoreBackend {
 
   /// Requests another check if the last one found no folder and there is a folder now.
   ///
-  /// The folder may have appeared after that check looked for it and before the check took the reports. Then no other
-  /// report follows.
+  /// The folder may have appeared after that check looked for it and before the check took the watch's reports. Then no
+  /// other report follows.
   private mutating func recheckIfFolderAppeared() {
     guard checkFoundNoFolder, !isMissing else { return }
     do throws(SystemError) {
@@ -268,7 +268,7 @@ package struct FileBackend: StoreBackend {
 
   /// Finishes the commit of a process that has ended, or waits until a running process has finished its commit.
   ///
-  /// While this backend holds the lock, there is nothing to do, because it has finished the journal after locking.
+  /// While this backend holds the lock, there is nothing to do, because it finished the journal when it took the lock.
   private mutating func finishJournal(in folder: StoreFolder) throws(SystemError) {
     guard locked == nil, try folder.hasJournal else { return }
     try folder.lock(atMost: lockTimeout)
@@ -289,7 +289,7 @@ package struct FileBackend: StoreBackend {
     return try body(&self)
   }
 
-  /// Runs `body` with the lock of the folder, after it has finished any interrupted commit.
+  /// Locks the folder, finishes any interrupted commit, and then runs `body`.
   private mutating func withLock<Result>(
     of folder: StoreFolder, _ failure: (SystemError) -> StoreError,
     _ body: (inout Self) throws(StoreError) -> Result

@@ -12,8 +12,9 @@ public import Foundation
 /// - **External changes** are noticed without a call while the store is observed, if the file system reports them.
 ///   Network file systems often don't, and no system reports that a parent of the folder was renamed; then the next
 ///   call notices the changes.
-/// - **Locking**: Calls that change a value take turns with those of other processes, by a lock on the folder. A call
-///   that doesn't get the lock within five seconds throws, and so do the commits that were about to be written with it.
+/// - **Locking**: Calls that change a value take turns with those of other processes and stores, by a lock on the
+///   folder. A call that doesn't get the lock within five seconds throws, and so do the other calls whose commits were
+///   to be written in the same step.
 /// - **Size**: A value may have up to one gibibyte. A larger file is left unchanged, and calls for its key throw.
 /// - **Other files** in the folder are left unchanged.
 /// - Complexity: A save of a single file synchronizes the file and the folder. A commit that writes *n* files, or a

@@ -19,7 +19,7 @@ struct JournalPerformer {
 
   /// Returns whether the new bytes of each file exist, under the staged name or the final one.
   ///
-  /// The bytes of a staged file were synchronized before the journal was written, so its name is sufficient.
+  /// The bytes of a staged file were synchronized before the journal was written, so they exist if the name does.
   func isComplete(in folder: borrowing Descriptor) throws(SystemError) -> Bool {
     for replacement in journal.replacements where try !fileSystem.exists(replacement.stagedName, in: folder) {
       guard let bytes = try fileSystem.read(replacement.fileName, in: folder), bytes.count == replacement.size,

@@ -46,7 +46,7 @@ final class StoreFolder {
   /// The lock ends with the process that holds it. On a volume that doesn't support locks, this returns without one.
   /// Then concurrent commits of two processes may ignore each other.
   ///
-  /// - Throws: `EWOULDBLOCK` if another process still holds the lock after the timeout, or the error of the call.
+  /// - Throws: `EWOULDBLOCK` if the lock is still held after the timeout, or the error of the call.
   func lock(atMost timeout: Duration) throws(SystemError) {
     do throws(SystemError) {
       try fileSystem.lock(descriptor, atMost: timeout)
@@ -113,10 +113,10 @@ final class StoreFolder {
 
   /// Makes the changes of a commit, durably: all of them or, if it throws, none.
   ///
-  /// A commit of several files writes a journal. Then the system may refuse to replace or remove a file that can be read,
-  /// such as an immutable one, or a folder may have the name of one of the files. If no value has changed by then, this
-  /// rolls back and throws. Otherwise, and after any other error while the journal is in force, the commit counts as
-  /// made, and every later call tries again to finish it; see ``finishJournal(at:)``.
+  /// A commit of several files writes a journal. Then the system may refuse to replace or remove a file, such as an
+  /// immutable one, or a folder may have the name of one of the files. If no value has changed by then, this rolls back
+  /// and throws. Otherwise, and after any other error while the journal is in force, the commit counts as made, and
+  /// every later call tries again to finish it; see ``finishJournal(at:)``.
   ///
   /// A commit of a single file needs no journal, because it can be undone: the old file is restored after an error.
   ///
@@ -323,7 +323,7 @@ final class StoreFolder {
     guard hasNoLocks else { return path }
     let newName = String(path.dropFirst(descriptor.path.count + 1))
     if try read(newName) == bytes { return path }
-    // Another process has saved a value in between.
+    // Another process saved a value between the read and the rename, and `newName` now has its bytes.
     if try fileSystem.exists(fileName, in: descriptor) {
       discard(newName)
     } else {
@@ -370,7 +370,7 @@ final class StoreFolder {
 
   /// Returns a free name for quarantined bytes, and reserves it by an empty file.
   ///
-  /// Otherwise the rename could replace a file that got the name after the search.
+  /// Without the reservation, the rename could replace a file that got the name after the search.
   private func reserveQuarantineName(for name: String, at time: Date) throws(SystemError) -> String {
     var attempt = 1
     while true {

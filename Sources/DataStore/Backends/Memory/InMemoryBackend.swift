@@ -2,7 +2,7 @@ package import Foundation
 
 /// A backend that keeps bytes in an ``InMemoryStorage``.
 package struct InMemoryBackend: StoreBackend, Sendable {
-  /// Identifies a backend among those over the same storage, and ends its watch when it is released.
+  /// Identifies a backend among those over the same storage, and ends the backend's watch when the backend is released.
   private final class Identity: Sendable {
     let storage: InMemoryStorage
 

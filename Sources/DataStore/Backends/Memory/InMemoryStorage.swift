@@ -50,7 +50,7 @@ public final class InMemoryStorage: Sendable {
   public subscript(name: String) -> Data? {
     get { contents.withLock { $0.bytes[name] } }
     set {
-      // Notifies no store, because another backend's medium doesn't report when stored bytes become corrupt.
+      // Notifies no store: this simulates corruption, which the media of other backends don't report either.
       contents.withLock {
         $0.bytes[name] = newValue
         $0.version += 1

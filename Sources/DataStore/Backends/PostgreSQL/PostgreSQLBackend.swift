@@ -8,7 +8,8 @@
   ///
   /// **Group commit.** All commits of a group are one transaction, so they share one synchronization of the server. If
   /// a commit fails, the transaction is rolled back and each commit is made in a transaction of its own, so that only
-  /// the faulty one fails. But if the cause is a lost connection, a lock or a conflict, all commits fail.
+  /// the faulty one fails. But if the cause is a lost connection, a lock of another client or a conflict, all commits
+  /// fail.
   ///
   /// **One exchange.** A commit usually takes a single exchange with the server. Decisions are based on what the
   /// backend has already read, and the server makes the change only if no other writer has made one that the backend
@@ -140,8 +141,8 @@
 
     /// Makes commits in one exchange, unless the log has changes that this backend hasn't read.
     ///
-    /// - Returns: Whether each commit was made; `nil`, and nothing is changed, if the log has such changes or hasn't been
-    ///   read on this connection, or if a decision abandoned a commit. A decision to abandon must not be based on
+    /// - Returns: Whether each commit was made; `nil`, and nothing is changed, if the log has such changes or hasn't
+    ///   been read on this connection, or if a decision abandoned a commit. A decision to abandon must not be based on
     ///   outdated values.
     private mutating func makeUnlocked(
       _ group: [[StoreWrite]], on connection: PostgreSQLConnection, _ failure: (SystemError) -> StoreError,
@@ -372,7 +373,7 @@
     ///
     /// - Returns: Whether none of them is from another writer, as far as the log shows.
     private mutating func readLog(on connection: PostgreSQLConnection) throws(SystemError) -> Bool {
-      // Without a watch, the store doesn't ask for the changes.
+      // Without a watch, the store doesn't ask for the changes, so they are discarded here.
       defer { if watch == nil { _ = log.takeReport() } }
       guard let newest = log.newest else {
         try beginLog(on: connection)

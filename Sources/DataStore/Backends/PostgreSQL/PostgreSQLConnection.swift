@@ -261,7 +261,7 @@
       repeat {
         guard PQconsumeInput(handle) == 1 else {
           let message = Self.message(String(cString: PQerrorMessage(handle)))
-          // Parses what was read before, which may contain the reason.
+          // Makes libpq parse what it has read so far, which may contain the server's reason.
           _ = PQisBusy(handle)
           throw error("reading notifications", state: SystemError.lostConnectionState, message)
         }
@@ -295,8 +295,8 @@
 
     /// Ends the connection after an error of libpq itself, which has no `SQLSTATE`.
     ///
-    /// libpq can report that it could not send a request and still consider the connection usable. The answer to the
-    /// next request might then be that to an earlier one.
+    /// libpq can report that it could not send a request and still consider the connection usable. The next request
+    /// might then receive the answer to an earlier one.
     private func endConnection() {
       guard PQstatus(handle) == CONNECTION_OK else { return }
       shutdown(PQsocket(handle), CInt(SHUT_RDWR))

@@ -6,8 +6,8 @@
   /// - `datastore_change` is the log of the latest commits. `names` are the names in `datastore_value` whose bytes the
   ///   commit has changed, or null if any name may have changed. An entry takes a number for each name, but at least
   ///   one; `id` is its last number. `writer` is the random number of the connection that made the commit, and `serial`
-  ///   the number that its backend gave it. `serial` is 0 for an entry of no commit, and for a change by another
-  ///   program, which a trigger records.
+  ///   the number that the connection's backend gave the commit. `serial` is 0 for an entry that no commit of a store
+  ///   made, such as that of a change by another program, which a trigger records.
   /// - `datastore_quarantine` holds bytes that could not be decoded or migrated.
   /// - `datastore_watch` holds the registrations of watches. `pid` is the number of the server's process that serves
   ///   the connection of the watch. `started` is the time at which that connection started, because a later process may
@@ -23,14 +23,14 @@
   ///
   /// **One statement.** A statement sees the tables as they were when it began, and a commit is one statement, which
   /// waits for the lock only after it has begun. So it can't look into the tables for commits that it has waited for.
-  /// It compares the last number of the sequence instead, which no statement sees outdated: every entry of the log takes
-  /// its numbers under the lock. If the last number is the known one, the tables haven't changed since the store read
-  /// them. A crash, a failover or a backup can make the server use a number again. But then the store has lost its
+  /// It compares the last number of the sequence instead, which no statement sees outdated: every entry of the log
+  /// takes its numbers under the lock. If the last number is the known one, the tables haven't changed since the store
+  /// read them. A crash, a failover or a backup can make the server use a number again. But then the store has lost its
   /// connection, and a store that connects again doesn't rely on the numbers that it knew.
   ///
-  /// While such a statement waits, it already has the weak locks of the tables that a change takes. So another program
-  /// that takes the store's lock and then locks a whole table, with `ALTER TABLE` for example, may meet a deadlock. The
-  /// server ends it, and the store repeats its commit.
+  /// While such a statement waits, it already holds the weak table locks that a change needs. So another program that
+  /// takes the store's lock and then locks a whole table, with `ALTER TABLE` for example, may meet a deadlock. The
+  /// server ends the deadlock, and the store repeats its commit.
   ///
   /// **Notifications.** A notification costs the server a lock of the whole cluster, so a change sends one only if a
   /// watch of another store is registered. A change that is made while a watch starts must not be missed by both that
@@ -38,12 +38,12 @@
   /// the store's lock, and only then checks the log. A change either ended before the registration took the lock, and
   /// the check finds it, or it took the lock later, and its test finds the registration.
   ///
-  /// For this, the test must see every registration that was committed before the change took the lock. A commit of one
-  /// statement might not, so a registration adds an entry to the log, and such a commit then isn't made. The other
-  /// changes take the lock in an earlier statement, or in a trigger. At the isolation level `READ COMMITTED`, each
-  /// statement of a volatile function sees all earlier commits. At another level, which only another program uses, it
-  /// may see only the commits from before the first statement of the transaction. So a change in such a transaction
-  /// always sends a notification.
+  /// For this, the test must see every registration that was committed before the change took the lock. The test of a
+  /// commit of one statement might not, so a registration adds an entry to the log. The last number then isn't the
+  /// known one, so the commit isn't made in one statement but in a transaction. All other changes take the lock in an
+  /// earlier statement, or in a trigger. At the isolation level `READ COMMITTED`, each statement of a volatile function
+  /// sees all earlier commits. At another level, which only another program uses, it may see only the commits from
+  /// before the first statement of the transaction. So a change in such a transaction always sends a notification.
   ///
   /// When a store loses its connection, the server may still make the commit that was sent last, without the store's
   /// knowledge. Such a late commit must cause a notification, although the store itself sent it. So the watch registers
@@ -73,7 +73,7 @@
     /// The number of the store's lock: "DStr" and the table's object identifier.
     private static let lockNumber = "(1146319986::bigint << 32) | 'datastore_value'::regclass::oid::bigint"
 
-    /// The number of the lock of a name.
+    /// The number of the advisory lock for a name; see ``PostgreSQLBackend/acquireLock(_:)``.
     private static let namedLockNumber = "hashtextextended($1, 'datastore_value'::regclass::oid::bigint)"
 
     /// The statements that create the tables, functions and triggers of the layout.
@@ -177,8 +177,8 @@
 
     /// Returns the statement that makes a commit.
     ///
-    /// The parameters are the number of the last known entry of the log, the number of the connection, and the number of
-    /// the commit; then the commit's lists, except empty ones. The result is the number of the entry that the commit
+    /// The parameters are the number of the last known entry of the log, the number of the connection, and the number
+    /// of the commit; then the commit's lists, except empty ones. The result is the number of the entry that the commit
     /// has added to the log. There is no result, and nothing is changed, if the known entry isn't the last one. The
     /// known number may be null in a transaction that has taken the store's lock already.
     ///
@@ -236,7 +236,7 @@
     /// The function is the one that the view `pg_sequences` calls. Unlike the view, it is evaluated where it stands.
     private static let lastNumber = "pg_sequence_last_value('datastore_change_number')"
 
-    /// The number of numbers that an entry has taken.
+    /// The count of the numbers that an entry has taken.
     private static let numberCount = "greatest(cardinality(names), 1)"
 
     /// Returns the parts of a `WITH` clause that add an entry to the log, and truncate the log after each
@@ -313,7 +313,7 @@
         LEFT JOIN unnest(CASE WHEN writer <> $2 THEN names END) WITH ORDINALITY AS changed (name, position) ON true
         WHERE id >= $1 ORDER BY id, position
       """
-    /// Adds an entry of no change.
+    /// Adds an entry that records no change.
     static let logErasure = "SELECT datastore_log('{}', 0, 0)"
 
     static let registerWatch = "SELECT datastore_register_watch($1)"

@@ -5,9 +5,9 @@
     struct Row {
       /// The number of the change.
       var id: Int64
-      /// The number before those of the change; 0 if it is the first change.
+      /// The number before those that the change has taken, one for each name; 0 for the first change.
       var previous: Int64
-      /// Whether any name may have changed, by another writer.
+      /// Whether another writer made the change, and any name may have changed.
       var isUnknown = false
       /// The name, or `nil` if the change is this backend's own or has no names.
       var name: String?
@@ -43,11 +43,11 @@
     /// Records the changes that the log contains from ``newest`` on.
     ///
     /// - Parameter rows: The changes in order. The first one is ``newest``, unless that was truncated, the log was
-    ///   empty, or it is a different log.
+    ///   empty, or another log has taken its place.
     /// - Returns: Whether another writer may have made a change.
     mutating func record(_ rows: [Row]) -> Bool {
-      // If the log was empty at the last read, it is complete if it begins with the first change. Otherwise it must
-      // still contain the last known change.
+      // A log that was empty at the last read has no gap if it begins with the first change of all. Any other log has
+      // none if it still contains the last known change.
       let hasKnown = newest == 0 ? (rows.first?.previous ?? 0) == 0 : rows.first?.id == newest
       let new = rows.filter { $0.id != newest }
       let isComplete = hasKnown && !new.contains(where: \.isUnknown)
@@ -71,8 +71,8 @@
     /// Restores an earlier state, because what was read or reported since then doesn't count: the transaction failed,
     /// or the commits were not made.
     ///
-    /// The version isn't restored. Two states never have the same version, because the store recognizes unchanged
-    /// values by it.
+    /// The version isn't restored. Two states must never have the same version, because the store recognizes unchanged
+    /// values by the version.
     mutating func rollBack(to earlier: Self) {
       let next = version == earlier.version ? version : version + 1
       self = earlier

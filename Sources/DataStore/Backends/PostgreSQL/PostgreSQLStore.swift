@@ -3,8 +3,8 @@
 
   /// A store in a PostgreSQL database, for processes on many machines.
   ///
-  /// It is available if the package trait `PostgreSQL` is enabled, and requires the system's libpq, and PostgreSQL 14 or
-  /// later as the server.
+  /// It is available if the package trait `PostgreSQL` is enabled, and requires the system's libpq, and PostgreSQL 14
+  /// or later as the server.
   ///
   /// - **Durability**: An acknowledged change is as durable as the server's commits with `synchronous_commit = on`.
   /// - **Atomicity**: A commit is one transaction. Saves and commits that are pending at the same time share a
@@ -20,7 +20,8 @@
   /// - **Privacy**: libpq encrypts and authenticates the connection as configured by the address, by the environment
   ///   variables whose names begin with `PG`, or by a password file.
   /// - **Roles**: The role that creates the tables owns them. Another role needs all privileges on the tables and
-  ///   sequences whose names begin with `datastore_`, and can't erase items.
+  ///   sequences whose names begin with `datastore_`. If the server doesn't let it rewrite a
+  ///   table, ``erase(where:)`` deletes the items and throws, because bytes of them may be left.
   public struct PostgreSQLStore: ForwardingStore {
     package let base: BackedStore<PostgreSQLBackend>
 

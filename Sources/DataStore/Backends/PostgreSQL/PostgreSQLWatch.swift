@@ -49,9 +49,9 @@
     /// The store needs it after a failed call, which may have been the check that followed the last notification, and
     /// after a commit of unknown outcome.
     ///
-    /// The delay doubles with each repetition until ``recordCheck()``, up to the timeout, or 1 second if the timeout is
-    /// shorter, or 60 seconds if it is longer. A check takes about as long as the timeout until it fails, so the store
-    /// has time for other calls in between.
+    /// The delay doubles with each repetition, until ``recordCheck()`` resets it. Its maximum is the timeout, but not
+    /// less than 1 second or more than 60 seconds. A check takes about as long as the timeout until it fails, so the
+    /// store has time for other calls in between.
     func repeatNotification() {
       listener.repeatNotification()
     }

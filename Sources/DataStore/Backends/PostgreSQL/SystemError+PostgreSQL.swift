@@ -73,7 +73,8 @@
       return error.isLockedOut || error.isLostConnection || error.isConflict || error.isUnknownOutcome
     }
 
-    /// Whether to repeat the call: the connection was lost, or the server rolled back because of a conflict.
+    /// Whether to repeat the call: the connection was lost or could not be opened, or the server rolled back because of
+    /// a conflict.
     ///
     /// A call that was in conflict has changed nothing. A commit whose connection was lost may have been made, so the
     /// caller asks the server before it repeats the commit.

@@ -46,8 +46,8 @@
       }
       for name in erased { try remove(name, on: connection) }
       for id in quarantined { try connection.run(SQLiteLayout.removeQuarantined, .integer(id)) }
-      // A last change, of no key, remains when all others are deleted. The numbers of later changes follow its number.
-      // The gap before it shows other stores whether they have missed changes.
+      // An entry of no key remains when all others are deleted, and the numbers of later entries follow its number. A
+      // store that hasn't read all deleted entries sees a gap before this one, and so knows that it missed changes.
       try log("", on: connection)
       try connection.run(SQLiteLayout.cutLog, .integer(connection.lastInsertedID - 1))
     }

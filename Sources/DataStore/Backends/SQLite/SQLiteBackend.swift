@@ -102,8 +102,9 @@
         for (index, writes) in group.enumerated() {
           let decision = try decide(index, &backend)
           // A lost transaction must be noticed before the next decision, whose check for external changes would begin
-          // another one. The statements below need no such test, because a statement that fails throws. The write lock
-          // needs none either: a transaction on a read-only database begins without it, and the first change throws.
+          // another transaction. The statements below need no such test, because a statement that fails throws. The
+          // write lock needs none either: a transaction on a read-only database begins without it, and the first change
+          // throws.
           guard connection.isInTransaction else { throw failure(.lostTransaction(connection.path)) }
           guard case .proceed(let removals) = decision else {
             made.append(false)
@@ -234,8 +235,8 @@
             return (nil, commits: false)
           }
         }
-        // A transaction that only reads doesn't change the database. A check for changes may also have replaced the
-        // transaction by one in which the layout wasn't checked.
+        // A transaction that only reads changes nothing, and a check for changes may have replaced it by one in which
+        // the layout wasn't checked.
         if kind == .immediate, thrown == nil { backend.database.recordChange(on: connection) }
         return result
       }

@@ -152,7 +152,8 @@
       do throws(SystemError) {
         try run("ROLLBACK")
       } catch {
-        // SQLite ends the transaction in any case. If an error led here, the caller reports that more specific one.
+        // SQLite ends the transaction in any case. If an earlier error led here, the caller throws that one, because it
+        // is more specific.
       }
     }
 

@@ -49,11 +49,11 @@
 
     /// Quarantines the database, unless an earlier attempt failed and the files have not changed since.
     ///
-    /// In that case, it throws the error of the earlier attempt. This is because a failed attempt renames files, and
-    /// then renames them back. That changes the folder, which would wake the watching store for another attempt, and so
-    /// on indefinitely.
+    /// A failed attempt renames files, and then renames them back. That changes the folder, which would wake a watching
+    /// store for another attempt, and so on indefinitely. So a failed attempt is remembered, but only while the
+    /// database is watched, and until the next call that changes a value.
     ///
-    /// A failed attempt is remembered only while the database is watched, and until the next change of a value.
+    /// - Throws: Also the error of the earlier attempt, if it isn't repeated.
     private mutating func quarantineUnlessUnchanged(in folder: borrowing Descriptor) throws(SystemError) -> String {
       if let failedQuarantine, try failedQuarantine.files == statuses(in: folder) { throw failedQuarantine.error }
       failedQuarantine = nil
@@ -80,8 +80,8 @@
 
     /// Quarantines the database and the files beside it, in a locked folder.
     ///
-    /// - Returns: The path to which the database is moved. A file exists there only if there was a database file, and
-    ///   not only a log. The paths of the other files add their suffixes to this one.
+    /// - Returns: The path to which the database file is moved; if only its log exists, no file is at this path. The
+    ///   paths of the other files add their suffixes to it.
     private func quarantine(in folder: borrowing Descriptor) throws(SystemError) -> String {
       var attempt = 1
       var quarantineName: String

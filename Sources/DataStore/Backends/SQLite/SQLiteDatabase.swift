@@ -24,13 +24,13 @@
     let busyTimeout: Duration
     let now: @Sendable () -> Date
     private(set) var connection: SQLiteConnection?
-    /// A connection to a database that can't be used, or not yet.
+    /// A connection to a database that isn't prepared yet, or can't be used.
     private var spareConnection: SQLiteConnection?
     /// Whether changes of the database's files wake the store.
     ///
-    /// If they do, a check must not change the files, because each change would cause another check. So a connection to
-    /// an unusable database is kept open, because closing it would change the files, and a failed quarantine is
-    /// remembered.
+    /// If they do, a check must not change the files, because each change would cause another check. So a failed
+    /// quarantine is remembered, and a connection to an unusable database is kept open, because closing it would change
+    /// the files.
     var isWatched = false
     /// The last failed attempt to quarantine a corrupt database, until the next call that changes a value.
     var failedQuarantine: FailedQuarantine?
@@ -169,8 +169,8 @@
         }
       }
       let opened = try openConnection(in: folder, isNew: size == nil)
-      // This comes before the first write to the database. If it fails, the database is still empty, so the next attempt
-      // repeats it.
+      // This comes before the first write to the database. If it fails, the database is still empty, so the next
+      // attempt repeats it.
       if isEmpty {
         try discard(permissionsName, in: folder)
         try fileSystem.makeExistingFolderDurable(self.folder)

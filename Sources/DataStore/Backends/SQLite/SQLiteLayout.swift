@@ -28,7 +28,7 @@
 
     /// The size to which SQLite truncates the write-ahead log when it restarts the log, in bytes.
     ///
-    /// SQLite restarts a log of 1,000 pages, which needs less than this.
+    /// SQLite restarts the log after 1,000 pages, which need less space than this.
     static let logSizeLimit: Int64 = 4 << 20
 
     private static let tablesOfLayout2 = [

@@ -31,7 +31,7 @@
     /// - Parameters:
     ///   - connection: A connection in a transaction that has the write lock.
     ///   - limit: The largest size to which the log is extended, in bytes.
-    /// - Complexity: O(1) amortized over the bytes that are committed.
+    /// - Complexity: Amortized O(1) for each committed byte.
     mutating func extendIfNeeded(on connection: OpaquePointer, limit: Int64) {
       var file: UnsafeMutablePointer<sqlite3_file>?
       guard sqlite3_file_control(connection, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file) == SQLITE_OK,

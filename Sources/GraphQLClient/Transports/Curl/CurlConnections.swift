@@ -42,8 +42,8 @@
         if CCurlMultiTakeResult(handle, &result) {
           return exchange.failure ?? CurlFailure.error(result, easy.errorText, wasSent: easy.wasSent)
         }
-        // Waits at most 500 ms, because libcurl creates a handle that can't be woken if the process has no free file
-        // descriptors.
+        // Waits at most 500 ms, because the handle can't be woken if the process had no free file descriptors when
+        // libcurl created it.
         _ = CCurlMultiWait(handle, 500)
       }
       return URLError(.cancelled)
@@ -76,7 +76,7 @@
     private let errorBuffer = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CCurlErrorSize))
     /// The number of times that libcurl began to send the request.
     ///
-    /// It is 1 from the start if libcurl is older than 7.80, which doesn't report the beginning.
+    /// It is 1 from the start if libcurl is older than 7.80, because such a version doesn't report when it begins.
     private let sendCount = UnsafeMutablePointer<CInt>.allocate(capacity: 1)
 
     /// - Parameters:

@@ -19,7 +19,7 @@
       if wasSent, [.cannotFindHost, .cannotConnectToHost].contains(code) || result == secondAttempt {
         code = .networkConnectionLost
       } else if !wasSent, code == .networkConnectionLost {
-        // A connection without a request was lost, for example because a proxy rejected it.
+        // The connection was lost before the request was sent, for example because a proxy rejected the connection.
         code = .cannotConnectToHost
       }
       return URLError(code, userInfo: [NSLocalizedDescriptionKey: description])

@@ -2,8 +2,9 @@
 ///
 /// Each host has a limited number of busy workers; its further jobs wait in a FIFO queue. A worker that finishes a job
 /// runs the next job of its host. If there is none, the worker becomes idle, or ends if enough workers are idle. A new
-/// job goes to the worker that became idle last, preferably one with a connection to the job's host, or to a new worker
-/// if none is idle. A host is an origin here: a scheme, a host name and a port.
+/// job goes to an idle worker or, if none is idle, to a new one. Idle workers with a connection to the job's host are
+/// preferred, and of several equal ones the one that became idle last. A host is an origin here: a scheme, a host name
+/// and a port.
 struct CurlPoolState<Worker: Equatable & Sendable, Job: Sendable>: Sendable {
   private struct HostQueue {
     var workerCount = 0

@@ -7,7 +7,7 @@
   /// ## Behavior
   ///
   /// - **Hostile servers**: Each head of a response may have at most 256 fields, and all its heads together at most
-  ///   64 KiB. The transport doesn't rely on the lengths that a response declares, and ignores its redirections. An
+  ///   64 KiB. The transport doesn't rely on the lengths that a response declares, and follows no redirections. An
   ///   exchange that is cancelled or exceeds a limit is closed immediately, however fast the server sends.
   /// - **Single attempt**: A request is sent only once. If a reused connection turns out to be closed, the exchange
   ///   fails with `networkConnectionLost`, because the server may have acted on the request.

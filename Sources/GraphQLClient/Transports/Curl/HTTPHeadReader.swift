@@ -22,8 +22,8 @@ struct HTTPHeadReader {
   /// Receives a line, including its line break: the status line, a field, or the empty line that ends a head.
   ///
   /// A line that isn't a field is ignored. A value is decoded as Latin-1 if it isn't valid UTF-8, or if it has more
-  /// than ``CombiningMarks/maximumRun`` non-ASCII bytes. Control characters become spaces; RFC 9110, section 5.5,
-  /// requires this of CR, LF and NUL.
+  /// than ``CombiningMarks/maximumRun`` non-ASCII bytes. Control characters become spaces; for CR, LF and NUL,
+  /// RFC 9110, section 5.5, requires this or the rejection of the response.
   mutating func receive(line: Data) -> Action {
     size += line.count
     guard size <= Self.maximumSize else { return .tooLarge }

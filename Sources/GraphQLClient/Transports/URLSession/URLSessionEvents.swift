@@ -71,7 +71,7 @@ final class URLSessionEvents: NSObject, URLSessionDataDelegate, Sendable {
       NSURLAuthenticationMethodNTLM, NSURLAuthenticationMethodNegotiate:
       #if canImport(FoundationNetworking)
         // Linux sends the challenge when the response is complete, and treats a rejection as a cancellation of the
-        // task.
+        // task. So the transfer must end before the rejection.
         entries.withLock { $0.removeValue(forKey: task.taskIdentifier) }?.transfer.end(error: nil)
       #endif
       queue.async { completionHandler(.rejectProtectionSpace, nil) }

@@ -44,8 +44,8 @@ struct URLSessionFlow: Sendable {
   #else
     /// Suspends the task until the pending chunks are taken.
     ///
-    /// If the caller has taken them in the meantime, the call to resume may already have run, so the task isn't
-    /// suspended.
+    /// If the caller has taken them in the meantime, the task isn't suspended, because the call to resume it may
+    /// already have run.
     func pause() {
       queue.async { [task, transfer] in
         if transfer.pendingByteCount > 0, task.state == .running { task.suspend() }

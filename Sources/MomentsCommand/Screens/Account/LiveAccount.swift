@@ -24,7 +24,7 @@ final class LiveAccount: LiveScreen {
   ///
   /// - Parameters:
   ///   - service: The service that signs users in and out.
-  ///   - hint: The activity that the sign-in screen shows first.
+  ///   - hint: The text that the sign-in screen shows until there is an activity.
   ///   - makeTimeline: Creates the timeline of a user.
   init(
     service: any UserServiceType, hint: String, makeTimeline: @escaping @MainActor (_ userID: String) -> LiveTimeline

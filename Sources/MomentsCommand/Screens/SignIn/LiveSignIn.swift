@@ -16,7 +16,7 @@ final class LiveSignIn: LiveScreen {
   ///
   /// - Parameters:
   ///   - service: The service that signs users in and out.
-  ///   - hint: The activity that the screen shows first.
+  ///   - hint: The text that the screen shows until there is an activity.
   ///   - signedInKeys: The hints for keys that have a meaning outside this screen while a user is signed in.
   init(service: any UserServiceType, hint: String, signedInKeys: [KeyHint] = []) {
     self.service = service
@@ -30,7 +30,7 @@ final class LiveSignIn: LiveScreen {
       group.addTask { await self.model.run() }
       // The first element is the current state and not a change.
       for await signState in service.signStates.dropFirst() where state.signStateChanged(to: signState) {
-        // A task of its own, because the user may sign out before the server has answered.
+        // In its own task, so that the loop receives a sign-out even if the server hasn't answered yet.
         group.addTask { await self.model.recentSignIns.reload() }
       }
     }
@@ -67,7 +67,7 @@ final class LiveSignIn: LiveScreen {
 
   /// The recent sign-ins, or the reason why they could not be loaded.
   ///
-  /// An answer that arrived after its user had signed out is not shown as a reason.
+  /// `SignInError.refused` isn't shown, because it means that the user has signed out meanwhile.
   private var recentSignIns: [String] {
     let list = model.recentSignIns
     return if case .session(let error) = list.error { [error.description] } else { list.dates.map(\.description) }

@@ -40,7 +40,7 @@ struct LiveSignInState {
   private let signedInKeys: [KeyHint]
 
   /// - Parameters:
-  ///   - hint: The first activity.
+  ///   - hint: The text to show until there is an activity.
   ///   - signedInKeys: The hints for keys that have a meaning outside this screen while a user is signed in.
   init(hint: String, signedInKeys: [KeyHint] = []) {
     activity = hint

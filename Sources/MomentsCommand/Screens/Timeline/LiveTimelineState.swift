@@ -89,7 +89,7 @@ struct LiveTimelineState {
       switch (error, load) {
       case (let error?, _): "Loading failed: \(Self.describe(error))"
       case (nil, .newest): "The timeline is up to date."
-      // There may still be moments that are newer than the timeline.
+      // Not "up to date", because the server may have newer moments.
       case (nil, .older): "Loaded older moments."
       }
   }

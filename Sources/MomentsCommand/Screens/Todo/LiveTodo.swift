@@ -23,8 +23,8 @@ final class LiveTodo: LiveScreen {
   ///
   /// - Parameters:
   ///   - todoList: The list.
-  ///   - liveSubscriptions: Returns the number of live subscriptions, which every open detail shows as resource
-  ///     tracing.
+  ///   - liveSubscriptions: Returns the number of live subscriptions, which every open detail shows as "Resource
+  ///     tracing".
   init(todoList: TodoList, liveSubscriptions: @escaping @MainActor () -> Int) {
     let holder = StateHolder()
     self.holder = holder
@@ -73,7 +73,8 @@ final class LiveTodo: LiveScreen {
 
   // MARK: Changes
 
-  /// Closes the form, and returns an action that waits until it is closed and, if done, its todo is stored and shown.
+  /// Closes the form, and returns an action that waits until the form is closed and, if `isDone`, until the todo is
+  /// stored and shown.
   private func closeForm(isDone: Bool) -> KeyResponse? {
     guard let detail = model.detail else { return nil }
     if isDone { detail.done() } else { detail.cancel() }
@@ -85,7 +86,7 @@ final class LiveTodo: LiveScreen {
     }
   }
 
-  /// Performs an edit, and shows that it was performed unless it failed.
+  /// Returns an action that performs an edit and, unless the edit fails, shows that it has completed.
   private func perform(_ edit: LiveTodoState.Edit) -> KeyResponse {
     .performFirst {
       switch edit {

@@ -52,7 +52,8 @@ enum TodoScreen {
       } else {
         drawList(of: model, in: &frame, layout)
         if let detail = layout.detail, model.rows.indices.contains(model.selection) {
-          // If the line at the bottom is too short for the problem, it may cut off the advice at the problem's end.
+          // A problem that is too long for the line at the bottom is also shown here, because its end, which the line
+          // cuts off, may be advice.
           let problem = model.problem.flatMap { TerminalText.width(of: $0) > size.columns - 2 ? $0 : nil }
           draw(model.rows[model.selection], problem: problem, in: &frame, detail, isRoomy: layout.isDetailRoomy)
         }

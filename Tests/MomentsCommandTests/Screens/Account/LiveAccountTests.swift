@@ -54,9 +54,9 @@ import Testing
     }
   }
 
-  /// Returns the files of the device, without those of the server, whose names or bytes contain a text.
+  /// Returns those files of the device, not of the server, that contain a text in their names or bytes.
   ///
-  /// Searches again if a file that the store was writing has got another name meanwhile.
+  /// Searches again if the store has renamed a file meanwhile.
   private func files(mentioning text: String) throws -> [String] {
     while true {
       do {
@@ -142,7 +142,7 @@ import Testing
     }
   }
 
-  @Test func `A sign-out from elsewhere closes the timeline`() async throws {
+  @Test func `A sign-out by another caller closes the timeline`() async throws {
     try await withLiveAccount { terminal, service, _ in
       await signIn("jake", "low-level")
       _ = await terminal.lines(afterTyping: "t") { $0[22] == " The timeline is up to date." }

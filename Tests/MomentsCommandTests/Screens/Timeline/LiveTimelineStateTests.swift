@@ -35,7 +35,7 @@ struct LiveTimelineStateTests {
 
     var isConsistent: Bool { state.isConsistent(with: timeline) }
 
-    /// Shows a timeline in all three observers.
+    /// Shows a timeline in all three observers: the list, the detail and the counter.
     func show(_ details: MomentsDetails?, savedAt: Date = LiveTimelineStateTests.noon) {
       showInList(details, savedAt: savedAt)
       showInDetail(details, savedAt: savedAt)

@@ -51,7 +51,7 @@ import Testing
     return ScreenSession(of: timeline, on: terminal) { _ in }
   }
 
-  @Test func `The timeline takes over the terminal, and restores it at a quit`() async {
+  @Test func `The timeline takes over the terminal, and restores it when the user quits`() async {
     let timeline = makeTimeline()
     async let ending = timeline.run()
     let lines = await terminal.lines { $0[22].contains("up to date") }
@@ -212,7 +212,7 @@ private final class SplitRepo: MomentsRepoType {
   private let pending = CurrentValueRelay<[String: Bool]>([:])
   private let observers = Lock(0)
 
-  var momentsDetails: ObservedValues<MomentsDetails> { preconditionFailure("The screen observes one user's timeline.") }
+  var momentsDetails: ObservedValues<MomentsDetails> { preconditionFailure("The screen observes only load states.") }
 
   func momentsDetails(userID: String) -> ObservedValues<MomentsDetails> { momentsDetails }
 

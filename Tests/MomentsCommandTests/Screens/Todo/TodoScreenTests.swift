@@ -87,7 +87,7 @@ struct TodoScreenTests {
     #expect(lines[22] == " The disk is full.")
   }
 
-  @Test func `A failure is shown beside the list if its line is too short for it`() {
+  @Test func `A failure that doesn't fit on its line is also shown beside the list`() {
     var model = model
     let reason = "The disk is full. " + String(repeating: "Much too full. ", count: 5)
     model.problem = reason + "Free some space."

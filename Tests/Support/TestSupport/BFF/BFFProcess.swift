@@ -12,7 +12,9 @@ internal import Foundation
 actor BFFProcess {
   private struct Running {
     let process: Process
-    /// The server's standard input, which ends the server when it is closed, at the latest with the tests' own process.
+    /// The server's standard input.
+    ///
+    /// Closing it ends the server. It is closed at the latest when the tests' own process ends.
     let input: FileHandle
     /// A stream that finishes when the process ends.
     let exits: AsyncStream<Void>

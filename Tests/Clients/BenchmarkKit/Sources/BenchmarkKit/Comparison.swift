@@ -54,8 +54,8 @@ public struct Reading: Sendable {
   ///   - metric: The name of the measured quantity.
   ///   - unit: The unit of the value.
   ///   - value: The measured value.
-  ///   - isCompared: Whether systems are compared by this value, of which a lower one is better. A value that isn't
-  ///     compared only explains another one.
+  ///   - isCompared: Whether systems are compared by this value; lower is better. A value that isn't compared only
+  ///     explains another one.
   public init(metric: String, unit: String, value: Double, isCompared: Bool = true) {
     self.metric = metric
     self.unit = unit

@@ -9,8 +9,8 @@ public struct ComparisonResult<Setting: ComparisonSetting>: Codable, Sendable {
   ///
   /// - Parameters:
   ///   - comparison: The comparison that was run.
-  ///   - samples: The readings of each run, for each contestant.
-  ///   - base: The prefix of the label of the reference system, to which the figures of all systems are related.
+  ///   - samples: For each contestant, the readings of each run.
+  ///   - base: The prefix of the label of the reference system, with which all systems are compared.
   init(_ comparison: Comparison<Setting>, _ samples: [[[Reading]]], base: String) {
     setting = comparison.setting
     var systems = zip(comparison.contestants, samples).map { contestant, runs in

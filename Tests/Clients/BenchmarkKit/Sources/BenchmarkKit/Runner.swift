@@ -5,7 +5,7 @@ public struct Runner {
   private let options: RunOptions
   private let base: String
   private let onHang: @Sendable (_ system: String, _ seconds: Int) -> Never
-  /// A queue of its own, because busy tasks may occupy every thread of the concurrency pool.
+  /// A dispatch queue instead of a task, because busy tasks may occupy every thread of the concurrency pool.
   private let watchdogs = DispatchQueue(label: "watchdogs")
   private var random: SplitMix64
 
@@ -13,7 +13,7 @@ public struct Runner {
   ///
   /// - Parameters:
   ///   - options: The number of runs, their timeout, and the seed of their order.
-  ///   - base: The prefix of the label of the reference system, to which the figures of all systems are related.
+  ///   - base: The prefix of the label of the reference system, with which all systems are compared.
   ///   - onHang: A closure that is called when a run exceeds the timeout. It must exit the program, because hung tasks
   ///     can't be cancelled.
   public init(_ options: RunOptions, base: String, onHang: @escaping @Sendable (String, Int) -> Never) {

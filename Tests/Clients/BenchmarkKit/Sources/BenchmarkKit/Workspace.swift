@@ -1,7 +1,7 @@
 public import Foundation
 internal import Synchronization
 
-/// A folder of this process in which all systems keep their files, so that they share one volume.
+/// A temporary folder in which all systems keep their files, so that they share one volume.
 public final class Workspace: Sendable {
   private let folder: URL
   private let count = Atomic(0)

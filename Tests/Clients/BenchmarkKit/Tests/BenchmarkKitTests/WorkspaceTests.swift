@@ -5,7 +5,7 @@ import Testing
 @Suite struct WorkspaceTests {
   private struct Failure: Error {}
 
-  @Test(arguments: [false, true]) func `The folder of a closure is removed, even if the closure throws`(
+  @Test(arguments: [false, true]) func `The folder passed to a body is removed afterwards, even if the body throws`(
     fails: Bool
   ) async throws {
     let workspace = try Workspace(of: "WorkspaceTests", in: FileManager.default.temporaryDirectory)

@@ -6,7 +6,7 @@ protocol CountedElement: Sendable {
 }
 
 extension Int: CountedElement {
-  /// A number that the compiler can't know, so that it optimizes no workload for it.
+  /// A number that is unknown at compile time, so that no workload is optimized for it.
   static var sample: Int { CommandLine.arguments.count }
 
   var number: Int { self }

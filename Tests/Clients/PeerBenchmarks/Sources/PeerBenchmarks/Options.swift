@@ -39,8 +39,7 @@ struct Options: Sendable {
     (self.rows, self.subscribers, self.elements, self.systems) = (rows, subscribers, elements, systems)
   }
 
-  /// Returns a number of sends, rounds or cycles multiplied by the scale, but at least 10 or, if it is smaller, the
-  /// number itself.
+  /// Returns `count` sends, rounds or cycles multiplied by the scale, but at least the smaller of 10 and `count`.
   func scaled(_ count: Int) -> Int {
     run.scaled(count, atLeast: 10)
   }

@@ -77,7 +77,7 @@ import Testing
     await events.reaches { if case .requestJoined = $0 { true } else { false } }
     first.cancel()
     await #expect(throws: RepositoryError<CommentsError>.cancelled) { try await first.value }
-    // The request continues for the other caller.
+    // The request continues for the second caller.
     #expect(cancelled.value == 0)
     second.cancel()
     await #expect(throws: RepositoryError<CommentsError>.cancelled) { try await second.value }
@@ -91,7 +91,9 @@ import Testing
 
   // MARK: - Changes
 
-  @Test func `A comment is visible at once if nothing is stored, and the others when it is confirmed`() async throws {
+  @Test func `If nothing is stored, a new comment is visible at once, and older ones after its confirmation`()
+    async throws
+  {
     server.edit("post") { [comments] in $0 = Paged([comments[0]]) }
     let gate = Gate()
     let repository = repository(
@@ -143,11 +145,11 @@ import Testing
     #expect(server.made.count == 1)
   }
 
-  @Test func `An edit that is in flight each time its repository is released is still sent`() async throws {
+  @Test func `An edit is still sent after six repositories were released during its attempts`() async throws {
     try await share([comments[0]])
     let edit = CommentsSource.Mutation.edit(comments[0].id, text: "one")
-    // An edit is refused once the ends of processes have interrupted five of its attempts in a row. The release of a
-    // repository isn't such an end, so the edit isn't refused although there are six launches.
+    // An edit is refused after five attempts in a row during which the process ended. The release of a repository
+    // doesn't count as the end of a process, so the edit isn't refused.
     for launch in 0..<6 {
       let gate = Gate()
       let hanging = repository(
@@ -214,7 +216,7 @@ import Testing
     #expect(await values.texts(1) == [["0", "Mine", "2"]])
   }
 
-  @Test func `Offline edits survive the repository and are sent in order by the next one`() async throws {
+  @Test func `Offline edits outlive their repository and are sent in order by the next one`() async throws {
     let folder = TemporaryFolder()
     let mine = Comment(author: "I", text: "mine")
     try await share([comments[0]], in: FileStore(folder: folder.url))
@@ -313,7 +315,7 @@ import Testing
     try await #expect(stored() == ["one", "two"])
   }
 
-  @Test func `A pending edit of one repository is visible in another, and is made once`() async throws {
+  @Test func `A pending edit of one repository is visible in another, and the server makes it once`() async throws {
     try await share([comments[0]])
     let isOnline = Mutex(false)
     let first = repository(
@@ -342,7 +344,7 @@ import Testing
     #expect(await secondValues.differentTexts(after: ["one"]) == ["2", "one"])
   }
 
-  @Test func `No edit is lost when two repositories on one store make many at the same time`() async throws {
+  @Test func `No edit is lost when two repositories on one store make many edits at the same time`() async throws {
     let many = (0..<20).map { Comment(author: "Jake", text: "\($0)") }
     try await share(many)
     let pair = [repository(CommentsNetwork(server)), repository(CommentsNetwork(server))]
@@ -405,7 +407,7 @@ import Testing
     #expect(Set(server.receivedIDs).count == 1)
   }
 
-  @Test func `A newer text of another user is stored after the reply to an edit was lost`() async throws {
+  @Test func `An edit that is repeated after a lost reply doesn't replace another user's newer text`() async throws {
     try await share([comments[0]])
     let lost = Mutex(false)
     let repository = repository(
@@ -445,7 +447,7 @@ import Testing
     #expect(server.made == [.add(mine)])
   }
 
-  @Test func `An edit that may have arrived is sent again although its page can't be fetched`() async throws {
+  @Test func `An edit that may have arrived is sent again even if fetching the page fails`() async throws {
     let many = (1...25).map { Comment(author: "Jake", text: "\($0)") }
     try await share(many)
     let (first, last) = (many[0].id, many[24].id)
@@ -467,7 +469,7 @@ import Testing
         }
       },
       onReply: { (request) async throws(CommentsError) in if lose(request) { throw .lostReply } })
-    // Only the last edit waits before it is sent again.
+    // By these draws, only the last edit has a backoff before it is sent again.
     let repository = CommentsRepository(
       CommentsSource(network), store: store,
       configuration: RepositoryConfiguration(clock: ManualClock(), random: Draws([.zero, .max, .zero])))
@@ -484,7 +486,7 @@ import Testing
     #expect(server.comments(on: "post").map(\.text) == ["first"] + (2...24).map { "\($0)" } + ["last"])
   }
 
-  @Test func `The value that a confirmed comment waits for is fetched by the next retry with a network`() async throws {
+  @Test func `If the fetch after a comment was confirmed fails, the next retry fetches the value`() async throws {
     let isOnline = Mutex(false)
     let repository = repository(
       CommentsNetwork(

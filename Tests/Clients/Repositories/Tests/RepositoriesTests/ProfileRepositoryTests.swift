@@ -40,7 +40,7 @@ import Testing
     for screen in screens { #expect(await screen.first(1) == [Profile(name: "Jake Lin")]) }
   }
 
-  @Test func `The stored profile stays visible without a network, and the call throws`() async throws {
+  @Test func `Without a network, reloading throws and the stored profile stays visible`() async throws {
     try await store.save(Profile(name: "Jake"), for: StoreKey("profile", id: "0"))
     let profiles = profileRepository(Client { (_) throws(ProfileError) in throw .offline }, store: store)
     let states = profiles.states(of: "0").subscribe()
@@ -56,7 +56,7 @@ import Testing
     #expect(await profiles.values(of: "0").subscribe().first(1) == [Profile(name: "Jake")])
   }
 
-  @Test func `An older profile of a slower repository on the same store isn't stored`() async throws {
+  @Test func `An older profile that a slower repository on the same store fetched isn't stored`() async throws {
     let gate = Gate()
     let fetches = Mutex(0)
     let slow = profileRepository(

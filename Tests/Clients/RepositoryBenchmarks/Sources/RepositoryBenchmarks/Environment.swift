@@ -40,7 +40,7 @@ struct Environment: Sendable {
 }
 
 extension RepositorySystem {
-  /// Makes changes concurrently, so that commits are shared.
+  /// Makes changes concurrently, so that several share a commit.
   ///
   /// - Parameters:
   ///   - changes: The changes of each task, which makes them in order.

@@ -35,7 +35,8 @@ struct Options: Sendable {
     (self.rows, self.folder, self.server) = (rows, folder, server)
   }
 
-  /// Returns the number of operations, keys or elements in a run of this scale.
+  /// Returns `count` operations, keys or elements multiplied by the scale, but at least the smaller of `minimum` and
+  /// `count`.
   func scaled(_ count: Int, atLeast minimum: Int = 3) -> Int {
     run.scaled(count, atLeast: minimum)
   }

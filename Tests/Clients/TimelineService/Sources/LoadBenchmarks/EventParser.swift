@@ -69,7 +69,7 @@ struct EventParser {
       case UInt8(ascii: "a")...UInt8(ascii: "f"): value = digit - UInt8(ascii: "a") + 10
       default: return nil
       }
-      // Otherwise there is no room for another digit.
+      // Fails if this digit would overflow the number.
       guard number >> 60 == 0 else { return nil }
       number = number << 4 | UInt64(value)
     }

@@ -1,7 +1,7 @@
 internal import BenchmarkKit
 internal import Foundation
 
-/// Open event streams while likes are made, at times that don't depend on the answers.
+/// Measures open event streams while likes are made at fixed times, whether or not earlier likes have been answered.
 struct Load: Sendable {
   static let slowest = "POST → last stream, p99"
   static let memory = "memory of an idle stream"

@@ -1,6 +1,6 @@
 internal import BenchmarkKit
 
-/// The results of one start of the program.
+/// The results of one execution of the program.
 struct Report: Codable {
   let conditions: Conditions
   var comparisons: [ComparisonResult<Setting>] = []

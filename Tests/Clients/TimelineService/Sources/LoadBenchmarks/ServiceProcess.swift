@@ -77,7 +77,7 @@ final class ServiceProcess {
     return .seconds(user + system) / sysconf(Int32(_SC_CLK_TCK))
   }
 
-  /// Runs the service in the process that an initializer has started, until a signal ends it.
+  /// Runs the service in the process that ``init(_:timelines:folder:)`` started, until a signal ends it.
   static func run(_ description: String) async throws {
     try OpenFiles.raiseLimit()
     let description = try JSONDecoder().decode(Description.self, from: Data(description.utf8))

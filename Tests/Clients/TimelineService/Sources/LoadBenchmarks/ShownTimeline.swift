@@ -2,11 +2,11 @@ internal import NIOCore
 
 /// The likes that an event shows.
 ///
-/// The likes of a timeline count in Gray code: like number *n* sets or clears `isLiked` of one moment, so that the liked
-/// moments are the digits of the Gray code of the number of likes. So an event shows this number, whichever events
-/// before it the stream skipped. The number is wrong if overlapping likes were applied in another order than that of
-/// their numbers; see ``likeCount(after:ofMade:)``. The name of the timeline's user is the number of likes that the
-/// server has applied.
+/// The likes of a timeline count in Gray code: like number *n* sets or clears `isLiked` of one moment, so that the
+/// moments are the digits of the Gray code of the number of likes. So an event shows this number even if the stream
+/// skipped earlier events. The number is wrong if overlapping likes were applied in another order than that of their
+/// numbers; see ``likeCount(after:ofMade:)``. The name of the timeline's user is the number of likes that the server
+/// has applied.
 struct ShownTimeline {
   /// The number of moments of a timeline, and therefore of the code's digits.
   static let momentCount = 20

@@ -26,7 +26,8 @@ final class StreamRecords: @unchecked Sendable {
   private var streams: [Stream] = []
   /// The likes of each timeline, in order.
   private var likes: [[Like]]
-  /// What the events of each timeline show, by their ids: the streams of a timeline get the same events.
+  /// The likes that the events of each timeline show, by event id. The streams of a timeline share its events, so each
+  /// is parsed once.
   private var events: [[UInt64: ShownTimeline]]
   /// The number of pairs of a stream and a like that the stream doesn't show yet.
   private(set) var missingCount = 0

@@ -23,7 +23,7 @@ struct TimelineRouter {
 
   /// Returns a responder with all routes, after which no other route is added.
   func buildResponder() -> RouterResponder<Context> {
-    // A middleware concerns the routes that are added after it, and requests without a route.
+    // A middleware applies to the routes that are added after it, and to requests without a route.
     router.add(middleware: UnknownRequests(counts: counts))
     return router.buildResponder()
   }

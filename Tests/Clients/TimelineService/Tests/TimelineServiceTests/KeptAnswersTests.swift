@@ -5,7 +5,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct KeptAnswersTests {
   private struct Failure: Error {}
 
-  @Test func `A request that fails after its key was removed and used again leaves the newer answer`() async throws {
+  @Test func `A request that fails late doesn't remove the answer of a newer request with the same key`() async throws {
     let answers = KeptAnswers<Int>(maximumCount: 1)
     let (started, start) = AsyncStream.makeStream(of: Void.self)
     let (released, release) = AsyncStream.makeStream(of: Void.self)

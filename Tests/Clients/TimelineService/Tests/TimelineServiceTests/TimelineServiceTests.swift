@@ -106,7 +106,7 @@ import Testing
     }
   }
 
-  @Test func `Whether a timeline is stored is known unless another request is in flight`() {
+  @Test func `The load state tells whether a timeline is stored, except while a request is in flight`() {
     let loaded = LoadedValue(MomentsDetails.fixture(), savedAt: Date())
     let error = MomentsRepoError.session(.timedOut)
     #expect(TimelineRoute.isStored(in: .idle) == false)
@@ -226,7 +226,7 @@ import Testing
     }
   }
 
-  @Test func `Every stream shows the like of a client, and that it waits`() async throws {
+  @Test func `Every stream shows a client's like, and that the like waits to be sent`() async throws {
     try await test { client in
       var (first, second) = (try await Events(client), try await Events(client))
       let shown = try await first.next()
@@ -266,7 +266,7 @@ import Testing
     }
   }
 
-  @Test func `A browser gets an event that differs from the one it names, even if the named id is unknown`()
+  @Test func `A browser gets the next event that differs from its Last-Event-ID, even if that id is unknown`()
     async throws
   {
     try await test { client in

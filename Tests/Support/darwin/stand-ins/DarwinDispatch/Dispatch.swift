@@ -2,7 +2,7 @@
 
 @_exported import Dispatch
 
-// Linux has the events, but no source of them.
+// On Linux, Dispatch declares the events, but no source of them.
 
 public protocol DispatchSourceFileSystemObject: DispatchSourceProtocol {
   var handle: Int32 { get }

@@ -4,7 +4,7 @@
 @_exported import Darwin
 @_exported import DarwinDispatch
 
-// Linux's Foundation exports Glibc, so it isn't exported as a whole.
+// Exports only parts of Linux's Foundation, because the whole module exports Glibc.
 @_exported import FoundationEssentials
 @_exported import FoundationInternationalization
 @_exported import class Foundation.Bundle

@@ -7,7 +7,7 @@ struct ElementPool<Element: Payload>: Sendable {
 
   /// The element to send at a position.
   ///
-  /// Elements repeat when the position exceeds the size of the pool.
+  /// Positions beyond the last element start again with the first one.
   subscript(position: Int) -> Element {
     elements[position & (Self.size - 1)]
   }

@@ -11,7 +11,7 @@ protocol Payload: Sendable {
 
   init(number: Int)
 
-  /// The number to add to a tally, whose computation accesses all memory that the element owns.
+  /// The number to add to a tally. Computing it accesses all memory that the element owns.
   var number: Int { get }
 }
 

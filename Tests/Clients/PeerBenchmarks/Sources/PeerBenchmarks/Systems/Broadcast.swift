@@ -11,7 +11,7 @@ protocol Broadcast<Element>: Sendable {
 
   /// Returns the number of sends in a run of this system: `count`, or fewer if the system is slow.
   ///
-  /// The number doesn't affect how figures are reported, because they are given for each send or delivery.
+  /// Figures of different numbers of sends are comparable, because they are given for each send or delivery.
   static func affordable(_ count: Int, subscribers: Int) -> Int
 
   func send(_ element: Element)

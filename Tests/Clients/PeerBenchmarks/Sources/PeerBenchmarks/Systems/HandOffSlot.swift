@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// A slot that hands values to one task by a bare continuation, without a buffer or cancellation.
+/// A slot that hands values to one task by a bare continuation, without a queue or cancellation.
 ///
 /// Its cost is the runtime's minimum for waking a task, and so the lower limit for any broadcast.
 final class HandOffSlot<Value: Sendable>: Sendable {

@@ -92,7 +92,7 @@ struct IdleKeysChild: Codable, Sendable {
     return MemoryGrowth(before: before, after: try ResidentMemory.bytes(), seconds: duration / .seconds(1))
   }
 
-  /// Loads keys concurrently, so that commits are shared.
+  /// Loads keys concurrently, so that several share a commit.
   private func load(_ keys: [String], _ load: @escaping @Sendable (String) async throws -> Void) async throws {
     try await withThrowingTaskGroup(of: Void.self) { group in
       for loader in 0..<Self.loaders {

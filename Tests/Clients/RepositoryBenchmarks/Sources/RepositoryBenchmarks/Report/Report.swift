@@ -1,6 +1,6 @@
 internal import BenchmarkKit
 
-/// All results of one start of the program.
+/// All results of one execution of the program.
 struct Report: Codable {
   let conditions: Conditions
   let store: StoreKind

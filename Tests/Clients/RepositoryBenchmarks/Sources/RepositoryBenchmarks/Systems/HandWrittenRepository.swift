@@ -2,7 +2,7 @@ internal import DataStore
 internal import Multicast
 internal import Repository
 
-/// A hand-written repository: an actor on a store that shows a change, saves it with a queue entry, and sends it.
+/// A hand-written repository: an actor that shows a change, saves it with a queue entry in a store, and sends it.
 ///
 /// The stored value includes the pending changes, so they are visible after a relaunch before the queue is read.
 /// This repository guarantees less than a `SyncedRepository`: it has no rollback, conflicts, backoff, support for
@@ -93,7 +93,7 @@ where Mutation.Value: Codable & Equatable & Sendable {
       let reply = try server.make(entry.mutation, on: key)
       var batch = StoreBatch()
       batch.remove(entryKey(entry))
-      // The values of earlier replies lack the queued changes.
+      // A reply has all queued changes only if no later entry is queued.
       if server.reply == .value, queues?[key]?.count == 1 {
         show(reply, of: key)
         batch.save(reply, for: valueKey(key))
@@ -115,7 +115,7 @@ where Mutation.Value: Codable & Equatable & Sendable {
     queues?[key, default: []].append(contentsOf: entries)
   }
 
-  /// Begins a commit after the previous ones of the same key, because concurrent calls may reach a store in any order.
+  /// Begins a commit that waits for the key's previous one, because concurrent calls may reach a store in any order.
   private func commit(_ key: String, _ body: @escaping @Sendable () async throws -> Void) -> Task<Void, any Error> {
     let task = Task { [previous = commits[key]] in
       _ = await previous?.result

@@ -10,8 +10,8 @@ enum Timelines {
 
   /// Returns a timeline without likes.
   ///
-  /// The timeline is decoded like the reply of a session, because copying the text of a literal costs nothing, unlike
-  /// that of a reply.
+  /// The timeline is decoded like the reply of a session, because copying a string literal costs nothing, unlike
+  /// copying a decoded string.
   static func make(moments count: Int) throws -> MomentsDetails {
     let fixture = MomentsDetails.fixture(userID: userID, momentIDs: (0..<count).map { "\($0)" })
     return try JSONDecoder().decode(MomentsDetails.self, from: JSONEncoder().encode(fixture))

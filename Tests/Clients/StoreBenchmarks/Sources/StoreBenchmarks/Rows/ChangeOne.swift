@@ -2,7 +2,7 @@ internal import BenchmarkKit
 internal import DataStore
 internal import Foundation
 
-/// Changes of one element of a large value, another one each time.
+/// Changes of one element of a large value, a different element each time.
 ///
 /// The element is changed before the clock starts, so only the save is measured.
 struct ChangeOne: Sendable {

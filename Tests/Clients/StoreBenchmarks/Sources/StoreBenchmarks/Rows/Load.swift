@@ -11,7 +11,7 @@ struct Load: Sendable {
     (self.options, self.workspace) = (options, workspace)
   }
 
-  /// Openings of a store or pool, each together with its first load.
+  /// Openings of a store or a GRDB pool, each together with its first load.
   var cold: Comparison<Setting> {
     let count = options.scaled(100)
     return Comparison(

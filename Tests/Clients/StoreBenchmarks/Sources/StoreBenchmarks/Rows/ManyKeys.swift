@@ -32,7 +32,7 @@ struct ManyKeys: Sendable {
         let clock = ContinuousClock()
         let filling = try await clock.measure { try await Self.fill(name.open(in: folder), count: count) }
 
-        // A new store or pool, which has loaded no value.
+        // A new store or GRDB pool, which has loaded no value.
         let system = try name.open(in: folder)
         let start = clock.now
         let observation = try await system.observeAll()

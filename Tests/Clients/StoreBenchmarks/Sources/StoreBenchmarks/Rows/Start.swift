@@ -1,7 +1,7 @@
 internal import BenchmarkKit
 internal import Foundation
 
-/// The time from the creation of a store or pool until an observer of one key has the stored value.
+/// The time from the creation of a store or a GRDB pool until an observer of one key has the stored value.
 struct Start: Sendable {
   private let options: Options
   private let workspace: Workspace

@@ -7,15 +7,15 @@ internal import Synchronization
 
 /// `GET /timelines/{user}/events`: server-sent events, each with the whole timeline, beginning with the newest one.
 ///
-/// A browser that reconnects sends the id of the event that it shows as `Last-Event-ID`. It gets no event until there
-/// is another one.
+/// A browser that reconnects sends the id of the event that it shows as `Last-Event-ID`, and gets no event until there
+/// is a different one.
 final class EventsRoute: Sendable {
   private struct OpenFeed {
     let feed: TimelineFeed
     var browserCount = 0
   }
 
-  /// What one browser shows.
+  /// The event that one browser shows.
   private struct ShownEvent {
     /// The id of the event that was sent last, or that the browser has named.
     var id: String?
@@ -47,7 +47,7 @@ final class EventsRoute: Sendable {
   func add(to router: TimelineRouter) {
     router.serve(.get, "timelines/:user/events") { request, context in
       let userID = try context.parameters.require("user")
-      // If another browser has the stream open, its feed fetches the timeline.
+      // If another browser already shows the timeline, the timeline's feed fetches it.
       if !self.isOpen(userID) { try await self.fetch(userID) }
       let last = request.headers[.lastEventID]
       return Response(
@@ -68,7 +68,7 @@ final class EventsRoute: Sendable {
 
   private func isOpen(_ userID: String) -> Bool { feeds.withLock { $0[userID] != nil } }
 
-  /// Fetches a timeline, before the response is known to be an event stream.
+  /// Fetches a timeline before the response begins, so that the response to a failure has an error status.
   ///
   /// A request that fails without GraphQL errors, for example because the server can't be reached, isn't an error here:
   /// the stream begins with the stored timeline, if there is one, and the feed tries again.

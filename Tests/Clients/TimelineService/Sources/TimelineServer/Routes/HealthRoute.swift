@@ -4,7 +4,7 @@ internal import Hummingbird
 internal import Moments
 internal import Repository
 
-/// `GET /health`: 200 while the store can be read.
+/// `GET /health`: status 200 while the queue of likes can be read from the store, otherwise 503.
 struct HealthRoute {
   private struct Health: Encodable {
     let leadership: LeadershipStatus?

@@ -34,8 +34,8 @@ struct TimelineRoute {
     return false
   }
 
-  /// Whether there is a stored timeline in a state that follows a failed request; `nil` while another request is in
-  /// flight.
+  /// Returns whether a timeline is stored, according to the load state after a failed request; `nil` while another
+  /// request is in flight.
   static func isStored(in state: MomentsLoadState) -> Bool? {
     switch state {
     case .loading: nil
