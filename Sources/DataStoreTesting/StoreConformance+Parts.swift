@@ -100,8 +100,9 @@ extension StoreConformance {
     var head: String { title }
     var elements: [String] { photos }
 
-    /// Values to save one after the other. Each differs from the previous one in its head, one element, the number of
-    /// elements, all elements, or nothing.
+    /// Values to save one after the other.
+    ///
+    /// Each differs from the previous one in its head, one element, the number of elements, all elements, or nothing.
     static let versions: [Album] = {
       let photos = (0..<200).map { "photo \($0) 名字 \"" }
       var versions = [Album(title: "", photos: []), Album(title: "album", photos: photos)]

@@ -6,7 +6,9 @@ internal import Repository
 
 /// The building blocks of the checks.
 extension RepositoryConformance {
-  /// The reason why a check fails. ``Check/run(on:)`` throws it as a ``Failure``, which also names the law.
+  /// The reason why a check fails.
+  ///
+  /// ``Check/run(on:)`` throws it as a ``Failure``, which also names the law.
   struct Mismatch: Error {
     let explanation: String
 

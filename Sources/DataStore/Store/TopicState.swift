@@ -45,7 +45,9 @@ struct TopicState {
 
   private var known: [String?: Known] = [:]
 
-  /// Whether all ids have been listed. If so, nothing was stored for an id that isn't in ``known``.
+  /// Whether all ids have been listed.
+  ///
+  /// If so, nothing was stored for an id that isn't in ``known``.
   private var isListed = false
 
   /// The ids that had stored bytes, usable or not, when they were last read or written, in no particular order.

@@ -10,7 +10,9 @@ public struct HTTPHeaders: Hashable, Sendable {
   public struct Field: Hashable, Sendable {
     /// The name, with its original spelling.
     public var name: String
-    /// The value. White space around it has no meaning; see RFC 9110, section 5.5.
+    /// The value.
+    ///
+    /// White space around it has no meaning; see RFC 9110, section 5.5.
     public var value: String
 
     /// Creates a field.

@@ -30,7 +30,9 @@ struct PendingMutationList<Mutation> {
       (self.id, self.mutation, self.phase) = (id, mutation, phase)
     }
 
-    /// Whether a fetched value can end the mutation by including it. The reply ends a mutation in flight.
+    /// Whether a fetched value can end the mutation by including it.
+    ///
+    /// The reply ends a mutation in flight.
     fileprivate var isUncertain: Bool {
       switch phase {
       case .confirmed, .waiting(_?): true

@@ -46,7 +46,9 @@ struct SourceCapabilities<Source: RepositorySource>: Sendable {
   /// Completes a fetched value with parts of the stored one; see ``CompletingSource``.
   let completing: (@Sendable (_ fetched: Value, _ stored: Value) -> Value)?
 
-  /// Whether a key can name a user. A `String`, `Int` or `UUID` key can't.
+  /// Whether a key can name a user.
+  ///
+  /// A `String`, `Int` or `UUID` key can't.
   let hasUsers = !(Key.self is String.Type || Key.self is Int.Type || Key.self is UUID.Type)
 
   /// Returns whether a value has no further pages, so an element that it lacks doesn't exist on the server.

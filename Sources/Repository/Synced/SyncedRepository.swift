@@ -165,8 +165,9 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
     await engine.invalidate(keys)
   }
 
-  /// Immediately sends the mutations that wait for another attempt. Call it, for example, when the app knows that the
-  /// network is back.
+  /// Immediately sends the mutations that wait for another attempt.
+  ///
+  /// Call it, for example, when the app knows that the network is back.
   ///
   /// If the repository considers the network unavailable, it also fetches the values that are observed with a loading
   /// policy.

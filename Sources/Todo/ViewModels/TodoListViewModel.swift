@@ -24,8 +24,9 @@ public final class TodoListViewModel {
   @ObservationIgnored private var openings = 0
   /// The number of changes shown so far, by which a read of the list detects that its result is outdated.
   @ObservationIgnored private var shownChanges = 0
-  /// The events that have been reported. A new subscriber receives the last events again, which must not be reported
-  /// twice.
+  /// The events that have been reported.
+  ///
+  /// A new subscriber receives the last events again, which must not be reported twice.
   @ObservationIgnored private var reported: Set<StoreEvent> = []
   @ObservationIgnored private let current = CurrentSubscription<StoreChange<TodoItems>>()
 

@@ -250,8 +250,9 @@ import Testing
 
     var haveEnded: Bool { remaining.withLock { $0 <= 0 } }
 
-    /// Makes the given call and all later ones fail. Only calls that change names or synchronize are counted, from now
-    /// on.
+    /// Makes the given call and all later ones fail.
+    ///
+    /// Only calls that change names or synchronize are counted, from now on.
     func end(at fatal: Int) {
       remaining.withLock { $0 = fatal }
     }

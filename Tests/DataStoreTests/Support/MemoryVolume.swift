@@ -55,7 +55,8 @@
 
   /// Runs a program, which inherits no open file.
   ///
-  /// Foundation's `Process` would wait for a server that the program starts, because the server would inherit open files.
+  /// Foundation's `Process` would wait for a server that the program starts, because the server would inherit open
+  /// files.
   ///
   /// - Returns: The program's output.
   func run(_ words: String...) throws -> String {

@@ -33,7 +33,9 @@ package struct FileBackend: StoreBackend {
   private var watch: FolderWatch?
   /// Asks the store to check for changes.
   private var wake: (@Sendable () -> Void)?
-  /// Whether the last check found no folder. It may then have taken the only report that the folder appeared.
+  /// Whether the last check found no folder.
+  ///
+  /// It may then have taken the only report that the folder appeared.
   private var checkFoundNoFolder = false
   private var stagedNames = StagedFile.Names()
   private var events: [StoreEvent] = []

@@ -51,8 +51,8 @@ struct ShownTimeline {
 
   /// Returns the number of likes that a stream has shown, up to and including this event.
   ///
-  /// It never decreases. The number that the moments show is ignored if it is greater than the number of likes that were
-  /// started, because overlapping likes were then applied in another order.
+  /// It never decreases. The number that the moments show is ignored if it is greater than the number of likes that
+  /// were started, because overlapping likes were then applied in another order.
   ///
   /// - Parameters:
   ///   - shownBefore: The number of likes that the stream has shown before.

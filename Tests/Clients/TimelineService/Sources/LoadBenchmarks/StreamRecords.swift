@@ -26,8 +26,9 @@ final class StreamRecords: @unchecked Sendable {
   private var streams: [Stream] = []
   /// The likes of each timeline, in order.
   private var likes: [[Like]]
-  /// The likes that the events of each timeline show, by event id. The streams of a timeline share its events, so each
-  /// is parsed once.
+  /// The likes that the events of each timeline show, by event id.
+  ///
+  /// The streams of a timeline share its events, so each is parsed once.
   private var events: [[UInt64: ShownTimeline]]
   /// The number of pairs of a stream and a like that the stream doesn't show yet.
   private(set) var missingCount = 0

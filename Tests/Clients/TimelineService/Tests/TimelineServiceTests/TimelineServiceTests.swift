@@ -260,8 +260,8 @@ import Testing
         count += 1
         if event.timeline.moments[last].isLiked == true, event.waiting.isEmpty { break }
       }
-      // The first of these events comes at once, and each later one after at least an interval. Events that began before
-      // the first change may add one.
+      // The first of these events comes at once, and each later one after at least an interval. Events that began
+      // before the first change may add one.
       #expect(count <= Int((.now - start) / TimelineFeed.interval) + 2)
     }
   }

@@ -41,8 +41,8 @@ public struct CommentsSource: PagedSource, MutableSource {
 
   /// Sends a change.
   ///
-  /// The server replies without a value, so the repository applies the change to the stored value itself, or fetches the
-  /// value if nothing is stored or the stored value may already include the change.
+  /// The server replies without a value, so the repository applies the change to the stored value itself, or fetches
+  /// the value if nothing is stored or the stored value may already include the change.
   public func send(
     _ mutation: Mutation, to postID: String, id: MutationID
   ) async throws(CommentsError) -> MutationReply<Paged<Comment>> {

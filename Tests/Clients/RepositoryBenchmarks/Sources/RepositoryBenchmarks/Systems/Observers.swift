@@ -13,7 +13,9 @@ final class Observers<Value: Sendable>: Sendable {
   private let count: Int
   private let tasks = Mutex<[Task<Void, Never>]>([])
 
-  /// Starts observing. At first, all observers expect the change of step 0.
+  /// Starts observing.
+  ///
+  /// At first, all observers expect the change of step 0.
   ///
   /// - Parameters:
   ///   - values: The sequence that each task observes.
