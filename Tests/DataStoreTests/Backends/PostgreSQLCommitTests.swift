@@ -143,6 +143,20 @@
       try expectTruncated("datastore_log('{x}', 1, 1), datastore_register_watch(1)", count: 6_000, names: 1)
     }
 
+    @Test func `A commit that doesn't truncate the log doesn't scan it`() throws {
+      let connection = try storeConnection()
+      var change = PostgreSQLChange()
+      change.write(StoreWrite(name: "a", bytes: Data("1".utf8)))
+      let parameters = [.integer(nil), .integer(1), .integer(1)] + change.parameters
+      let plan = try connection.all(
+        "EXPLAIN (ANALYZE) \(PostgreSQLLayout.commit(change.lists))", parameters[0], parameters[1], parameters[2],
+        parameters[3], parameters[4]
+      ) { $0.text(0) }
+      let scans = plan.filter { $0.contains("Scan on datastore_change") }
+      #expect(!scans.isEmpty)
+      #expect(scans.allSatisfy { $0.hasSuffix("(never executed)") }, "\(plan.joined(separator: "\n"))")
+    }
+
     @Test func `Other roles can use a store if they have privileges on its tables and its sequence`() throws {
       let connection = try storeConnection()
       try place.withOtherRole(on: connection) {

@@ -510,10 +510,10 @@ import Testing
   {
     let (gate, isFailing) = (Gate(), Setting(false))
     let first = makeProcess("first", onSend: { () async in await gate.pass() })
+    _ = perform(.add("1"), first)
     let second = makeProcess(
       "second",
       onCommit: { (_) throws(StoreError) in if isFailing.value { throw SimulatedStore.disconnectedError } })
-    _ = perform(.add("1"), first)
     isFailing.value = true
     first.kill()
     // The second process leads, but can't store that it begins an attempt.

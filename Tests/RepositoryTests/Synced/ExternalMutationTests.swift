@@ -168,11 +168,11 @@ import Testing
     #expect(try await first.perform(.add("1"), on: "a") == .queued)
     let id = try #require(try await first.mutations.list().first?.id)
     try await waitForEndOfAttempt(id)
-    // The second repository finds the mutation, and fails to send it, before the server receives it from the first one.
+    // The second repository finds the mutation and fails to send it. The first one notices that before it sends again.
     let isSecondOffline = Setting(true)
     let second = NotesRepository(
       NotesSource(server, isOffline: isSecondOffline), store: store, configuration: configuration)
-    for await list in second.mutations.changes where list.first?.attempts == 2 { break }
+    for await list in first.mutations.changes where list.first?.attempts == 2 { break }
     isOffline.value = false
     await first.retryNow()
     await sent.arrivals()

@@ -241,6 +241,9 @@
 
     /// Returns the parts of a `WITH` clause that add an entry to the log, and truncate the log after each
     /// ``truncationInterval``.
+    ///
+    /// The server evaluates the first condition of the deletion once, before it scans the log. With the second
+    /// condition alone, each commit would scan the whole log.
     private static func entry(names: String, writer: String, serial: String, from source: String = "") -> String {
       """
       entry AS (INSERT INTO datastore_change (id, names, writer, serial)
@@ -249,8 +252,9 @@
             ELSE nextval('datastore_change_number') END, names, \(writer), \(serial)
           FROM (SELECT \(names) AS names \(source)) AS changed
         RETURNING id, id - \(numberCount) AS previous),
-      truncated AS (DELETE FROM datastore_change WHERE id <= (SELECT previous - \(nameLimit) FROM entry
-        WHERE id / \(truncationInterval) > previous / \(truncationInterval)))
+      truncated AS (DELETE FROM datastore_change
+        WHERE (SELECT id / \(truncationInterval) > previous / \(truncationInterval) FROM entry)
+          AND id <= (SELECT previous - \(nameLimit) FROM entry))
       """
     }
 
