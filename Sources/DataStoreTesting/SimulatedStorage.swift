@@ -21,7 +21,7 @@ public final class SimulatedStorage: Sendable {
     let record: Record?
   }
 
-  /// A requested change of one key, without the type of its value.
+  /// The requested change and the preconditions of one key, without the type of its value.
   struct Request: Sendable {
     enum Action: Sendable {
       case none, remove
@@ -39,6 +39,8 @@ public final class SimulatedStorage: Sendable {
     let time: Date
     /// The number of the commit; `nil` if it changed nothing.
     let number: Int?
+    /// The number of earlier commits that changed a value.
+    let earlierCount: Int
   }
 
   private struct State {
@@ -140,7 +142,7 @@ public final class SimulatedStorage: Sendable {
 
   /// Makes a commit.
   ///
-  /// - Parameter isAllowed: Returns whether the store is still connected, checked in the same step as the commit.
+  /// - Parameter isAllowed: Returns whether the store is still connected. It is called in the same step as the commit.
   func commit(
     _ requests: [Request], isAllowed: @Sendable () -> Bool
   ) -> Result<Commit, StoreError> {
@@ -164,9 +166,10 @@ public final class SimulatedStorage: Sendable {
           changes.append(Change(key: request.key, record: record))
         }
       }
-      if changes.isEmpty { return .success(Commit(tag: tag, time: time, number: nil)) }
+      let earlierCount = state.commits.count
+      if changes.isEmpty { return .success(Commit(tag: tag, time: time, number: nil, earlierCount: earlierCount)) }
       state.commits.append(changes)
-      return .success(Commit(tag: tag, time: time, number: state.commits.count - 1))
+      return .success(Commit(tag: tag, time: time, number: earlierCount, earlierCount: earlierCount))
     }
   }
 }

@@ -2,9 +2,9 @@ public import DataStore
 internal import Foundation
 public import Multicast
 
-/// A store for tests that has no thread of its own: it runs on its callers' executor.
+/// A store for tests that has no thread of its own: it runs on its callers' task executor.
 ///
-/// On a `ManualTaskExecutor`, every test that uses it is deterministic. Several stores over one ``SimulatedStorage``
+/// A test that runs it on a `ManualTaskExecutor` is deterministic. Several stores over one ``SimulatedStorage``
 /// simulate the stores of several processes, and ``disconnect()`` simulates that a process is killed. ``Hooks`` delay
 /// calls and make them fail.
 ///
@@ -16,19 +16,19 @@ public import Multicast
 public actor SimulatedStore: KeyValueStore {
   /// The closures that a store calls before and after its operations.
   public struct Hooks: Sendable {
-    /// Called before a read, with the keys of the call or, for a call about a whole collection, with the collection's
-    /// key.
+    /// Called before a read, with the keys of the call.
     ///
-    /// If it throws, the call throws the same error.
+    /// For a call about a whole collection, the only key is the collection's. If the hook throws, the call throws the
+    /// same error.
     public var onRead: @Sendable ([StoreKeyName]) async throws(StoreError) -> Void
 
-    /// Called before a commit or an erasure, with the keys to change or require or, for
-    /// ``SimulatedStore/removeAll(in:)``, with the collection's key.
+    /// Called before a commit or an erasure, with the keys that have a change or a precondition.
     ///
-    /// If it throws, the call throws the same error and changes nothing.
+    /// For ``SimulatedStore/removeAll(in:)``, the only key is the collection's. If the hook throws, the call throws the
+    /// same error and changes nothing.
     public var onCommit: @Sendable ([StoreKeyName]) async throws(StoreError) -> Void
 
-    /// Called in the same step as the commit, before observers are notified, even if the commit changed nothing.
+    /// Called synchronously after a commit, before observers are notified, even if the commit changed nothing.
     public var didCommit: @Sendable ([StoreKeyName]) -> Void
 
     /// Called after a commit was made and observers were notified, before the call returns.
@@ -61,9 +61,9 @@ public actor SimulatedStore: KeyValueStore {
   private var lastRevision: UInt64 = 0
   /// The revision of the last change of each key since the store was opened.
   private var revisions: [StoreKeyName: UInt64] = [:]
-  /// The number of the storage's commits that this store has noticed.
+  /// The number of leading commits of the storage that this store has noticed or made itself.
   private var noticedCount: Int
-  /// The store's own commits among those after the noticed ones.
+  /// The numbers of the store's own commits after the first ``noticedCount`` ones.
   private var ownCommits: Set<Int> = []
 
   /// Opens a store.
@@ -82,7 +82,7 @@ public actor SimulatedStore: KeyValueStore {
     storage.releaseLocks(of: ObjectIdentifier(self))
   }
 
-  /// Releases the store's locks without its knowledge, as a server does when it loses a client.
+  /// Releases the store's locks without notifying the store, as a server does when a connection is lost.
   public nonisolated func loseLocks() {
     storage.releaseLocks(of: ObjectIdentifier(self))
   }
@@ -261,7 +261,7 @@ public actor SimulatedStore: KeyValueStore {
     }
     hooks.didCommit(requests.map(\.key))
     // A commit that changes nothing has no number, but notices external commits too.
-    notice(upTo: commit.number ?? storage.commitCount, of: keys)
+    notice(upTo: commit.earlierCount, of: keys)
     if let number = commit.number {
       if noticedCount == number { noticedCount += 1 } else { ownCommits.insert(number) }
       send(storage.changes(of: number))

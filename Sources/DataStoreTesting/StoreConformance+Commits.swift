@@ -149,7 +149,7 @@ extension StoreConformance {
       try expect(await store.commit(batch).revision, is: saved.revision, "the revision of a removal of nothing")
       try expect(await store.save(Note("next"), for: first).revision, is: saved.revision + 1, "the next revision")
     },
-    Check("Removing a collection removes all of its values as one commit, and no others") { harness in
+    Check("Removing a collection removes all of its values as one commit, and no other values") { harness in
       let store = try await harness.open()
       for key in [first, second, third] { try await store.save(Note("gone"), for: key) }
       let kept = try await store.save(7, for: number)
@@ -183,7 +183,7 @@ extension StoreConformance {
     return stored
   }
 
-  /// Adds one to a number, and retries as often as another change comes first.
+  /// Adds one to the stored number, and retries whenever another commit comes first.
   private static func increment(in store: any KeyValueStore) async throws(StoreError) {
     while true {
       let stored = try await store.load(number)

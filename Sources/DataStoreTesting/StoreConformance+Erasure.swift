@@ -39,7 +39,7 @@ extension StoreConformance {
       try await store.erase { _ in false }
       try expect(await store.load(key)?.value, is: Note("saved"), "load")
     },
-    Check("No byte remains of erased values, of values that they replaced, or of values in parts") { harness in
+    Check("No byte remains of erased values, whole or in parts, or of values that they replaced") { harness in
       try await saveSecrets(on: harness)
       try await harness.open().erase { $0.key?.id?.contains("secret") ?? false }
       try expect(await harness.open().load(key)?.value, is: Note("open"), "load of another key")
@@ -109,7 +109,7 @@ extension StoreConformance {
     try await store.remove(removed)
   }
 
-  /// Expects that nothing in the harness's medium contains "secret".
+  /// Expects that nothing in the harness's medium contains "secret", if the harness can read the medium.
   private static func expectNoSecret(in harness: StoreHarness) async throws {
     guard let contents = harness.contents else { return }
     for bytes in try await contents() where bytes.range(of: Data("secret".utf8)) != nil {

@@ -116,7 +116,7 @@ extension StoreConformance {
       where: { error in if case .undecodable(key.keyName, _, _) = error { true } else { false } }, body)
   }
 
-  /// Expects that the first events are of quarantined bytes, of these keys in this order.
+  /// Expects that the first events report quarantined bytes of these keys, in this order.
   private static func expectCorruption(of keys: [Key], in store: any KeyValueStore, on harness: StoreHarness)
     async throws
   {

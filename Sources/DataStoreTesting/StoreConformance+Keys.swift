@@ -27,7 +27,7 @@ extension StoreConformance {
         try expect(await later.load(key), is: nil, "\(key) after its removal")
       }
     },
-    Check("Keys that differ only in how their characters are composed are the same key") { harness in
+    Check("Keys that differ only in Unicode normalization are the same key") { harness in
       let store = try await harness.open()
       let saved = try await store.save(Note("composed"), for: Key("\u{E9}", id: "\u{E9}"))
       for store in [store, try await harness.open()] {

@@ -36,7 +36,7 @@ extension StoreConformance {
         throw Mismatch(explanation: "acquireLock: the name isn't free after its lock was released")
       }
     },
-    Check("A name that isn't valid for a collection can't be locked") { harness in
+    Check("A name that isn't a valid collection name can't be locked") { harness in
       let store = try await harness.open()
       if case .unsupported = try await store.acquireLock("name") { return }
       try await expect(.invalidKey(.emptyCollection), from: "acquireLock") { () async throws(StoreError) in

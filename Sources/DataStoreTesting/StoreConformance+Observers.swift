@@ -114,7 +114,7 @@ extension StoreConformance {
           [.saved(Key("note", id: "New"), last)],
         ], "the changes")
     },
-    Check("A reopened store returns the values of a collection in the order of their times") { harness in
+    Check("A reopened store returns the values of a collection in the order of the times of their saves") { harness in
       let store = try await harness.open()
       var entries: [StoreObservation<Note>.Entry] = []
       for id in ["Zoe", "Adam", "Mattt"] {
@@ -124,8 +124,8 @@ extension StoreConformance {
             key: Key("note", id: id),
             stored: .init(value: saved.value, savedAt: saved.savedAt, revision: 0, tag: saved.tag)))
       }
-      // Two saves may have the same time, and a clock may be set back. Values are ordered by their times, then by their
-      // ids.
+      // The times may not follow the order of the saves, because two saves may have the same time, and a clock may be
+      // set back. Values with the same time are ordered by their ids.
       entries.sort { ($0.stored.savedAt, $0.key.id!) < ($1.stored.savedAt, $1.key.id!) }
       let observation = try await harness.open().observe(collection: "note", as: Note.self)
       try expect(observation.stored, is: entries, "what is stored")

@@ -30,7 +30,7 @@ extension StoreConformance {
         }
       }
     },
-    Check("A value that was stored whole is read as one in parts, and the next save stores it in parts") { harness in
+    Check("A value stored whole is loaded as a value in parts, and the next save stores it in parts") { harness in
       let whole = try await harness.open().save(WholeAlbum(Album.versions[1]), for: wholeAlbum)
       let store = try await harness.open()
       let loaded = try await store.load(album)
@@ -39,7 +39,7 @@ extension StoreConformance {
       try await store.save(Album.versions[2], for: album)
       try expect(await harness.open().load(album)?.value, is: Album.versions[2], "load after a save")
     },
-    Check("A value in parts is read as a whole one only by a migration, and otherwise left unchanged") { harness in
+    Check("Loading a value in parts as a whole one requires a migration, and otherwise changes nothing") { harness in
       let saved = try await harness.open().save(Album.versions[1], for: album)
       let isExpected = { (error: StoreError) in
         if case .migrationFailed(album.keyName, from: 1, _) = error { true } else { false }
@@ -60,7 +60,7 @@ extension StoreConformance {
         // A store need not report sizes.
         guard let size = try await store.load(album)?.byteCount else { return }
         let later = try await harness.open()
-        try expect(size, is: await later.load(album)?.byteCount, "the size in parts")
+        try expect(size, is: await later.load(album)?.byteCount, "the size of a value in parts")
         let entries = try await later.observe(collection: album.collection, as: Album.self).stored
         try expect(size, is: entries.first?.stored.byteCount, "the observed size")
         try expect(

@@ -5,7 +5,7 @@ internal import Multicast
 extension StoreConformance {
   /// The rules about values whose schema changes between versions of a program.
   static let schemaChecks = [
-    Check("A value of an older schema is migrated by each read, and stays unchanged until the next save") { harness in
+    Check("Each read migrates a value of an older schema, but only a save replaces the stored bytes") { harness in
       let old = try await harness.open().save(OldLetter(text: "Dear Jake"), for: oldLetter)
       let expected = StoredValue(
         value: Letter(words: ["Dear", "Jake"]), savedAt: old.savedAt, revision: 0, tag: old.tag)
@@ -34,10 +34,10 @@ extension StoreConformance {
       try expect(observation.stored.map(\.key), is: [], "the observed keys")
       let events = try await read(1, from: store.events.subscribe(), on: harness)
       guard case .newerValueLeftUntouched(oldLetter.keyName, let found, let supported) = events[0] else {
-        throw Mismatch(explanation: "expected an event of a newer value, found \(events)")
+        throw Mismatch(explanation: "expected an event of a future schema, found \(events)")
       }
       try expect([found.schema, supported.schema], is: [2, 1], "the schemas of the event")
-      try expect(await harness.open().load(letter)?.value, is: new.value, "the load by the newer schema")
+      try expect(await harness.open().load(letter)?.value, is: new.value, "the new program's load")
     },
     Check("A value whose migration fails is reported by load and by an event, and the next save replaces it") {
       harness in

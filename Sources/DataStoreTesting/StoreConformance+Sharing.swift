@@ -4,7 +4,8 @@ internal import Multicast
 extension StoreConformance {
   /// The rules about concurrent saves, and about several stores over one medium.
   static let sharingChecks = [
-    Check("Concurrent saves have different revisions, all are sent in order, and the last one is stored") { harness in
+    Check("Concurrent saves get consecutive revisions and are sent in that order, and the last value is stored") {
+      harness in
       let store = try await harness.open()
       let observer = try await store.changes(of: key).subscribe()
       let count = 100
@@ -20,7 +21,7 @@ extension StoreConformance {
       try expect(await store.load(key), is: inOrder.last, "load")
       try expect(await harness.open().load(key)?.value, is: inOrder.last?.value, "load after opening again")
     },
-    Check("A change by another store over the same medium is noticed by the next call, and sent once") { harness in
+    Check("A store's next call notices a change by another store over the same medium, and sends it once") { harness in
       let (store, other) = (try await harness.open(), try await harness.open())
       let first = try await store.save(Note("first"), for: key)
       let observer = try await store.changes(of: key).subscribe()
@@ -28,12 +29,12 @@ extension StoreConformance {
       let expected = StoredValue(value: external.value, savedAt: external.savedAt, revision: 2, tag: external.tag)
       for _ in 1...2 { try expect(await store.load(key), is: expected, "load") }
       try await other.remove(key)
-      try expect(await store.load(key), is: nil, "load after the other's removal")
+      try expect(await store.load(key), is: nil, "load after the other store's removal")
       let last = try await store.save(Note("last"), for: key)
       try expect(
         await read(4, from: observer, on: harness),
         is: [.saved(key, first), .saved(key, expected), .removed(key, revision: 3), .saved(key, last)], "the changes")
-      try expect(await other.load(key)?.value, is: last.value, "the other's load")
+      try expect(await other.load(key)?.value, is: last.value, "the other store's load")
     },
   ]
 }

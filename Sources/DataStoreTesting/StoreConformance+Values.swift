@@ -34,7 +34,7 @@ extension StoreConformance {
       let fourth = try await store.save(Note("4"), for: key)
       try expect([first.revision, second.revision, fourth.revision], is: [1, 2, 4], "revisions")
     },
-    Check("A removed value is gone, also for a store that is opened later") { harness in
+    Check("A removed value is gone, even for a store that is opened after the removal") { harness in
       let store = try await harness.open()
       try await store.save(Note("gone"), for: key)
       try await store.remove(key)
@@ -46,7 +46,7 @@ extension StoreConformance {
       try await store.remove(key)
       try expect(await store.save(Note("first"), for: key).revision, is: 1, "revision of the first save")
     },
-    Check("A reopened store has the value and the time of its save, with revision 0") { harness in
+    Check("A reopened store loads a value with the time of its save and with revision 0") { harness in
       let saved = try await harness.open().save(Note("kept"), for: key)
       let loaded = try await harness.open().load(key)
       try expect(

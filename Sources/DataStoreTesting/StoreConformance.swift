@@ -19,7 +19,7 @@ public enum StoreConformance {
     /// The rule, as a sentence.
     public let rule: String
 
-    /// Whether the check corrupts stored bytes, for which the harness must have a `corrupt` closure.
+    /// Whether the check corrupts stored bytes, and therefore needs a harness with a `corrupt` closure.
     public let needsCorruption: Bool
 
     private let body: @Sendable (StoreHarness) async throws -> Void
@@ -35,20 +35,20 @@ public enum StoreConformance {
     /// The rule.
     public var description: String { rule }
 
-    /// Runs the check on a new, empty harness.
+    /// Runs the check on a new harness, whose medium must be empty.
     ///
-    /// If the task is cancelled, the check stops waiting for changes, and may throw a ``StoreConformance/Failure``
-    /// although the store keeps the rule.
+    /// If the calling task is cancelled, the check stops waiting for changes, and may throw a
+    /// ``StoreConformance/Failure`` although the store keeps the rule.
     ///
-    /// - Throws: A ``StoreConformance/Failure`` if the rule is broken or the harness throws a `StoreError`. Any other
-    ///   error of the harness is thrown unchanged.
+    /// - Throws: A ``StoreConformance/Failure`` if the rule is broken, or if the harness throws a `StoreError` or lacks
+    ///   a `corrupt` closure that the check needs. Any other error of the harness is thrown unchanged.
     public func run(on harness: StoreHarness) async throws {
       do {
         try await body(harness)
       } catch let mismatch as Mismatch {
         throw Failure(rule: rule, explanation: mismatch.explanation)
       } catch let error as StoreError {
-        throw Failure(rule: rule, explanation: "it threw: \(error)")
+        throw Failure(rule: rule, explanation: "unexpected error: \(error)")
       }
     }
   }
@@ -58,14 +58,14 @@ public enum StoreConformance {
     /// The rule, as a sentence.
     public let rule: String
 
-    /// The expected behavior, and the observed one.
+    /// How the store's behavior differs from the expected behavior.
     public let explanation: String
 
     /// The rule and the explanation.
     public var description: String { "Broken rule: \(rule). \(explanation)" }
   }
 
-  /// The type of the values that the checks store.
+  /// The type of most values that the checks store.
   public struct Note: Codable, Hashable, Sendable {
     /// A text.
     public var text: String
@@ -88,7 +88,8 @@ public enum StoreConformance {
 
     /// Encodes the note.
     ///
-    /// - Throws: `EncodingError.invalidValue` for the note that can't be encoded, or the encoder's error.
+    /// - Throws: `EncodingError.invalidValue` for the one note with which the checks test failed encoding, or the
+    ///   encoder's error.
     public func encode(to encoder: any Encoder) throws {
       if self == .unencodable {
         throw EncodingError.invalidValue(self, .init(codingPath: encoder.codingPath, debugDescription: text))
@@ -99,7 +100,7 @@ public enum StoreConformance {
     }
   }
 
-  /// Every rule.
+  /// The checks of all rules.
   public static let checks: [Check] =
     valueChecks + keyChecks + commitChecks + partChecks + observerChecks + collectionChecks + sharingChecks
     + schemaChecks + faultChecks + lockChecks + erasureChecks
@@ -111,7 +112,7 @@ extension StoreConformance {
 
   static let key = Key("note", id: "Jake")
 
-  /// The error that the body of a check throws, which the check wraps in a ``Failure`` with its rule.
+  /// An error that the body of a check throws, and that ``Check/run(on:)`` turns into a ``Failure``.
   struct Mismatch: Error {
     let explanation: String
   }
@@ -158,11 +159,12 @@ extension StoreConformance {
       }
       group.addTask {
         do { try await Task.sleep(for: harness.timeLimit) } catch {
-          // The elements arrived first.
+          // The elements arrived first, or the check was cancelled.
         }
         return nil
       }
-      // The first task to end cancels the other one. If the reader is cancelled, it returns the elements that it has.
+      // When one task ends, the other is cancelled. If the receiving task is cancelled, it returns the elements that
+      // have arrived.
       var elements: [Element] = []
       for try await result in group {
         group.cancelAll()

@@ -21,14 +21,15 @@ public struct StoreHarness: Sendable {
   /// possible.
   public let corrupt: (@Sendable (StoreKeyName) async throws -> Void)?
 
-  /// Returns all bytes and names that the medium contains, read directly from it; `nil` if that isn't possible.
+  /// Returns the names and bytes of everything in the medium, such as files, read directly from it; `nil` if that isn't
+  /// possible.
   ///
-  /// Without it, the checks of erasure don't look for bytes that are left.
+  /// Without this closure, the checks of erasure don't verify that no bytes of erased values remain.
   public let contents: (@Sendable () async throws -> [Data])?
 
   /// The longest time that a check waits for a change before it fails.
   ///
-  /// A store that keeps the rules sends its own changes before the call that made them returns, so only a failing check
+  /// If a store keeps the rules, a save or removal sends its change before it returns. Therefore, only a failing check
   /// waits that long.
   public let timeLimit: Duration
 
@@ -45,8 +46,8 @@ public struct StoreHarness: Sendable {
   ///   - isWatched: Whether the store notices external changes without a call.
   ///   - hasLocks: Whether the store supports locks.
   ///   - open: Opens a store, always over the same medium.
-  ///   - contents: Returns all bytes and names that the medium contains; `nil` if that isn't possible. It is called
-  ///     when the check no longer calls its stores.
+  ///   - contents: Returns the names and bytes of everything in the medium, such as files; `nil` if that isn't
+  ///     possible. It is called when the check no longer calls its stores.
   ///   - corrupt: Replaces the stored bytes of a key with bytes that can't be decoded; `nil` if that isn't possible.
   public init(
     timeLimit: Duration = .seconds(60), isWatched: Bool = false, hasLocks: Bool = true,

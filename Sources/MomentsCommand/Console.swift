@@ -11,7 +11,9 @@ struct Console: Sendable {
     self.errors = errors
   }
 
-  /// The standard output and the standard error of the process, which exits if its output cannot be written.
+  /// The standard output and the standard error of the process.
+  ///
+  /// The process exits if its standard output can't be written.
   static let standard = Console(
     output: { line in
       do throws(TerminalError) {

@@ -9,9 +9,9 @@ enum DataFolder {
       .appending(path: "moments", directoryHint: .isDirectory)
   }
 
-  /// Returns the subfolder for the timelines of a server and the pending likes for it.
+  /// Returns the subfolder for the timelines and the pending likes of a server.
   ///
-  /// Each URL has its own subfolder, so that no like is sent to a server that it was not made for.
+  /// Each server URL has its own subfolder, so that a like is sent only to the server that it was made for.
   static func timelines(of server: URL, in folder: URL) -> URL {
     // Capital letters are encoded, because some file systems ignore case.
     let plain = CharacterSet(charactersIn: "abcdefghijklmnopqrstuvwxyz0123456789-.")

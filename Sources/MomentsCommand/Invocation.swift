@@ -10,7 +10,7 @@ enum Invocation: Equatable {
   case signIn(dataFolder: URL?)
   case help
   case version
-  /// The arguments are invalid. The text says which one, and why.
+  /// The arguments are invalid; the text says which one, and why.
   case misuse(String)
 
   static let helpText = """
@@ -22,21 +22,21 @@ enum Invocation: Equatable {
            moments sign-in [--data DIR]
 
     Shows the timeline of a user: first the stored timeline, with its age, then the fresh one. In a terminal, the
-    timeline is live: a list, a detail and a counter observe one repository. Keys, which are shown at the bottom, move,
-    like, and switch the network off and on. Without a terminal, or with TERM=dumb, the command prints lines: it likes a
-    moment, and prints what each of the three observers received.
+    timeline is live: a list, a detail and a counter observe one repository. The keys shown at the bottom select and
+    like moments, and switch the demonstration server's network off and on. Without a terminal, or with TERM=dumb, the
+    command prints lines: it likes a moment, and prints what each of the three observers received.
 
     Commands:
       report        Print the state of a user's stored timeline and pending likes. Contacts no server and sends nothing,
                     so it is safe to run while another copy of this program is running.
-      sign-out      Erase all stored data of a user, also in other running copies of this program. Pending likes are
+      sign-out      Erase all data of a user, on disk and in other running copies of this program. Pending likes are
                     sent first. If they can't be sent, nothing is erased.
-      subjects      Print what observers of the three kinds of channel receive: publish, current value, replay.
+      subjects      Print what subscribers receive from a publish, a current-value and a replay channel.
       todo          Show a todo list. In a terminal, keys add, edit, finish and delete todos. Without a terminal, run a
                     scripted session and print what the screens show.
-      sign-in       Show a sign-in screen, and the timeline of the signed-in user. In a terminal, fill in the form and
-                    press its button. Without a terminal, run a scripted session in which two users sign in and out,
-                    and print what the screen shows.
+      sign-in       Show a sign-in screen, and the timeline of the signed-in user. In a terminal, you fill in the form
+                    and press its button. Without a terminal, run a scripted session in which two users sign in and
+                    out, and print what the screen shows.
 
     Options:
       --user ID     The id of the user. (default: 0)

@@ -16,8 +16,10 @@ struct SignInCommand {
   let console: Console
   /// The terminal for the live screen; `nil` to print lines.
   let terminal: (any TerminalType)?
-  /// Returns the current time, for sign-ins and saves; `nil` for the real time in a terminal, and elsewhere for a fixed
-  /// time, which makes every run print the same lines.
+  /// Returns the current time, for sign-ins and saves.
+  ///
+  /// If it is `nil`, the live screen uses the real time. The script uses a fixed time, so every run prints the same
+  /// lines.
   let now: (@Sendable () -> Date)?
 
   init(
@@ -32,10 +34,10 @@ struct SignInCommand {
     InMemorySignInSession.Account(uid: "1", username: "mei-zhou", password: Password("sunscreen")),
   ]
 
-  /// The latency of the servers in a terminal, which is long enough for the user to see the indicator.
+  /// The latency of the servers for the live screen, long enough for the user to see the activity indicator.
   private static let liveLatency = Duration.milliseconds(600)
 
-  /// The time within which pending likes must be sent at a sign-out in a terminal.
+  /// The time within which pending likes must be sent when the user signs out on the live screen.
   private static let liveSendingTime = Duration.seconds(2)
 
   func run() async -> CommandStatus {
@@ -59,7 +61,7 @@ struct SignInCommand {
     let session = InMemorySignInSession(
       accounts: Self.accounts, now: now,
       answering: {
-        // The session checks for cancellation.
+        // The error can be ignored, because the session itself checks for cancellation.
         try? await Task.sleep(for: Self.liveLatency)
       })
     let screen = LiveAccount(

@@ -48,7 +48,7 @@ struct SignInScript {
     show()
   }
 
-  /// Presses the button to sign out, which is refused because a like is pending.
+  /// Presses the button to sign out, and waits until the sign-out is refused because a like is pending.
   func submitRefused() async {
     console.print("\n\(model.submitTitle)")
     await model.submit()
@@ -67,7 +67,7 @@ struct SignInScript {
 
   // MARK: Timeline
 
-  /// Fetches the timeline of the signed-in user, and prints a summary of it and the number of stored timelines.
+  /// Fetches the timeline of the signed-in user, and prints its summary and the number of stored timelines.
   func showTimeline(of userID: String) async throws(MomentsRepoError) {
     try await demonstration.repo.getMoments(userID: userID)
     for await timeline in demonstration.repo.momentsDetails(userID: userID) {
@@ -83,14 +83,18 @@ struct SignInScript {
   }
 
   /// Switches the network off, and likes the first moment that the user hasn't liked yet.
+  ///
+  /// If the user likes all moments already, it unlikes the first one.
   func likeWithoutNetwork(of userID: String) async throws(MomentsRepoError) {
     try await Self.mappingStoreError { () async throws(StoreError) in try await demonstration.network.setOnline(false) }
     console.print("\nThe network is down.")
     for await timeline in demonstration.repo.momentsDetails(userID: userID) {
-      guard let moment = timeline.moments.first(where: { $0.isLiked == false }) else { return }
+      let unliked = timeline.moments.first { $0.isLiked == false }
+      guard let moment = unliked ?? timeline.moments.first else { return }
+      let isLiked = moment.isLiked != true
       let outcome = try await demonstration.repo.updateLike(
-        isLiked: true, momentID: moment.id, fromUserID: userID)
-      console.printable.print("Like \(TimelineText.heading(of: moment)): \(outcome)")
+        isLiked: isLiked, momentID: moment.id, fromUserID: userID)
+      console.printable.print("\(isLiked ? "Like" : "Unlike") \(TimelineText.heading(of: moment)): \(outcome)")
       return
     }
   }

@@ -1,6 +1,7 @@
 internal import Multicast
 
-/// The command `moments subjects`: runs three examples, and prints a line for each event that an observer receives.
+/// The command `moments subjects`: runs an example of each of three kinds of channel, and prints a line for each event
+/// that a subscriber receives.
 struct SubjectsCommand {
   let console: Console
 
@@ -70,7 +71,7 @@ struct SubjectsCommand {
     Observer(name: "observer\(number)", iterator: stream.makeAsyncIterator(), console: console)
   }
 
-  /// Prints the events that it receives, in the format of the RxSwift examples that these examples replace.
+  /// A subscriber that prints its events, in the format of the RxSwift examples that these examples replace.
   private struct Observer {
     let name: String
     var iterator: MulticastStream<Int, Never>.AsyncIterator

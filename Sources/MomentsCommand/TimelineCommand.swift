@@ -8,8 +8,8 @@ internal import TerminalUI
 
 /// The command `moments` without a subcommand, and its subcommands `report` and `sign-out`.
 ///
-/// Shows the stored timeline and then the fresh one, live in a terminal. Without a terminal, it also likes a moment,
-/// and prints what three observers of one repository receive: a list, a detail, and a counter of likes.
+/// `moments` alone shows the stored timeline and then the fresh one, live in a terminal. Without a terminal, it also
+/// likes a moment, and prints what three observers of one repository receive: a list, a detail, and a counter of likes.
 struct TimelineCommand {
   let options: TimelineOptions
   let console: Console
@@ -22,7 +22,7 @@ struct TimelineCommand {
     now: @escaping @Sendable () -> Date = { Date() }
   ) {
     self.options = options
-    // Names, titles and errors may contain text of a server.
+    // Names, titles and errors may contain untrusted text from a server.
     self.console = console.printable
     self.terminal = terminal
     self.now = now
@@ -72,7 +72,7 @@ struct TimelineCommand {
 
   /// Prints the state of the stored timeline and of the pending likes.
   ///
-  /// Sends nothing, so that another process may use the same folder meanwhile.
+  /// Contacts no server and sends nothing, so it is safe to run while another process uses the same folder.
   func report() async -> CommandStatus {
     do throws(Failure) {
       let store = makeStore()
@@ -113,7 +113,7 @@ struct TimelineCommand {
     }
   }
 
-  /// The latency of a request in a terminal, which is long enough for the user to see the stored timeline first.
+  /// The latency of a request for the live screen, long enough for the user to see the stored timeline first.
   private static let liveLatency = Duration.milliseconds(300)
 
   /// The freshness of stored timelines, which never expire because the command always fetches a fresh one as well.
@@ -153,8 +153,8 @@ struct TimelineCommand {
     var observers = TimelineObservers(of: repo.momentsDetails(userID: options.userID))
 
     if let stored {
-      // Fetches nothing, because a stored timeline never expires, but throws if the store can't be read. The observers
-      // alone would wait until it can be read again.
+      // A stored timeline never expires, so this call fetches nothing. It throws if the store can't be read, whereas
+      // the observers would wait until the store can be read again.
       try await perform { () async throws(MomentsRepoError) in try await repo.refreshMoments(userID: options.userID) }
       guard let details = await observers.next() else { return }
       console.print("Stored timeline of \(details.userDetails.name), saved \(age(of: stored.savedAt)):")
@@ -182,7 +182,9 @@ struct TimelineCommand {
     for line in await observers.describeNext(momentID: moment.id) { console.print(line) }
   }
 
-  /// Returns the stored timeline; `nil` if there is none, or if its bytes can't be decoded, which is reported.
+  /// Returns the stored timeline; `nil` if there is none, or if its bytes can't be decoded.
+  ///
+  /// Prints an error for bytes that can't be decoded.
   private func storedTimeline(
     in store: PersistentDataStore<FileStore>
   ) async throws(Failure) -> StoredValue<MomentsDetails>? {

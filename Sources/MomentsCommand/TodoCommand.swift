@@ -22,7 +22,7 @@ struct TodoCommand {
     liveSubscriptions: @escaping @MainActor () -> Int = { MulticastDiagnostics.liveSubscriptions }
   ) {
     self.dataFolder = dataFolder
-    // Another program may have written the names of todos into the folder.
+    // The names of todos are untrusted text, because another program may have written them into the folder.
     self.console = console.printable
     self.terminal = terminal
     self.liveSubscriptions = liveSubscriptions
@@ -61,7 +61,7 @@ struct TodoCommand {
     } catch {
       result = .failure(error)
     }
-    // The view model has stopped when this method returns.
+    // Waits, so that the view model has stopped when this method returns.
     running.cancel()
     await running.value
     try result.get()

@@ -13,8 +13,8 @@ extension TodoListViewModel {
   {
     let changes = try await todoList.changes().buffering(.latest).subscribe()
     let stored = StoredTodos(try await todoList.fetchItems())
-    // The first change is at least as new as the fetched items, because a store publishes a change before any call
-    // returns the new value.
+    // The first change that the loop receives is at least as new as the fetched items, because a store publishes a
+    // change before any call returns the new value.
     let observation = Task {
       for await change in changes { stored.items = change.stored?.value ?? TodoItems() }
     }

@@ -1,9 +1,10 @@
 /// The capacity of a subscriber's buffer, and its behavior when it is full.
 ///
 /// Each subscriber has a buffer of its own. A full buffer never affects the sender, the replay, or another subscriber.
-/// A subscriber that is suspended in `next()` receives the element by a direct hand-off, which doesn't use the buffer.
+/// The exception is a ``MulticastSequence``: it requests an element only while at least one subscriber would keep it. A
+/// subscriber that is suspended in `next()` receives an element by a direct hand-off, which doesn't use the buffer.
 ///
-/// | With capacity 2, `[1, 2]` buffered, then `3` | buffer | here | Combine | Kotlin | `AsyncStream` |
+/// | when `3` arrives at the full buffer `[1, 2]` | elements read | here | Combine | Kotlin | `AsyncStream` |
 /// | --- | --- | --- | --- | --- | --- |
 /// | discard the oldest element | `[2, 3]` | ``dropOldest(_:)`` | `dropOldest` | `DROP_OLDEST` | `bufferingNewest` |
 /// | discard the incoming element | `[1, 2]` | ``dropNewest(_:)`` | `dropNewest` | `DROP_LATEST` | `bufferingOldest` |
@@ -23,7 +24,7 @@ public struct BufferingPolicy<Failure: Error>: Sendable {
   let capacity: Int
   let overflow: Overflow
 
-  /// Whether a full buffer keeps its oldest elements, so that a later element may be discarded.
+  /// Whether a full buffer keeps its oldest element, and discards a newer one instead.
   var keepsOldest: Bool { if case .dropOldest = overflow { false } else { true } }
 
   var isUnbounded: Bool { capacity == .max && !keepsOldest }
@@ -50,7 +51,7 @@ public struct BufferingPolicy<Failure: Error>: Sendable {
 
   /// Keeps only the newest element, like ``dropOldest(_:)`` with capacity 1.
   ///
-  /// A subscriber of state always converges on the last value, however slowly it reads.
+  /// Use it for state: a subscriber always receives the last value in the end, however slowly it reads.
   public static var latest: Self { .dropOldest(1) }
 
   /// Keeps the newest elements: a full buffer discards its oldest element to make room for the incoming one.
@@ -67,7 +68,7 @@ public struct BufferingPolicy<Failure: Error>: Sendable {
     Self(capacity: capacity, overflow: .dropNewest)
   }
 
-  /// Keeps the oldest elements and the last one: a full buffer replaces its newest element with the incoming one.
+  /// Keeps the oldest elements and the newest one: a full buffer replaces its last element with the incoming one.
   ///
   /// - Parameter capacity: The maximum number of buffered elements, which must be at least 1.
   public static func replaceNewest(_ capacity: Int) -> Self {
@@ -80,14 +81,14 @@ public struct BufferingPolicy<Failure: Error>: Sendable {
   /// its backlog; then its `next()` throws the error once, and returns `nil` on every later call. Other subscribers,
   /// the replay and the sender are not affected.
   ///
-  /// With capacity 0, and on a channel without replay, the subscriber has no buffer. It receives an element only if it
-  /// is suspended in `next()` when the element is sent. Any other element fails it, such as one that is sent before the
+  /// With capacity 0 on a channel without replay, the subscriber has no buffer. It receives an element only if it is
+  /// suspended in `next()` when the element is sent. Any other element fails it, such as one that is sent before the
   /// first call of `next()`, or while the body of its loop runs.
   ///
   /// - Parameters:
   ///   - capacity: The maximum number of buffered elements, which must be at least 0.
-  ///   - makeError: A closure that returns the error to throw. It runs at most once for each subscriber, in its
-  ///     `next()`, outside any lock.
+  ///   - makeError: A closure that returns the error to throw. It runs at most once for each subscriber, in the
+  ///     subscriber's `next()`, outside any lock.
   public static func error(_ capacity: Int, _ makeError: @escaping @Sendable (BufferOverflow) -> Failure) -> Self {
     Self(capacity: capacity, minimum: 0, overflow: .error(makeError))
   }
@@ -114,7 +115,7 @@ extension BufferingPolicy where Failure == any Error {
 }
 
 extension BufferingPolicy: CustomStringConvertible {
-  /// The policy as it is written in code, such as `dropOldest(64)`.
+  /// The name and the capacity of the policy, such as `dropOldest(64)`, or `unbounded`.
   public var description: String {
     switch overflow {
     case .dropOldest where capacity == .max: "unbounded"

@@ -13,8 +13,8 @@
 /// - **Buffering**: With the default policy, `.latest`, a slow subscriber skips values and always converges on the last
 ///   one.
 /// - **After termination**: ``value`` stays available, and a late subscriber receives it before the completion or the
-///   error. A late subscriber of Rx's subject receives only the completion; here a screen that opens late still shows
-///   the last state.
+///   error. A late subscriber of Rx's subject receives only the completion or the error. Here, a screen that opens late
+///   still shows the last state.
 /// - **Lifetime**: Releasing the last reference to the channel finishes it.
 public final class CurrentValueChannel<Value: Sendable, Failure: Error>: Sendable {
   private let core: ChannelCore<Value, Failure>
@@ -25,7 +25,7 @@ public final class CurrentValueChannel<Value: Sendable, Failure: Error>: Sendabl
   ///
   /// - Parameters:
   ///   - initial: The current value until another one is sent.
-  ///   - buffering: The policy of each subscriber's buffer. A subscriber can choose another one with
+  ///   - buffering: The policy of each subscriber's buffer. A subscriber can choose another policy with
   ///     ``MulticastStream/buffering(_:)``.
   public init(_ initial: Value, buffering: BufferingPolicy<Failure> = .latest) {
     core = ChannelCore(replay: 1)
@@ -52,8 +52,8 @@ public final class CurrentValueChannel<Value: Sendable, Failure: Error>: Sendabl
   /// Does nothing if the channel has terminated.
   ///
   /// - Complexity: O(1) amortized, plus O(*s*), where *s* is the number of subscribers that are suspended in `next()`
-  ///   or whose policy keeps the oldest elements. Every 16th call also takes O(*n*), where *n* is the number of the
-  ///   other subscribers, unless the slowest of these is unbounded and hasn't read since the last check.
+  ///   or whose policy keeps the oldest elements. Every 16th call also checks the *n* other subscribers in O(*n*),
+  ///   unless the slowest of these is unbounded and hasn't read since the last check.
   ///
   /// - Returns: Whether the channel accepted the value.
   @discardableResult
@@ -99,6 +99,7 @@ public final class CurrentValueChannel<Value: Sendable, Failure: Error>: Sendabl
     MulticastStream(core: core, policy: buffering)
   }
 
-  /// The number of registered subscribers: those that are neither cancelled, released, overflowed nor finished.
+  /// The number of registered subscribers: those that are neither cancelled, released nor overflowed; 0 after
+  /// termination.
   public var subscriberCount: Int { core.subscriberCount }
 }

@@ -11,13 +11,15 @@
 ///
 /// With `replay: 0` the channel is Rx's `PublishSubject`: a subscriber receives the elements sent after it subscribed.
 /// With `replay: n` it is Rx's `ReplaySubject`: a subscriber first receives the newest `n` elements. For state that
-/// always has a value, use ``CurrentValueChannel``. For a broadcast that must not end, use ``MulticastRelay``.
+/// always has a value, use ``CurrentValueChannel``. For a channel that can neither finish nor fail, use
+/// ``MulticastRelay``.
 ///
 /// - **Ordering**: Any number of tasks may send. All subscribers, the replay and ``latest`` observe the same order.
 /// - **Isolation**: Every method is synchronous, never waits for a subscriber, and may be called from any isolation, so
 ///   an actor can change its state and publish it in one step.
-/// - **Termination**: The first call of ``finish()`` or ``finish(throwing:)`` takes effect. Subscribers read their
-///   backlog, then the completion or the error. Late subscribers receive the replay first.
+/// - **Termination**: Only the first call of ``finish()`` or ``finish(throwing:)`` takes effect. Subscribers read their
+///   backlog, then the completion or the error. Subscribers that register after that call receive the replay, then the
+///   completion or the error.
 /// - **Lifetime**: Releasing the last reference to the channel finishes it.
 public final class MulticastChannel<Element: Sendable, Failure: Error>: Sendable {
   private let core: ChannelCore<Element, Failure>
@@ -28,9 +30,9 @@ public final class MulticastChannel<Element: Sendable, Failure: Error>: Sendable
   ///
   /// - Parameters:
   ///   - replay: The number of newest elements that a new subscriber receives first, which must be at least 0.
-  ///   - buffering: The policy of each subscriber's buffer. It has no default, because whether to drop elements, to
-  ///     fail, or to grow without limit depends on their use. A subscriber can choose another policy with
-  ///     ``MulticastStream/buffering(_:)``.
+  ///   - buffering: The policy of each subscriber's buffer. It has no default, because the use of the elements decides
+  ///     whether a full buffer should drop them, fail its subscriber, or grow. A subscriber can choose another policy
+  ///     with ``MulticastStream/buffering(_:)``.
   public init(replay: Int = 0, buffering: BufferingPolicy<Failure>) {
     core = ChannelCore(replay: replay)
     self.buffering = buffering
@@ -45,8 +47,8 @@ public final class MulticastChannel<Element: Sendable, Failure: Error>: Sendable
   /// Does nothing if the channel has terminated.
   ///
   /// - Complexity: O(1) amortized, plus O(*s*), where *s* is the number of subscribers that are suspended in `next()`
-  ///   or whose policy keeps the oldest elements. Every 16th call also takes O(*n*), where *n* is the number of the
-  ///   other subscribers, unless the slowest of these is unbounded and hasn't read since the last check.
+  ///   or whose policy keeps the oldest elements. Every 16th call also checks the *n* other subscribers in O(*n*),
+  ///   unless the slowest of these is unbounded and hasn't read since the last check.
   ///
   /// - Returns: Whether the channel accepted the element.
   @discardableResult
@@ -76,7 +78,8 @@ public final class MulticastChannel<Element: Sendable, Failure: Error>: Sendable
   /// The newest element of the replay, or `nil` if the replay is empty.
   public var latest: Element? { core.latest }
 
-  /// The number of registered subscribers: those that are neither cancelled, released, overflowed nor finished.
+  /// The number of registered subscribers: those that are neither cancelled, released nor overflowed; 0 after
+  /// termination.
   public var subscriberCount: Int { core.subscriberCount }
 
   /// Empties the replay, for example when a user signs out.

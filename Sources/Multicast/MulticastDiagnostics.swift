@@ -2,11 +2,12 @@ internal import Synchronization
 
 /// Process-wide counts of live channels and subscriptions, for finding leaks in tests and while debugging.
 ///
-/// These counts are the counterpart of RxSwift's `Resources.total`, and are always maintained: each costs one atomic
-/// operation when an object is created and one when it is released. To find a leak, compare a count before and after
-/// the code in question: the two are equal if everything created in between has been released.
+/// These counts are the counterpart of RxSwift's `Resources.total`, and are maintained in every build. Each object
+/// costs one atomic operation when it is created and one when it is released. To find a leak, read a count before and
+/// after the code in question. If it is higher afterwards, something that was created in between is still alive.
 public enum MulticastDiagnostics {
-  /// The number of live subscriptions: one for each ``MulticastSubscription``, and one for each iterator of a stream.
+  /// The number of live subscriptions: one for each ``MulticastSubscription``, and one for each iterator of a
+  /// ``MulticastStream`` or ``MulticastSequence``.
   public static var liveSubscriptions: Int { subscriptions.load(ordering: .relaxed) }
 
   /// The number of live channels and relays.

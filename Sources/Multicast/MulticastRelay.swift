@@ -9,8 +9,8 @@ public final class MulticastRelay<Element: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - replay: The number of newest elements that a new subscriber receives first, which must be at least 0.
-  ///   - buffering: The policy of each subscriber's buffer. It has no default, because whether to drop elements or to
-  ///     grow without limit depends on their use. A subscriber can choose another policy with
+  ///   - buffering: The policy of each subscriber's buffer. It has no default, because the use of the elements decides
+  ///     whether a full buffer should drop them or grow. A subscriber can choose another policy with
   ///     ``MulticastStream/buffering(_:)``.
   public init(replay: Int = 0, buffering: BufferingPolicy<Never>) {
     channel = MulticastChannel(replay: replay, buffering: buffering)
@@ -19,8 +19,8 @@ public final class MulticastRelay<Element: Sendable>: Sendable {
   /// Sends an element to every subscriber, without waiting for any of them.
   ///
   /// - Complexity: O(1) amortized, plus O(*s*), where *s* is the number of subscribers that are suspended in `next()`
-  ///   or whose policy keeps the oldest elements. Every 16th call also takes O(*n*), where *n* is the number of the
-  ///   other subscribers, unless the slowest of these is unbounded and hasn't read since the last check.
+  ///   or whose policy keeps the oldest elements. Every 16th call also checks the *n* other subscribers in O(*n*),
+  ///   unless the slowest of these is unbounded and hasn't read since the last check.
   public func send(_ element: Element) {
     channel.send(element)
   }

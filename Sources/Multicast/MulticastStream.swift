@@ -9,13 +9,15 @@
 /// }
 /// ```
 ///
-/// - **Ordering**: All subscribers observe the same order, and no element arrives twice. An element is missing only if
-///   the subscriber's ``BufferingPolicy`` dropped it or the subscriber was cancelled before reading it. It is then
-///   counted in ``MulticastSubscription/droppedCount``.
+/// - **Ordering**: All subscribers observe the same order, and no element arrives twice. An element that was sent while
+///   a subscriber was registered is missing only if the subscriber's ``BufferingPolicy`` dropped it or the subscriber
+///   was cancelled before reading it. Missing elements are counted in ``MulticastSubscription/droppedCount``.
 /// - **Registration**: A subscription is registered when `makeAsyncIterator()` or ``subscribe()`` returns. The replay
-///   is taken in the same critical section, so no element is lost or duplicated between the replay and later elements.
-/// - **Cancellation**: Cancelling the reading task unregisters the subscription. A pending `next()` then returns `nil`
-///   promptly, unless an element was already handed off to it. Leaving the loop unregisters the subscription at once.
+///   is taken in the critical section of the registration, so no element is lost or duplicated between the replay and
+///   later elements.
+/// - **Cancellation**: Cancelling a task that is suspended in `next()` unregisters the subscription at once. The
+///   pending `next()` returns `nil` promptly, unless an element was already handed off to it. Cancelling a task that is
+///   busy unregisters the subscription at the task's next call of `next()`. Leaving the loop unregisters it at once.
 /// - **After termination**: A late subscriber receives the replay, then the completion or the error.
 ///
 /// A stream never keeps its channel alive: when the channel is released, its streams finish.
@@ -37,8 +39,8 @@ public struct MulticastStream<Element: Sendable, Failure: Error>: AsyncSequence,
 
   /// Registers a subscriber now, so that its elements can be read later.
   ///
-  /// The replay and the elements sent from this call on wait, as far as the policy keeps them, until a task iterates
-  /// the subscription.
+  /// The subscription buffers the replay and every later element, as far as the policy keeps them, until a task reads
+  /// them.
   ///
   /// - Complexity: O(1), or O(*r*) if the policy keeps the oldest elements, where *r* is the number of replayed
   ///   elements.
@@ -46,7 +48,7 @@ public struct MulticastStream<Element: Sendable, Failure: Error>: AsyncSequence,
     MulticastSubscription(ChannelSubscriber(core: core, policy: policy))
   }
 
-  /// Returns a stream of the same channel whose subscribers use `policy` instead of the channel's policy.
+  /// Returns a copy of this stream that gives its subscribers the buffering policy `policy`.
   public func buffering(_ policy: BufferingPolicy<Failure>) -> MulticastStream {
     MulticastStream(core: core, policy: policy)
   }

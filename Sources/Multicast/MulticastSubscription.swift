@@ -4,8 +4,9 @@
 /// it yet. Its iterators share it: each element goes to one of them, first come, first served. To deliver all elements
 /// to each of several loops, iterate the ``MulticastStream`` instead.
 ///
-/// - **Cancellation**: Cancelling a task that reads, or calling ``cancel()``, ends the subscription for all its
-///   iterators and releases its backlog. An element that was already handed off to a `next()` is still returned.
+/// - **Cancellation**: The subscription ends for all its iterators when ``cancel()`` is called, when a task that is
+///   suspended in `next()` is cancelled, or when a cancelled task calls `next()`. Its backlog is then released. An
+///   element that was already handed off to a call of `next()` is still returned.
 /// - **Lifetime**: Releasing the subscription and its last iterator unregisters the subscriber at once.
 public final class MulticastSubscription<Element: Sendable, Failure: Error>: AsyncSequence, Sendable {
   private let subscriber: ChannelSubscriber<Element, Failure>
@@ -17,10 +18,10 @@ public final class MulticastSubscription<Element: Sendable, Failure: Error>: Asy
   /// The number of elements that this subscription will never return, because its policy dropped them or because it was
   /// cancelled before they were read.
   ///
-  /// The counts always add up: the elements received, dropped and still buffered add up to the elements replayed
-  /// and sent while the subscription was registered. Elements that a call of `next()` has fetched in advance count as
-  /// buffered until later calls return them. If ``cancel()`` runs concurrently with that call, they count as buffered
-  /// until they are discarded, shortly after the call.
+  /// The count is exact at all times: the elements received, dropped and still buffered add up to the elements replayed
+  /// to the subscription and sent while it was registered. Elements that a call of `next()` has fetched in advance
+  /// count as buffered until later calls return them. If ``cancel()`` runs during a call of `next()`, they count as
+  /// buffered until they are discarded, shortly after that call.
   public var droppedCount: Int { subscriber.droppedCount }
 
   /// Ends this subscription and releases the backlog.
@@ -55,9 +56,9 @@ public final class MulticastSubscription<Element: Sendable, Failure: Error>: Asy
     public mutating func next(
       isolation actor: isolated (any Actor)? = #isolation
     ) async throws(Failure) -> Element? {
-      // Inlinable, because a client's loop then reads the elements of a batch without a call and without a switch of
-      // executors. In `Tests/Clients/PeerBenchmarks`, an element of a backlog takes less than half as long as without
-      // inlining.
+      // Inlinable, because a client's loop then reads the elements of a batch without an asynchronous call, and so
+      // without a switch of executors. In `Tests/Clients/PeerBenchmarks`, an element of a backlog takes less than half
+      // as long as without inlining.
       if subscriber.beginTakingFromBatch() { return subscriber.takeFromBatch() }
       switch try await subscriber.advance() {
       case .batch: return subscriber.takeFromBatch()

@@ -1,9 +1,9 @@
 /// The sending side of a channel that lives as long as its streams and subscriptions do.
 ///
 /// It serves an owner of very many channels, such as a store with one channel for each key: a channel is released as
-/// soon as no stream, subscription or iterator refers to it, even though its owner remains. A stream that is kept and
-/// iterated later still works, because a stream keeps such a channel alive. The owner must call ``finish()`` before it
-/// is released, because releasing this value doesn't finish the channel.
+/// soon as no stream, subscription or iterator refers to it, even though its owner remains. Unlike a stream of a
+/// ``MulticastChannel``, a stream of this channel keeps it alive, and can be stored and iterated at any time. The owner
+/// must call ``finish()`` in its `deinit` at the latest, because releasing this value doesn't finish the channel.
 package struct UnownedChannel<Element: Sendable> {
   private weak var core: ChannelCore<Element, Never>?
 

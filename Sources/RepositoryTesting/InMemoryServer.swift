@@ -3,9 +3,9 @@ public import Repository
 
 /// An in-memory server that honors idempotency keys, for testing a source or a repository.
 ///
-/// The server applies each mutation at most once, answers a repeated id with its first reply, and counts versions.
-/// Calls never wait. For delays and losses, use a ``SimulatedNetwork`` or a `Gate` between the server and the
-/// repository.
+/// The server applies each mutation at most once, repeats its reply if an id is repeated, and counts the versions of
+/// each value. Calls never wait. For delays and losses, use a ``SimulatedNetwork`` or a `Gate` between the server and
+/// the repository.
 public final class InMemoryServer<Key: RepositoryKey, Value: Equatable & Sendable, Mutation: RepositoryMutation<Value>>:
   Sendable
 {
@@ -66,7 +66,7 @@ public final class InMemoryServer<Key: RepositoryKey, Value: Equatable & Sendabl
 
   /// Applies a mutation, unless a mutation with the same id was received before.
   ///
-  /// - Returns: The value after the mutation was first applied, even if it has changed since.
+  /// - Returns: The value directly after the mutation was applied, even if the value has changed since.
   /// - Throws: The error of the mutation's `apply(to:)`, also for a repeated id.
   public func apply(_ mutation: Mutation, to key: Key, id: MutationID) throws(MutationConflict) -> Value {
     try state.withLock { state -> Result<Value, MutationConflict> in
@@ -113,8 +113,8 @@ extension InMemoryServer where Value: PagedValue {
 extension InMemoryServer where Value: BidirectionalPagedValue {
   /// Returns a page of the value of a key, with cursors in both directions, as a source would fetch it.
   ///
-  /// Cursors are descriptions of ids: the next cursor is that of the page's last element, and the previous cursor is
-  /// that of its first element. An unknown cursor returns the newest page.
+  /// The next cursor is the description of the id of the page's last element, and the previous cursor is that of the
+  /// first element's id. An unknown cursor returns the newest page.
   ///
   /// - Parameters:
   ///   - key: The key of the value.

@@ -65,7 +65,7 @@ extension RepositoryConformance {
       }
     }
 
-    /// Waits for all mutations and then fetches the value, over a network that is reliable from now on.
+    /// Makes the network reliable, waits until no mutation is waiting or in flight, and fetches the value.
     func settle(_ repository: SyncedRepository<Source>) async throws {
       network.conditions = .reliable
       try await repository.waitForPendingMutations()
@@ -74,7 +74,7 @@ extension RepositoryConformance {
 
     /// Makes mutations in a repository, and expects that each is queued, because the network is unreachable.
     ///
-    /// A repository that only this call holds is released afterwards.
+    /// The repository is released when the call returns, unless the caller keeps a reference to it.
     func perform(_ mutations: ArraySlice<Source.Mutation>, offline repository: SyncedRepository<Source>) async throws {
       for mutation in mutations {
         let result = try await repository.perform(mutation, on: harness.key)
@@ -124,7 +124,7 @@ extension RepositoryConformance {
 
   static func expectStoreFailure(_ error: RepositoryError<Source.Failure>) throws {
     if case .store = error { return }
-    throw Mismatch("A call threw \(error) although the store failed.")
+    throw Mismatch("A call threw \(error) instead of the store's error.")
   }
 
   static func first(
@@ -134,7 +134,7 @@ extension RepositoryConformance {
     return nil
   }
 
-  /// Waits until a repository shows a value, because values stored by another repository may arrive later.
+  /// Waits until a repository shows a value, because a value that another repository stored may arrive with a delay.
   static func expectShown(
     _ expected: Source.Value, by repository: SyncedRepository<Source>, _ harness: RepositoryHarness<Source>,
     _ situation: String
@@ -142,7 +142,7 @@ extension RepositoryConformance {
     let newest = CurrentValueRelay<Source.Value?>(nil)
     let values = repository.values(of: harness.key).subscribe()
     do {
-      // Less than the time limit of the check, so that the mismatch is reported.
+      // Less than the time limit of the check, so that the mismatch below is reported instead of the timeout.
       try await finish(within: harness.timeLimit / 4) {
         for await value in values {
           newest.send(value)
@@ -154,7 +154,7 @@ extension RepositoryConformance {
     }
   }
 
-  /// Expects a value of `isPending` in the first state of a key.
+  /// Expects that the first state of a key has the given `isPending`.
   static func expectPending(
     _ isPending: Bool, _ repository: SyncedRepository<Source>, _ harness: RepositoryHarness<Source>, _ situation: String
   ) async throws {

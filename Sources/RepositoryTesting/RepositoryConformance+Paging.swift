@@ -6,15 +6,16 @@ public import Repository
 extension RepositoryConformance where Source: BidirectionalPagedSource {
   /// The checks for sources whose pages are fetched in both directions, in addition to ``checks``.
   ///
-  /// The initial value of the harness must have at least three elements. The server must return the pages of
-  /// ``InMemoryServer/bidirectionalPage(of:before:limit:)``.
+  /// The initial value of the harness must have at least three elements. The source must fetch the pages that
+  /// ``InMemoryServer/bidirectionalPage(of:after:limit:)`` and ``InMemoryServer/bidirectionalPage(of:before:limit:)``
+  /// return.
   public static var pagingChecks: [Check] {
     [
       Check("Pages", "The stored elements are always a contiguous part of the server's list", body: checkPages)
     ]
   }
 
-  /// Scrolls at random over a network that loses and duplicates packets, with a relaunch.
+  /// Scrolls at random, before and after a relaunch, over a network that loses and duplicates packets.
   @Sendable private static func checkPages(_ harness: RepositoryHarness<Source>) async throws {
     let bench = Bench(harness, seed: 1, .rough)
     let open = try await harness.makePlace()
@@ -24,7 +25,7 @@ extension RepositoryConformance where Source: BidirectionalPagedSource {
         let store = try await open()
         let repository = bench.makeScrollingRepository(store)
         try await bench.load(repository)
-        // Scrolls until the list begins after the newest element.
+        // Loads more until the newest element is no longer stored.
         repeat { try await bench.scroll(repository, step: 7) } while try await !bench.checkContiguity(in: store)
         for _ in 1...8 {
           try await bench.scroll(repository, step: .random(in: 0..<8, using: &random))
@@ -64,7 +65,7 @@ extension RepositoryConformance.Bench where Source: BidirectionalPagedSource {
     }
   }
 
-  /// Checks that the stored elements are a contiguous part of the server's list.
+  /// Checks that the stored elements are at most two adjacent elements of the server's list, with matching cursors.
   ///
   /// - Returns: Whether there is a previous page.
   fileprivate func checkContiguity(in store: any KeyValueStore) async throws -> Bool {
@@ -75,12 +76,12 @@ extension RepositoryConformance.Bench where Source: BidirectionalPagedSource {
     )
     let start = found.first.flatMap { all.firstIndex(of: $0) } ?? 0
     guard found.count <= 2, found == Array(all[start...].prefix(found.count)) else {
-      throw RepositoryConformance.Mismatch("\(found) isn't one or two adjacent elements of \(all) (seed \(seed)).")
+      throw RepositoryConformance.Mismatch("\(found) aren't at most two adjacent elements of \(all) (seed \(seed)).")
     }
     let (previous, next) = (start > 0 ? found.first : nil, start + found.count < all.count ? found.last : nil)
     guard stored.previousCursor == previous, stored.nextCursor == next else {
       throw RepositoryConformance.Mismatch(
-        "\(found) of \(all) has the cursors \(String(describing: stored.previousCursor)) and "
+        "\(found) of \(all) has the wrong cursors \(String(describing: stored.previousCursor)) and "
           + "\(String(describing: stored.nextCursor)) (seed \(seed)).")
     }
     return previous != nil

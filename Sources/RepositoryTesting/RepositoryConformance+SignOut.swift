@@ -33,7 +33,7 @@ extension RepositoryConformance {
     return !store.wasInterrupted
   }
 
-  /// Signs out a user whose sign-out may have begun before, and expects that no data of the user is left.
+  /// Repeats a sign-out that may have been interrupted, and expects that no data of the user is left.
   private static func expectSignedOut(
     _ userID: String, _ bench: Bench, _ store: any KeyValueStore, _ situation: String
   ) async throws {

@@ -9,8 +9,8 @@ public import Repository
 /// A repository keeps its laws only if its source and its store meet their requirements. The source must send the id of
 /// a mutation as its idempotency key, classify failures correctly, and acknowledge only changes that the server made.
 /// The store must commit each batch atomically, and keep what it has committed. Each check runs repositories over a
-/// ``SimulatedNetwork``. Depending on the check, the network is reliable, loses, duplicates and delays packets, or is
-/// unreachable. A check that fails throws a ``Failure`` that names the law.
+/// ``SimulatedNetwork``. Depending on the check, the network is reliable or unreachable, or it loses, duplicates and
+/// delays packets. A check that fails throws a ``Failure`` that names the law.
 ///
 /// The checks don't depend on a test library. With Swift Testing, each check becomes a separate test case:
 ///
@@ -73,8 +73,9 @@ public enum RepositoryConformance<Source: MutableSource> {
 
   /// The checks for every source.
   ///
-  /// For a `BidirectionalPagedSource`, there are more in ``pagingChecks``. Only the package's own tests check the laws
-  /// L1 to L3, and L9, the isolation of users.
+  /// For a `BidirectionalPagedSource`, there are more in ``pagingChecks``. The laws L1 to L3 and L9 have no check here,
+  /// because only the package's own tests check them. L1 and L2 concern what observers see, L3 the age of the stored
+  /// value, and L9 the isolation of users.
   public static var checks: [Check] {
     [
       Check("L4 No flicker", "An effect that an observer has seen stays visible", body: checkFlicker),
@@ -86,7 +87,7 @@ public enum RepositoryConformance<Source: MutableSource> {
       Check("L8 Atomic", "Whenever the process ends, an accepted mutation is in either the queue or the stored value") {
         try await checkAtomicity($0)
       },
-      Check("L10 Sign-out", "If the key has a user, sign-out erases all data of the user, even if the process ends") {
+      Check("L10 Sign-out", "Sign-out erases all data of the key's user, if any, even after an interrupted sign-out") {
         try await checkSignOut($0)
       },
       Check("L11 Bounds", "A full queue refuses new mutations, and keeps the existing ones", body: checkBounds),

@@ -18,7 +18,7 @@ public struct RepositoryHarness<Source: MutableSource>: Sendable {
   /// The type of the server that the source uses.
   public typealias Server = InMemoryServer<Source.Key, Source.Value, Source.Mutation>
 
-  /// A function that opens a store; each call opens another store with the same contents.
+  /// A function that opens a store; each call returns another store object for the same data.
   public typealias Place = @Sendable () async throws -> any KeyValueStore
 
   /// The key of the value that the checks use.
@@ -29,14 +29,16 @@ public struct RepositoryHarness<Source: MutableSource>: Sendable {
 
   /// The mutations that the checks make.
   ///
-  /// There must be at least three. Each mutation must be possible after the previous ones, have an effect, and not undo
-  /// the effect of another mutation. If values are loaded in pages, all changes must be visible on the newest page.
+  /// There must be at least three. Each mutation must be possible regardless of which others were applied before it. It
+  /// must have an effect, and not undo the effect of another mutation. If values are loaded in pages, all changes must
+  /// be visible on the newest page.
   public let mutations: [Source.Mutation]
 
   /// Creates a source whose requests reach the server over the network.
   ///
-  /// The source must map a request that couldn't be sent to a failure with the disposition
-  /// `FailureDisposition.retryLater(after:)`, and a missing reply to `FailureDisposition.unknownOutcome`.
+  /// If the network throws ``SimulatedNetwork/Failure/unreachable``, the source must throw a failure whose disposition
+  /// is `FailureDisposition.retryLater(after:)`. For ``SimulatedNetwork/Failure/noReply``, the disposition must be
+  /// `FailureDisposition.unknownOutcome`.
   public let makeSource: @Sendable (Server, SimulatedNetwork) -> Source
 
   /// Creates an empty place, such as a new folder, and returns a function that opens stores in it.

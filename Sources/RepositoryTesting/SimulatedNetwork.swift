@@ -19,15 +19,16 @@ internal import MulticastTesting
 /// A request and its reply are two ``Packet``s. Packets move only when a test moves them:
 /// - ``deliver(_:)``, ``lose(_:)`` and ``duplicate(_:)`` move a single packet, and ``timeOut(_:)`` ends the call of an
 ///   exchange.
-/// - ``step()`` makes one of these moves with a random packet, according to the seed and the ``Conditions``, or to a
-///   previous ``plan(_:)``.
+/// - ``step()`` makes one of these moves with a random packet: the move that ``plan(_:)`` determines for its exchange,
+///   or otherwise a random one, according to the seed and the ``Conditions``.
 /// - ``run()`` performs such steps until its task is cancelled.
 ///
-/// On a single `ManualTaskExecutor`, equal seeds produce equal runs.
+/// If all tasks run on one `ManualTaskExecutor`, equal seeds produce equal runs.
 ///
 /// - **Delay**: A packet is delayed when other packets move first. A request may reach the server after its caller has
 ///   given up.
-/// - **Cancellation** of a caller ends its call with ``Failure/noReply``. Its packets stay in transit.
+/// - **Cancellation**: Cancelling a caller ends its call with ``Failure/noReply``. The packets of the exchange stay in
+///   transit.
 public final class SimulatedNetwork: Sendable {
   /// The error of a failed exchange.
   public enum Failure: Error, Hashable, Sendable {
@@ -58,6 +59,9 @@ public final class SimulatedNetwork: Sendable {
   }
 
   /// The probabilities of faults in a ``SimulatedNetwork/step()``.
+  ///
+  /// A step tries loss, duplication and timeout in this order, until one occurs. Each probability therefore applies
+  /// only if the faults before it didn't occur.
   public struct Conditions: Hashable, Sendable {
     /// The probability that a request is lost.
     public var requestLoss: Double
@@ -136,7 +140,7 @@ public final class SimulatedNetwork: Sendable {
 
     /// Records that a packet is no longer in transit.
     ///
-    /// - Returns: The closure to call if the packet was the last one of its exchange.
+    /// - Returns: The closure that ends the call if the packet was the last one of its exchange; otherwise `nil`.
     mutating func end(_ packet: Packet) -> (@Sendable () -> Void)? {
       exchanges[packet.exchange]?.packetCount -= 1
       guard exchanges[packet.exchange]?.packetCount == 0 else { return nil }
@@ -147,7 +151,7 @@ public final class SimulatedNetwork: Sendable {
   }
 
   private let state: Lock<State>
-  /// Signals that a packet was added.
+  /// Signals that a request or a reply was sent.
   private let arrivals = MulticastRelay<Void>(buffering: .unbounded)
 
   /// Creates a network.
@@ -185,8 +189,8 @@ public final class SimulatedNetwork: Sendable {
   /// - Parameters:
   ///   - label: A label for the request.
   ///   - serve: The server's work, which is performed each time the request arrives.
-  /// - Throws: ``Failure/unreachable`` if the request isn't sent, or ``Failure/noReply`` if its packets are lost, the
-  ///   caller gives up, or the calling task is cancelled.
+  /// - Throws: ``Failure/unreachable`` if the request isn't sent, or ``Failure/noReply`` if no reply arrives because
+  ///   packets are lost, the caller gives up, or the calling task is cancelled.
   public func exchange<Reply: Sendable>(
     _ label: String, _ serve: @escaping @Sendable () -> Reply
   ) async throws(Failure) -> Reply {
@@ -263,7 +267,7 @@ public final class SimulatedNetwork: Sendable {
     state.withLock { $0.exchanges[exchange]?.fail }?()
   }
 
-  /// Moves a random packet, according to the seed and the conditions, or to the plan of its exchange.
+  /// Moves a random packet as planned for its exchange, or otherwise according to the seed and the conditions.
   ///
   /// - Returns: The packet and its move; `nil` if no packet is in transit.
   @discardableResult

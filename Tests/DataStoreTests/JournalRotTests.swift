@@ -14,7 +14,7 @@ import Testing
   import Musl
 #endif
 
-/// Journals of interrupted commits, with bit rot or with hostile contents.
+/// The handling of journals of interrupted commits: intact, corrupt and hostile ones.
 @Suite struct JournalRotTests {
   private let temporary = TemporaryFolder(inMemory: true)
   private var folder: URL { temporary.url.appending(path: "store", directoryHint: .isDirectory) }
@@ -23,7 +23,9 @@ import Testing
 
   // MARK: - The interrupted commit
 
-  /// The number of the interrupted commit, which changes a value in parts, saves another value, and removes a third.
+  /// The number of the interrupted commit.
+  ///
+  /// The commit changes a partitioned value, saves another value, and removes a third one.
   private static let number = 13
 
   /// A folder with an interrupted commit: the journal is in force, and none of the staged files has its final name.
@@ -39,14 +41,14 @@ import Testing
     }
   }
 
-  /// Files that don't belong to a store, although some have similar names.
+  /// Files that don't belong to a store, although some of their names resemble those of a store's files.
   private static let foreign: [String: Data] = Dictionary(
     uniqueKeysWithValues: [
       "notes.txt", "numbers.0.value.bak", "numbers.0+", "a+", "Numbers.0.value", ".DataStore-notes", ".DataStore-g-1",
       ".DataStore-1-a", ".DataStore-journal.txt",
     ].map { ($0, Data($0.utf8)) })
 
-  /// Makes commits in the folder, of which the last one is interrupted.
+  /// Makes commits in the folder, and interrupts the last one.
   private func interrupt() async throws -> Interrupted {
     var progress = CommitProgress(.mixed)
     let fileSystem = FileSystem { $0.operation == "rename" && $0.path.hasSuffix(".value") ? EIO : nil }
@@ -56,7 +58,7 @@ import Testing
       try await NumberedCommits.mixed.make(progress.number, in: store)
     }
     let before = progress.state
-    // The files are staged by another store object, which doesn't use the folder afterwards.
+    // This commit has a store object of its own, which isn't used again and so doesn't finish the commit.
     try await NumberedCommits.mixed.make(Self.number, in: FileStore(folder: folder, fileSystem: fileSystem))
     progress.advance()
     var files: [String: Data] = [:]
@@ -91,7 +93,8 @@ import Testing
   /// Reads the folder with a new store, then makes a commit and a save in it.
   ///
   /// - Returns: The way in which the store has handled the journal.
-  /// - Throws: A ``Problem`` if the store has handled it in any other way, or if anything else was changed.
+  /// - Throws: A ``Problem`` if the store has done anything else with the journal or its commit, has lost a later
+  ///   commit, or has changed a foreign file or left other files.
   private func recover(_ interrupted: Interrupted, loadsFirst: Bool) async throws -> Outcome {
     var store: FileStore? = FileStore(folder: folder)
     let events = store!.events.subscribe()
@@ -157,7 +160,7 @@ import Testing
 
   // MARK: - Rot
 
-  @Test func `A journal with bit rot is quarantined, and nothing of its commit is made`() async throws {
+  @Test func `A journal with bit rot is quarantined, and none of its changes is made`() async throws {
     let environment = ProcessInfo.processInfo.environment
     let rounds = environment["MOMENTS_ROT_ROUNDS"].flatMap { Int($0) } ?? 500
     let seed = environment["MOMENTS_ROT_SEED"].flatMap { UInt64($0) } ?? UInt64.random(in: .min ... .max)
@@ -220,7 +223,7 @@ import Testing
       }
       for loadsFirst in [true, false] {
         try makeFolder(with: files)
-        #expect(try await recover(interrupted, loadsFirst: loadsFirst) == .finished, "after \(count)")
+        #expect(try await recover(interrupted, loadsFirst: loadsFirst) == .finished, "after \(count) renames")
       }
     }
   }
@@ -297,7 +300,7 @@ import Testing
     #expect(try await recover(interrupted, loadsFirst: false) == .quarantined)
   }
 
-  @Test func `Huge sizes and counts are handled like any others`() async throws {
+  @Test func `A journal with huge sizes or very many files is handled like any other`() async throws {
     let interrupted = try await interrupt()
     let decoded = try interrupted.decoded
     // The sizes and checksums matter only for files that no longer have their staged names.
@@ -317,7 +320,7 @@ import Testing
     #expect(try await recover(interrupted, loadsFirst: true) == .dropped)
   }
 
-  /// An entry that occupies the name of a file.
+  /// A directory entry that has the name of one of the store's files, but that the store can't use.
   enum Obstacle: CaseIterable {
     case folder, fullFolder, link, danglingLink, pipe, hugeFile
 
@@ -376,7 +379,7 @@ import Testing
   }
 
   @Test(arguments: Obstacle.allCases)
-  func `A store stays usable if an obstacle has the name of a staged file, or of one to replace or remove`(
+  func `A store stays usable if an obstacle has the name of a staged file, or of a file to replace or remove`(
     obstacle: Obstacle
   ) async throws {
     let interrupted = try await interrupt()
@@ -384,7 +387,7 @@ import Testing
     let value = try #require(decoded.replacements.last { !$0.fileName.contains("+") })
     let removal = try #require(decoded.removals.first { !$0.contains("+") })
     for name in [value.stagedName, value.fileName, removal] {
-      // With all staged files a store would finish the interrupted commit, and without one it would drop the commit.
+      // Without the obstacle, a store would finish the commit if all files are staged, and drop it otherwise.
       for isStaged in [true, false] {
         try makeFolder(with: interrupted.files)
         if !isStaged { try FileManager.default.removeItem(at: folder.appending(path: value.stagedName)) }
@@ -433,7 +436,7 @@ import Testing
 
   // MARK: - Files
 
-  /// Returns the bytes of a journal with the right checksum.
+  /// Returns the text after its checksum, as in a journal.
   private func sealed(_ text: String) -> Data {
     let json = Data(text.utf8)
     return Data(CRC32C.checksum(of: json).hexadecimalDigits.utf8) + json

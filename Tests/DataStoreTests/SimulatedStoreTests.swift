@@ -9,9 +9,9 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct SimulatedStoreTests {
   /// The checks that apply to a simulated store.
   ///
-  /// It doesn't encode values, so checks of stored bytes don't apply. Nor does the check of external commits, which
-  /// expects a store without a watch to notice them key by key: in this store a call for one key notices the whole
-  /// commit.
+  /// A simulated store doesn't encode values, so checks of stored bytes don't apply. The check of external commits
+  /// doesn't apply either. It expects a store without a watch to notice the changes of a commit key by key, but a
+  /// simulated store notices the whole commit in a call for one of its keys.
   private static let checks = StoreConformance.checks.filter { check in
     !check.needsCorruption
       && !["encoded", "schema", "migrat", "in parts", "An external commit"].contains { check.rule.contains($0) }
@@ -43,7 +43,7 @@ import Testing
     executor.runUntilIdle()
   }
 
-  @Test func `A call notices external commits up to its key's newest one, and noticeExternalChanges the rest`()
+  @Test func `A call notices external commits up to its key's newest one, and noticeExternalChanges notices the rest`()
     async throws
   {
     let storage = SimulatedStorage()
@@ -66,7 +66,7 @@ import Testing
     #expect(seen.map(\.1) == [1, 2, 4, 3])
   }
 
-  @Test func `The removal of a value that another store has removed notices that removal`() async throws {
+  @Test func `Removing a value that another store has removed notices the other store's removal`() async throws {
     let storage = SimulatedStorage()
     let (store, other) = (SimulatedStore(storage: storage), SimulatedStore(storage: storage))
     let key = StoreKey<Int>("number", id: "1")

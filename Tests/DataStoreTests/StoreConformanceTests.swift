@@ -65,7 +65,7 @@ struct FaultyStore: KeyValueStore {
       case .ignoresIDs: "Each id has its own value, and so has the key without an id"
       case .hidesEncodingFailures:
         "Saving a value that cannot be encoded throws, sends nothing, and keeps the old value"
-      case .losesSavesOnReopening: "A reopened store has the value and the time of its save, with revision 0"
+      case .losesSavesOnReopening: "A reopened store loads a value with the time of its save and with revision 0"
       case .replaysNothing: "A value stored before the store was opened is sent first"
       case .repeatsChanges: "Saving an equal value again is a change"
       case .acceptsEmptyNames: "Every call refuses a key with an empty collection or id, and a key that is too long"
@@ -79,13 +79,13 @@ struct FaultyStore: KeyValueStore {
       case .ignoresPreconditions: "A commit with a failed precondition changes nothing, and its error names the key"
       case .splitsCommits:
         "A commit is one element for observers of a collection, and one change for observers of a key"
-      case .removesTooMuch: "Removing a collection removes all of its values as one commit, and no others"
+      case .removesTooMuch: "Removing a collection removes all of its values as one commit, and no other values"
       case .keepsQuarantine: "No byte remains of erased quarantined values, and their events are discarded"
       case .erasesTooMuch: "Erased values are removed for all observers, and all other values stay"
       case .miscountsBytes: "A store reports the same size of a value as a store that is opened later"
       case .locksTwice: "A name is locked by one store at a time, and becomes free when the lock is released"
       case .missesExternalChanges:
-        "A change by another store over the same medium is noticed by the next call, and sent once"
+        "A store's next call notices a change by another store over the same medium, and sends it once"
       }
     }
   }

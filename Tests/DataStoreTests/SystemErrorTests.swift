@@ -16,7 +16,7 @@ import Testing
     (5, "Another connection has locked the database"),  // SQLITE_BUSY
     (517, "Another connection has locked the database"),  // SQLITE_BUSY_SNAPSHOT
     (4_874, "Free some space"),  // SQLITE_IOERR_SHMSIZE
-    (1_550, "It is a symbolic link"),  // SQLITE_CANTOPEN_SYMLINK
+    (1_550, "The item is a symbolic link"),  // SQLITE_CANTOPEN_SYMLINK
     (8, "Check the owner and the permissions"),  // SQLITE_READONLY
     (1_544, "Check the owner and the permissions"),  // SQLITE_READONLY_DIRECTORY
     (14, "Check the owner and the permissions"),  // SQLITE_CANTOPEN
@@ -25,11 +25,13 @@ import Testing
     (18, "The value is larger than SQLite allows"),  // SQLITE_TOOBIG
     (778, "Try again"),  // SQLITE_IOERR_WRITE
   ])
-  func `An SQLite error gives advice by its extended code, or else by its primary code`(code: CInt, advice: String) {
+  func `An SQLite error gives the advice for its extended code, or if there is none, for its primary code`(
+    code: CInt, advice: String
+  ) {
     #expect(error(code).description.contains("(SQLite's code \(code)). \(advice)"))
   }
 
-  @Test func `An SQLite error differs from the system error with the same number`() {
+  @Test func `An SQLite error differs from an operating system error with the same code`() {
     #expect(error(5) != SystemError(code: 5, operation: "sqlite3_step", path: "/a/b.sqlite"))
   }
 }

@@ -2,8 +2,8 @@ import Testing
 
 /// Checks every article of every documentation catalog.
 ///
-/// The Swift blocks of `Some.docc/Topic.md` must appear in `Articles/TopicExamples.swift`, where they are compiled, or
-/// in `Articles/SomeTopicExamples.swift` if two catalogs have an article of that name.
+/// The Swift blocks of `Some.docc/Topic.md` must appear in `Articles/TopicExamples.swift`, where they are compiled. If
+/// another catalog has an article of the same name, the file may be `Articles/SomeTopicExamples.swift`.
 @Suite struct ArticleTests {
   static let articles = Repository.files(in: "Sources", named: ".md").filter { $0.contains(".docc/") }
 
@@ -50,7 +50,7 @@ import Testing
     let catalog = path.split(separator: "/").dropLast().joined(separator: "/")
     for line in try MarkdownFile(path).prose {
       for link in line.matches(of: /<doc:([^>#]+)[^>]*>/) {
-        #expect(Repository.exists("\(catalog)/\(link.1).md"), "\(path) links to \(link.1).")
+        #expect(Repository.exists("\(catalog)/\(link.1).md"), "\(path) links to \(link.1), which doesn't exist.")
       }
     }
   }

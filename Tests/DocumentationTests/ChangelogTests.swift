@@ -1,7 +1,7 @@
 import Testing
 
 @Suite struct ChangelogTests {
-  @Test func `The changelog's newest version is the version of the command`() throws {
+  @Test func `The changelog's newest version is the version of the moments command`() throws {
     let newest = try MarkdownFile("CHANGELOG.md").lines.lazy.compactMap { line in
       line.firstMatch(of: /^## (\d+\.\d+\.\d+) – \d{4}-\d{2}-\d{2}$/).map { String($0.1) }
     }.first

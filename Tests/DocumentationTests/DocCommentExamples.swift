@@ -8,7 +8,7 @@ import Repository
 import RepositoryTesting
 import Testing
 
-/// The code of the documentation comments, copied exactly so that it is compiled.
+/// The code of the documentation comments, copied unchanged so that the compiler checks it.
 enum DocCommentExamples {
   enum LoadState: Sendable, Equatable {
     case idle
@@ -89,7 +89,7 @@ enum DocCommentExamples {
       .refreshable { await viewModel.loadItems() }
   }
 
-  /// Stands in for a SwiftUI view on systems without SwiftUI.
+  /// Stands in for a SwiftUI view, because SwiftUI isn't available on every system.
   @MainActor
   struct Screen {
     func task(_ action: @escaping @MainActor () async -> Void) -> Screen { self }
@@ -119,7 +119,7 @@ extension StoreKey where Value == Inbox {
   }
 }
 
-/// The code of the documentation comments of Repository, copied exactly so that it is compiled.
+/// The code of the documentation comments of Repository, copied unchanged so that the compiler checks it.
 enum RepositoryDocCommentExamples {
   typealias Profile = RepositoryExamples.Profile
   typealias Draft = RepositoryExamples.Draft
@@ -266,7 +266,7 @@ enum RepositoryDocCommentExamples {
   }
 }
 
-/// The code of the documentation comments of RepositoryTesting, copied exactly so that it is compiled.
+/// The code of the documentation comments of RepositoryTesting, copied unchanged so that the compiler checks it.
 enum RepositoryTestingDocCommentExamples {
   typealias Comment = RepositoryExamples.Comment
   typealias CommentsSource = RepositoryExamples.CommentsSource

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Checks that the table in `EverySystem.md` is complete and names existing tests.
+/// Checks that the table in `EverySystem.md` has all systems of the original apps and names existing tests.
 @Suite struct EverySystemTests {
   private struct Row {
     let number: Int
@@ -16,7 +16,7 @@ import Testing
     }
   }
 
-  /// Returns the names of all tests.
+  /// Returns the names of all tests in files whose names end with `Tests.swift`.
   private static func testNames() throws -> Set<String> {
     let files = Repository.files(in: "Tests", named: "Tests.swift").filter { !$0.contains(".build/") }
     return try Set(
@@ -25,7 +25,7 @@ import Testing
       })
   }
 
-  @Test func `Every system has a row, in order`() throws {
+  @Test func `The table has one row for each of the 54 systems, in order`() throws {
     #expect(try Self.rows().map(\.number) == Array(1...54))
   }
 

@@ -46,7 +46,7 @@ struct MarkdownFile {
     return blocks
   }
 
-  /// The code blocks of a language, each as its lines without indentation.
+  /// The lines of each code block of a language, without indentation.
   func blocks(of language: String) -> [[String]] {
     codeBlocks.filter { $0.language == language }.map(\.lines)
   }
@@ -66,7 +66,7 @@ extension MarkdownFile: CustomStringConvertible {
   var description: String { path }
 }
 
-/// The files of the repository that this test was built from.
+/// The files of the repository that contains these tests.
 enum Repository {
   private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
@@ -79,8 +79,9 @@ enum Repository {
     FileManager.default.fileExists(atPath: root.appending(path: path).path(percentEncoded: false))
   }
 
-  /// Returns the paths, relative to the repository's root and in alphabetical order, of all files below a folder whose
-  /// names end with a suffix.
+  /// Returns the paths below a folder that end with a suffix, in alphabetical order.
+  ///
+  /// The paths are relative to the repository's root.
   static func files(in folder: String, named suffix: String) -> [String] {
     let folderPath = root.appending(path: folder).path(percentEncoded: false)
     let paths = FileManager.default.enumerator(atPath: folderPath)?.compactMap { $0 as? String } ?? []
@@ -89,7 +90,7 @@ enum Repository {
 }
 
 extension [String] {
-  /// Whether these lines contain the imports of an example and, consecutively, the rest of it.
+  /// Whether these lines contain each import of an example, and the rest of the example consecutively.
   func contains(example: [String]) -> Bool {
     let code = example.drop { $0.isEmpty || $0.hasPrefix("import ") }
     return example.prefix(example.count - code.count).allSatisfy { $0.isEmpty || contains($0) }

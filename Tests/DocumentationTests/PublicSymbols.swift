@@ -17,7 +17,7 @@ struct PublicSymbols {
 
   /// Whether a link such as `Type` or `Type/member(label:)` refers to a public symbol.
   ///
-  /// A link to a member of another module's type starts with the name of that module: `Swift/Sequence/member()`.
+  /// A link to a member of a standard library type starts with the type's module: `Swift/Sequence/member()`.
   func contains(link: String) -> Bool {
     let parts = link.split(separator: "/").map(String.init).drop { ["Swift", "_Concurrency"].contains($0) }
     guard let type = parts.first, let names = members[type] else { return false }
@@ -75,7 +75,7 @@ struct PublicSymbols {
     parameter.firstMatch(of: /^\s*(\w+)\s*:/).map { String($0.1) } ?? "_"
   }
 
-  /// Returns the parameters of a list, read from the text after its opening parenthesis.
+  /// Returns the parameters of a declaration, given the text after its opening parenthesis.
   private static func parameters(after text: Substring) -> [String] {
     var parameters: [String] = []
     var depth = 1

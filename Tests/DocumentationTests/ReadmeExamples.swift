@@ -5,7 +5,7 @@ import Moments
 import Multicast
 import Repository
 
-/// The code of `README.md`, copied exactly so that it is compiled.
+/// The code of `README.md`, copied unchanged so that the compiler checks it.
 enum ReadmeExamples {
   static func thermometer() async {
     actor Thermometer {

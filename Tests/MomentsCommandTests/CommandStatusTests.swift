@@ -4,7 +4,7 @@ import Testing
 @testable import MomentsCommand
 
 @Suite struct CommandStatusTests {
-  @Test func `A failure of the terminal is reported, and other endings are not`() {
+  @Test func `A failure of the terminal is reported, and the other endings of a screen are not`() {
     let error = TerminalError(code: 5, operation: "write")
     let recorder = ConsoleRecorder()
     #expect(CommandStatus(.failed(error), console: recorder.console) == .inputOutput)

@@ -40,13 +40,13 @@ import Testing
         + "Free space at its destination, or redirect it.\n")
   }
 
-  @Test func `An output that its reader has closed ends the program without an error message`() throws {
+  @Test func `Closing the reading end of the output ends the program without an error message`() throws {
     let pipe = Pipe()
     try pipe.fileHandleForReading.close()
     let result = try run(output: pipe.fileHandleForWriting)
     #expect(result.errors == "")
-    // `SIGPIPE` ends the program. If the tests were started with `SIGPIPE` ignored, the program exits with the status
-    // that shells use for the signal.
+    // Normally, `SIGPIPE` ends the program. If the tests were started with `SIGPIPE` ignored, the program exits with
+    // the status that shells use for the signal.
     let expected = result.reason == .uncaughtSignal ? SIGPIPE : CommandStatus.brokenPipe.rawValue
     #expect(result.status == expected)
   }

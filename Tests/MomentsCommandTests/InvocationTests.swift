@@ -4,7 +4,7 @@ import Testing
 @testable import MomentsCommand
 
 @Suite struct InvocationTests {
-  @Test func `Without arguments, the timeline of the demonstration's user is shown`() {
+  @Test func `Without arguments, the timeline of the default user is shown`() {
     #expect(Invocation(arguments: []) == .timeline(TimelineOptions(userID: "0", dataFolder: nil, serverURL: nil)))
   }
 
@@ -51,7 +51,7 @@ import Testing
     (["todo", "--user"], "'todo' takes no argument '--user'."),
     (["todo", "--data"], "option '--data' needs a value."),
   ])
-  func `Invalid arguments are named`(_ arguments: [String], _ problem: String) {
+  func `The message names the invalid argument`(_ arguments: [String], _ problem: String) {
     #expect(Invocation(arguments: arguments) == .misuse(problem))
   }
 }

@@ -7,7 +7,7 @@ import Testing
 @testable import MomentsCommand
 
 @Suite(.timeLimit(.minutes(15))) struct MomentsUserDataTests {
-  @Test func `A sign-out that is cancelled while the server is asked leaves the data usable`() async throws {
+  @Test func `A sign-out that is cancelled while it waits for the server leaves the data usable`() async throws {
     let demonstration = try await Demonstration.open(PersistentDataStore(InMemoryStore()), server: nil)
     let (isAnswering, requestCount) = (CurrentValueRelay(true), CurrentValueRelay(0))
     let session = InMemorySignInSession(

@@ -20,7 +20,7 @@ import ThreadSanitizerSuppressions
 
   private final class BundleToken {}
 
-  /// The program, which is in the folder of the tests or in the folder of their bundle.
+  /// The program, which is beside the test executable or beside the test bundle.
   static let program = {
     let folder = Bundle(for: BundleToken.self).bundleURL
     let programs = [folder, folder.deletingLastPathComponent()].map { $0.appending(path: "moments") }
@@ -48,8 +48,8 @@ import ThreadSanitizerSuppressions
 
   /// Returns the options for the thread sanitizer, in case the program was built with it.
   ///
-  /// The suppressions are those of the tests, which the program doesn't contain. The signals of a crash are left to the
-  /// program, because the sanitizer would handle them otherwise.
+  /// The suppressions come from the tests, because the program contains none. The options leave the signals of a crash
+  /// to the program; otherwise, the sanitizer would handle these signals.
   private func sanitizerOptions(in folder: URL) throws -> String {
     let suppressions = folder.appending(path: "suppressions")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -110,10 +110,10 @@ import ThreadSanitizerSuppressions
     pseudo.close()
   }
 
-  /// The output when the terminal is restored and taken over again.
+  /// The end of the output that restores the terminal, and the start of the output that takes it over again.
   private static let resumption = "\u{1B}[?1049l\u{1B}[?1049h"
 
-  @Test func `A stopped program restores the terminal, and takes it over when it is continued`() async throws {
+  @Test func `The program restores the terminal when stopped, and takes it over again when continued`() async throws {
     try await withProgram { pseudo, process in
       let before = try pseudo.modes()
       kill(process.processIdentifier, SIGTSTP)
@@ -129,7 +129,7 @@ import ThreadSanitizerSuppressions
     }
   }
 
-  @Test func `Of two live programs on one folder, one continues to send when the other is killed`() async throws {
+  @Test func `When the program that sends likes is killed, another one on the same folder sends them`() async throws {
     let folder = TemporaryFolder()
     let (first, second) = (
       try PseudoTerminal(size: TerminalSize(columns: 80, rows: 24)),
@@ -146,13 +146,13 @@ import ThreadSanitizerSuppressions
     kill(leader.processIdentifier, SIGKILL)
     leader.waitUntilExit()
     second.type(down + down + down + down + "l")
-    // Only changed cells are written, and the activity line began with "Liked" before.
+    // Only changed cells are written, and the activity line already began with "Liked".
     #expect(await second.output(upTo: "Oskar Lindqvist: First ice on the lake") != "")
     second.resize(to: TerminalSize(columns: 100, rows: 24))
     kill(follower.processIdentifier, SIGWINCH)
     let shown = await second.output(upTo: "32 likes")
     #expect(shown != "")
-    #expect(!shown.contains("Queued until"))
+    #expect(!shown.contains("Queued to be sent later"))
     second.type("q")
     follower.waitUntilExit()
     #expect(follower.terminationStatus == 0)

@@ -9,7 +9,7 @@ import Testing
 
 @MainActor
 @Suite(.timeLimit(.minutes(15))) struct SignInCommandTests {
-  @Test func `Two users sign in and out, and every line is printed`() async {
+  @Test func `The script signs two users in and out, and prints what the screen shows`() async {
     let recorder = ConsoleRecorder()
     #expect(await SignInCommand(console: recorder.console).run() == .success)
     #expect(recorder.errors == [])
@@ -106,7 +106,7 @@ import Testing
     #expect(recorder.output.contains("登录时间: 1970-01-01 00:00:00 +0000"))
   }
 
-  @Test func `A session on a folder leaves no data of a user behind`() async throws {
+  @Test func `A scripted session with a data folder leaves no user's timeline behind`() async throws {
     let recorder = ConsoleRecorder()
     let folder = TemporaryFolder()
     for _ in 0..<2 {

@@ -3,7 +3,7 @@ import Testing
 @testable import MomentsCommand
 
 @Suite struct SubjectsCommandTests {
-  @Test func `Each event that an observer of the three examples receives is printed on a line`() async {
+  @Test func `Each event that a subscriber receives in the three examples is printed on its own line`() async {
     let recorder = ConsoleRecorder()
     #expect(await SubjectsCommand(console: recorder.console).run() == .success)
     #expect(

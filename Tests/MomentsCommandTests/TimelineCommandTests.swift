@@ -22,7 +22,9 @@ import Testing
     return (status, recorder.output, recorder.errors)
   }
 
-  @Test func `The first run prints the fresh timeline, likes a moment, and prints each observer's view`() async throws {
+  @Test func `The first run prints the fresh timeline, likes a moment, and prints what each observer receives`()
+    async throws
+  {
     let folder = TemporaryFolder()
     let (status, output, errors) = await run(TimelineOptions(userID: "1", dataFolder: folder.url))
     #expect(status == .success)
@@ -43,7 +45,7 @@ import Testing
       ])
   }
 
-  @Test func `The second run prints the stored timeline first, with its age and the like`() async throws {
+  @Test func `The second run prints the stored timeline first, with its age and the first run's like`() async throws {
     let folder = TemporaryFolder()
     _ = await run(TimelineOptions(userID: "1", dataFolder: folder.url))
     let (status, output, _) = await run(
@@ -55,7 +57,7 @@ import Testing
     #expect(output.last == "Every moment is already liked.")
   }
 
-  @Test func `A report names the stored timeline and the pending likes, and sends none`() async throws {
+  @Test func `A report counts the timelines in use and the pending likes, and sends no likes`() async throws {
     let folder = TemporaryFolder()
     let options = TimelineOptions(userID: "1", dataFolder: folder.url)
     _ = await run(options)
@@ -79,7 +81,9 @@ import Testing
     }
   }
 
-  @Test func `A sign-out counts the pending likes first, and leaves no data of the user`() async throws {
+  @Test func `A sign-out fails if likes can't be sent, and leaves no data of the user if it discards them`()
+    async throws
+  {
     let folder = TemporaryFolder()
     // No process listens on this port.
     let server = try #require(URL(string: "http://127.0.0.1:9/graphql"))
@@ -130,7 +134,7 @@ import Testing
     #expect(errors.first?.hasPrefix("moments: The server could not be reached") == true)
   }
 
-  @Test func `An unknown user is refused`() async throws {
+  @Test func `The server's error for an unknown user is printed`() async throws {
     let folder = TemporaryFolder()
     // The first run creates the folder.
     _ = await run(TimelineOptions(dataFolder: folder.url))
@@ -164,7 +168,7 @@ import Testing
 
   // MARK: Hostile text
 
-  /// A timeline of user 1 with text that a terminal would obey, as a hostile server may send it.
+  /// A timeline of user 1 from a hostile server, with text that a terminal would take as commands.
   private static let hostile: MomentsDetails = {
     let clear = "\u{1B}[2J"
     var details = MomentsDetails.fixture(userID: "1", name: "Mei\(clear)\nFresh")
@@ -179,7 +183,7 @@ import Testing
       .save(DemonstrationServerState(timelines: [details]), for: StoreKey("demo-server"))
   }
 
-  @Test func `The text of a server cannot be a command to the terminal or a line of its own`() async throws {
+  @Test func `Text from a server can neither control the terminal nor begin a new line`() async throws {
     let folder = TemporaryFolder()
     try await serve(Self.hostile, in: folder.url)
     let first = await run(TimelineOptions(userID: "1", dataFolder: folder.url))
@@ -207,7 +211,7 @@ import Testing
   // MARK: Data folder
 
   @Test(arguments: ["moment-likes.x.value", "moments-details.7.value"])
-  func `An unreadable entry of the folder affects no other timeline`(name: String)
+  func `An unreadable entry in the data folder doesn't affect the user's stored timeline`(name: String)
     async throws
   {
     let folder = TemporaryFolder()
@@ -219,7 +223,7 @@ import Testing
     #expect(errors == [])
   }
 
-  @Test func `With a server, the demonstration's timelines are not shown, and its likes are not sent`() async throws {
+  @Test func `With a server URL, the demonstration's timelines aren't shown, and its likes aren't sent`() async throws {
     let folder = TemporaryFolder()
     let backend = DemonstrationServer()
     let repo = MomentsRepo(

@@ -16,7 +16,7 @@ import Todo
     return (status, recorder.output, recorder.errors)
   }
 
-  @Test func `Todos are added, cancelled, edited and finished, and every line is printed`() async {
+  @Test func `Without a terminal, a script adds, edits and finishes todos, and prints what the screens show`() async {
     let (status, output, errors) = await run()
     #expect(status == .success)
     #expect(errors == [])
@@ -58,7 +58,7 @@ import Todo
       ])
   }
 
-  @Test func `The number of live subscriptions is the same each time the form opens`() async {
+  @Test func `The number of live subscriptions is the same each time a detail opens`() async {
     await #expect(processExitsWith: .success) {
       let recorder = ConsoleRecorder()
       _ = await TodoCommand(dataFolder: nil, console: recorder.console).run()
@@ -92,7 +92,7 @@ import Todo
     #expect(output.suffix(3) == ["2 ToDos", "· Buy milk and bread", "✓ 写周报"])
   }
 
-  @Test func `A corrupt file is reported and quarantined, and the session starts with an empty list`() async throws {
+  @Test func `A corrupt file is reported and quarantined, and the list starts empty`() async throws {
     let folder = TemporaryFolder()
     try folder.create()
     let file = folder.url.appending(path: try TodoList.key.keyName.encoded() + ".value")
@@ -134,7 +134,7 @@ import Todo
     #expect(await run(folder.url).output.prefix(2) == ["1 ToDos", "· 写周报"])
   }
 
-  @Test func `The name of a todo cannot be a command to the terminal or a line of its own`() async throws {
+  @Test func `The name of a todo can neither control the terminal nor begin a new line`() async throws {
     let folder = TemporaryFolder()
     try await TodoList(store: FileStore(folder: folder.url)).add(TodoItem(name: "Buy\u{1B}[2J\n✓ milk"))
     let (status, output, errors) = await run(folder.url)

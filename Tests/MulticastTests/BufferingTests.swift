@@ -13,8 +13,9 @@ import Testing
     let dropped: Int
   }
 
-  /// The results of sending the elements 1 to 5 to a subscriber that doesn't read, with capacity 3 if the policy has a
-  /// parameter for it.
+  /// The results of sending the elements 1 to 5 to a subscriber that reads only after the channel has finished.
+  ///
+  /// The capacity is 3 if the policy has a parameter for it.
   static let examples = [
     Example(
       testDescription: "unbounded", policy: .unbounded,
@@ -35,7 +36,7 @@ import Testing
   ]
 
   @Test(arguments: examples)
-  func `Each policy keeps its part of five elements at capacity three`(_ example: Example) async {
+  func `Each policy keeps the documented ones of five unread elements`(_ example: Example) async {
     let channel = MulticastChannel<Int, any Error>(buffering: example.policy)
     let subscription = channel.stream.subscribe()
     for element in 1...5 { #expect(channel.send(element) == .sent) }
@@ -65,7 +66,7 @@ import Testing
     #expect(subscription.droppedCount == 1)
   }
 
-  @Test func `A suspended subscriber receives the element by hand-off and doesn't use its buffer`() {
+  @Test func `A suspended subscriber receives an element by hand-off, which doesn't use its buffer`() {
     let channel = MulticastChannel<Int, any Error>(buffering: .error(1))
     let subscription = channel.stream.subscribe()
     let reader = Reader(subscription, on: executor)
@@ -133,7 +134,7 @@ import Testing
     #expect(await subscription.read(3) == [.element(1), .failed("first"), .finished])
   }
 
-  @Test func `A replay never overflows: the capacity is at least the replay`() async {
+  @Test func `A replay never overflows a buffer, because the buffer holds at least the replay`() async {
     let channel = MulticastChannel<Int, any Error>(replay: 3, buffering: .error(1))
     for element in 1...3 { channel.send(element) }
     let subscription = channel.stream.subscribe()
@@ -145,7 +146,7 @@ import Testing
       await subscription.read(4) == Event.elements(1, 2, 3) + [.failed("\(BufferOverflow(capacity: 3))")])
   }
 
-  @Test func `Without capacity, the first element that no suspended call waits for fails the subscriber`() {
+  @Test func `Without capacity, an element fails the subscriber if no call of next is suspended`() {
     let channel = MulticastChannel<Int, any Error>(buffering: .error(0))
     let subscription = channel.stream.subscribe()
     let reader = Reader(subscription, on: executor)
@@ -157,7 +158,7 @@ import Testing
     #expect(reader.newEvents() == Event.elements(1, 2, 3))
     #expect(subscription.droppedCount == 0)
 
-    // The subscriber has been handed 4, but hasn't called `next()` again.
+    // The subscriber is handed 4, but 5 is sent before it calls `next()` again.
     channel.send(4)
     channel.send(5)
     #expect(channel.subscriberCount == 0)
@@ -189,7 +190,7 @@ import Testing
     #expect(subscription.droppedCount == 0)
   }
 
-  @Test func `A capacity of zero is raised to the replay`() async {
+  @Test func `A capacity of zero is raised to the size of the replay`() async {
     let channel = MulticastChannel<Int, any Error>(replay: 1, buffering: .error(0))
     channel.send(1)
     let subscription = channel.stream.subscribe()
@@ -212,7 +213,7 @@ import Testing
   }
 
   @Test(arguments: [BufferingPolicy<Never>.dropOldest(4), .dropNewest(4), .replaceNewest(4), .unbounded, .latest])
-  func `Received, dropped and buffered elements add up to the replayed and sent ones`(
+  func `Received and dropped elements add up to the replayed and sent ones`(
     _ policy: BufferingPolicy<Never>
   ) async {
     let channel = MulticastChannel<Int, Never>(replay: 2, buffering: policy)

@@ -6,7 +6,7 @@ import Testing
 @Suite struct CancellationTests {
   let executor = ManualTaskExecutor()
 
-  @Test func `A cancelled suspended subscriber returns nil permanently and is unregistered`() async {
+  @Test func `A subscriber cancelled while suspended returns nil from then on, and is unregistered`() async {
     let channel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
     let subscription = channel.stream.subscribe()
     let reader = Reader(subscription, on: executor)
@@ -29,7 +29,7 @@ import Testing
     #expect(channel.subscriberCount == 0)
   }
 
-  @Test func `A subscriber cancelled with a backlog returns nil next and releases the backlog`() async {
+  @Test func `A subscriber cancelled with a backlog releases it, and the next call returns nil`() async {
     let released = Recorder<Int>()
     let channel = MulticastChannel<Token, Never>(buffering: .unbounded)
     let subscription = channel.stream.subscribe()
@@ -116,7 +116,7 @@ import Testing
     #expect(released.values == [1, 2, 3])
   }
 
-  @Test func `Releasing the last iterator or subscription unregisters the subscriber`() async {
+  @Test func `Releasing both a subscription and its last iterator unregisters the subscriber`() async {
     let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
     var subscription: MulticastSubscription? = channel.stream.subscribe()
     var iterator = subscription?.makeAsyncIterator()

@@ -3,17 +3,17 @@ import Testing
 @testable import Multicast
 
 #if DEBUG
-  /// The guarantees hold whatever another thread does between two critical sections of an operation.
+  /// The guarantees hold even if another thread acts between two critical sections of an operation.
   ///
-  /// Each test performs the other thread's operation after each of the critical sections in turn. Unlike a race between
-  /// threads, it therefore meets every gap, whatever the load.
+  /// Each test performs the other thread's operation itself, after each of the critical sections in turn. It therefore
+  /// covers every gap between them. A race between threads would hit a gap only by chance.
   @Suite(.timeLimit(.minutes(15))) struct CriticalSectionTests {
     private static let policies: [BufferingPolicy<Never>] = [
       .unbounded, .dropOldest(20), .dropNewest(20), .replaceNewest(20),
     ]
 
     @Test(arguments: policies, 0...2)
-    func `An element sent between two critical sections of a subscription is delivered once, after the replay`(
+    func `An element sent after any critical section of subscribe is neither lost nor delivered twice`(
       policy: BufferingPolicy<Never>, replay: Int
     ) async {
       for section in 1... {
@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test(arguments: policies, 1...2)
-    func `An element sent between the read and the suspension of a call, or after them, is the call's result`(
+    func `If a call of next finds no element, an element sent before or after it suspends is its result`(
       policy: BufferingPolicy<Never>, section: Int
     ) async {
       let channel = MulticastChannel<Int, Never>(buffering: policy)
@@ -58,7 +58,7 @@ import Testing
     }
 
     @Test(arguments: zip(1...2, [Event<Int>.failed("\(BufferOverflow(capacity: 0))"), .element(1)]))
-    func `Without capacity, only an element sent after the suspension of a call is the call's result`(
+    func `Without capacity, an element is the result of a call only if it is sent after the call suspends`(
       section: Int, result: Event<Int>
     ) async {
       let channel = MulticastChannel<Int, BufferOverflow>(buffering: .error(0))
@@ -69,7 +69,7 @@ import Testing
     }
 
     @Test(arguments: policies, 1...2)
-    func `A finish between the read and the suspension of a call, or after them, ends the call`(
+    func `If a call of next finds no element, a finish before or after its suspension ends the call`(
       policy: BufferingPolicy<Never>, section: Int
     ) async {
       let channel = MulticastChannel<Int, Never>(buffering: policy)
@@ -80,7 +80,7 @@ import Testing
     }
 
     @Test(arguments: policies, 1...2)
-    func `A cancellation between the read and the suspension of a call, or after them, ends the call`(
+    func `If a call of next finds no element, a cancellation before or after its suspension ends the call`(
       policy: BufferingPolicy<Never>, section: Int
     ) async {
       let channel = MulticastChannel<Int, Never>(buffering: policy)

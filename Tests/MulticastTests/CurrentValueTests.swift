@@ -71,7 +71,7 @@ import Testing
     #expect(channel.value == 1)
   }
 
-  @Test func `A subscriber of a current-value relay that keeps up receives each value`() {
+  @Test func `A subscriber that keeps up with a current-value relay receives each value`() {
     let relay = CurrentValueRelay("idle")
     let reader = Reader(relay.stream, on: executor)
     executor.runUntilIdle()

@@ -90,7 +90,7 @@ import Testing
     #expect(state.value == 1)
   }
 
-  @Test func `Releasing a channel finishes it after its subscribers' backlogs`() async {
+  @Test func `After a channel is released, its subscribers read their backlogs, then finish`() async {
     var channel: MulticastChannel<Int, Never>? = MulticastChannel(replay: 1, buffering: .unbounded)
     let stream = channel!.stream
     let behind = stream.subscribe()

@@ -74,7 +74,7 @@ import Testing
       for try await _ in failing.stream {}
       Issue.record("The stream didn't throw.")
     } catch {
-      // The catch is exhaustive: `error` is a `Failure`.
+      // This compiles without a cast, because `error` has the type `Failure`.
       let failure: Failure = error
       #expect(failure == .second)
     }

@@ -44,14 +44,14 @@ import Testing
     executor.runUntilIdle()
     await early.value
     await late.value
-    // Neither wait is resumed a second time.
+    // A new sleeper must not resume either wait a second time.
     let sleeper = sleeper(.seconds(1))
     await clock.sleepers()
     clock.advance(by: .seconds(1))
     #expect(await sleeper.value)
   }
 
-  @Test func `Pending sleeps are listed by their deadlines`() async {
+  @Test func `Pending sleeps are listed in the order of their deadlines`() async {
     let sleepers = [sleeper(.seconds(3)), sleeper(.seconds(1)), sleeper(.seconds(2))]
     await clock.sleepers(3)
     #expect(clock.pendingSleeps == [.seconds(1), .seconds(2), .seconds(3)])
@@ -103,11 +103,11 @@ import Testing
     #expect(clock.pendingSleeps == [])
   }
 
-  @Test func `A sleeper that isn't cancelled wakes although others sleep, wake and are cancelled concurrently`() async {
+  @Test func `A sleeper that isn't cancelled wakes even if others start, wake and are cancelled concurrently`() async {
     let tasks = (0..<500).map { number in sleeper(.seconds(number % 7)) }
     for (number, task) in tasks.enumerated() where number % 3 == 0 { task.cancel() }
     for _ in 0..<7 { clock.advance(by: .seconds(1)) }
-    // Tasks that fall asleep late sleep until the clock is advanced again.
+    // A task that begins to sleep only after these advances needs another one.
     let advancing = Task { [clock] in
       while !Task.isCancelled {
         clock.advance(by: .seconds(7))

@@ -6,7 +6,7 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct MulticastSequenceTests {
   let executor = ManualTaskExecutor()
 
-  /// A base sequence that counts its iterations and requests, and yields the elements that a test's closure returns.
+  /// A base sequence that counts its iterations, requests and cancellations, and yields what a test's closure returns.
   struct Base: AsyncSequence, Sendable {
     let iterations = CurrentValueRelay(0)
     let pulls = CurrentValueRelay(0)
@@ -56,7 +56,9 @@ import Testing
     for await current in relay.stream where current >= value { return }
   }
 
-  @Test func `All subscribers share one iteration, and receive its first element`() async throws {
+  @Test func `Subscribers that register before the first element share one iteration, and receive all elements`()
+    async throws
+  {
     let gate = Gate()
     let base = Base { _, pull in
       if pull == 1 { await gate.pass() }
@@ -88,7 +90,7 @@ import Testing
     #expect(try await late.next() == nil)
   }
 
-  @Test func `The iteration is cancelled when the last subscriber leaves, and the next subscriber starts another`()
+  @Test func `The iteration is cancelled when the last subscriber leaves, and the next subscriber starts a new one`()
     async throws
   {
     let base = Base { iteration, pull in
@@ -107,12 +109,12 @@ import Testing
     }
     await reached(base.cancellations, 1)
     var third = shared.makeAsyncIterator()
-    // This is the first element of the second iteration, and not the replay of the first.
+    // This is the first element of the second iteration, and not the replay of the first iteration.
     #expect(try await third.next() == 21)
     #expect(base.iterations.value == 2)
   }
 
-  @Test func `Cancelling the only subscriber of a base that never yields ends the iteration too`() async {
+  @Test func `Cancelling the only subscriber cancels the iteration even if the base never yields`() async {
     let base = Base { _, _ in
       await Self.wait()
       return nil
@@ -127,7 +129,7 @@ import Testing
     await reached(base.cancellations, 1)
   }
 
-  @Test func `If the base ends at once, so do its early and late subscribers`() async throws {
+  @Test func `If the base ends without an element, early and late subscribers receive only nil`() async throws {
     let base = Base { _, _ in nil }
     let shared = base.multicast(replay: 1, buffering: .unbounded)
     for _ in 0..<3 {
@@ -155,7 +157,7 @@ import Testing
     #expect(base.iterations.value == 1)
   }
 
-  @Test func `No element is requested that the only subscriber would drop`() async throws {
+  @Test func `An element that the only subscriber would drop is not requested`() async throws {
     let base = Base { _, pull in pull }
     let shared = base.multicast(buffering: .dropNewest(2))
     var iterator = shared.makeAsyncIterator()
@@ -202,7 +204,7 @@ import Testing
     }
   }
 
-  @Test func `No element is requested that would overflow the only subscriber`() async throws {
+  @Test func `An element that would overflow the only subscriber is not requested`() async throws {
     let base = Base { _, pull in pull <= 100 ? pull : nil }
     let shared = base.multicast(buffering: .error(3) { _ in .second })
     var received: [Int] = []
@@ -210,12 +212,12 @@ import Testing
     #expect(received == Array(1...100))
   }
 
-  @Test func `An element is requested for a subscriber without capacity only while it is suspended`() async throws {
+  @Test func `A subscriber without capacity requests an element only while it is suspended`() async throws {
     let base = Base { _, pull in pull <= 100 ? pull : nil }
     let shared = base.multicast(buffering: .error(0) { _ in .second })
     var iterator = shared.makeAsyncIterator()
     for element in 1...100 {
-      // No element is requested before the call.
+      // The element isn't requested before the call of `next()`.
       for _ in 0..<10 { await Task.yield() }
       #expect(base.pulls.value == element - 1)
       #expect(try await iterator.next() == element)
@@ -223,7 +225,7 @@ import Testing
     #expect(try await iterator.next() == nil)
   }
 
-  @Test func `Elements are always requested for a subscriber with the latest policy`() async throws {
+  @Test func `A subscriber whose policy is latest always requests another element`() async throws {
     let base = Base { _, pull in
       if pull == 1_000 { await Self.wait() }
       return pull

@@ -15,7 +15,7 @@ import Testing
     #expect(await subscription.read(7) == Event.elements(3, 4, 5, 6, 7, 8, 9))
   }
 
-  @Test func `A replay that isn't full yet is replayed as a whole`() async {
+  @Test func `A new subscriber receives all elements of a replay that isn't full yet`() async {
     let channel = MulticastChannel<Int, Never>(replay: 3, buffering: .unbounded)
     channel.send(1)
     channel.send(2)
@@ -33,7 +33,7 @@ import Testing
     #expect(await subscription.read(4) == [.element(7), .element(7), .element(7), .finished])
   }
 
-  @Test func `With many senders, every subscriber, the replay and latest observe one order`() async {
+  @Test func `The elements of many senders have the same order for every subscriber, the replay and latest`() async {
     let channel = MulticastChannel<Int, Never>(replay: 4_000, buffering: .unbounded)
     let readers = (0..<4).map { _ in channel.stream.subscribe() }
     await withTaskGroup { group in

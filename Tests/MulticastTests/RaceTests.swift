@@ -48,7 +48,7 @@ import Testing
         },
         { seen.record(await Self.events(of: channel.stream)) })
       let events = seen.values[0]
-      // The elements are consecutive up to the last one, and at least as many as the replay keeps.
+      // The elements are consecutive and end with the last one sent. There are at least as many as the replay keeps.
       #expect(events == (20 - (events.count - 1)..<20).map { .element($0) } + [.finished])
       #expect(events.count > replay)
     }
@@ -147,7 +147,7 @@ import Testing
   }
 
   @Test(arguments: [BufferingPolicy<Never>.dropOldest(3), .dropNewest(3), .replaceNewest(3), .latest])
-  func `Elements dropped while reading are counted, and the others arrive in order`(
+  func `Elements that are dropped while a subscriber reads are counted, and the others arrive in order`(
     _ policy: BufferingPolicy<Never>
   ) async {
     for _ in 0..<Self.rounds {
@@ -171,7 +171,7 @@ import Testing
     }
   }
 
-  @Test func `Releasing an iterator while elements are sent leaves nothing alive`() async {
+  @Test func `Releasing an iterator while elements are sent leaves no element alive`() async {
     let live = Counter()
     for round in 0..<Self.rounds {
       let channel = MulticastChannel<Token, Never>(buffering: .unbounded)
@@ -184,7 +184,8 @@ import Testing
         },
         {
           var iterator = channel.stream.makeAsyncIterator()
-          // In every other round, the iterator reads an element first. It doesn't suspend, as one was just sent.
+          // In every other round, the iterator reads an element before its release. The read doesn't suspend, because
+          // an element was just sent.
           if round.isMultiple(of: 2) { channel.send(Token(10)) }
           if round.isMultiple(of: 2) { _ = await iterator.next() }
         })
@@ -227,7 +228,7 @@ import Testing
     }
   }
 
-  @Test func `Two concurrent calls on one subscription receive one each of two elements`() async {
+  @Test func `Each of two concurrent calls on one subscription receives one of the first two elements`() async {
     for _ in 0..<Self.rounds {
       let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
       let subscription = channel.stream.subscribe()
@@ -241,19 +242,19 @@ import Testing
           channel.send(0)
           channel.send(1)
           while seen.values.isEmpty { await Task.yield() }
-          // The other call has an element already, or one is on its way, so neither call may receive this one.
+          // One call has one of the two elements, and the other call gets the other, so neither may receive a third.
           channel.send(2)
         }, call, call)
       #expect(Set(seen.values) == [0, 1])
     }
   }
 
-  @Test func `Two tasks that share a backlog receive each element once, in ascending order`() async {
+  @Test func `If two tasks share a backlog, each element goes to one of them, in ascending order`() async {
     for _ in 0..<Self.rounds / 20 {
       let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
       let subscription = channel.stream.subscribe()
-      // Many batches, of which the last isn't full, are read as fast as possible, so that the two tasks collide while
-      // one of them takes from a batch.
+      // The tasks read many batches as fast as possible, so that they collide while one of them takes from a batch. The
+      // last batch isn't full.
       for element in 0..<10_001 { channel.send(element) }
       let seen = Recorder<[Int]>()
       let read: @Sendable () async -> Void = {
@@ -276,7 +277,7 @@ import Testing
     }
   }
 
-  @Test func `A subscriber cancelled within a batch receives a prefix, then nil, and leaves nothing alive`() async {
+  @Test func `A subscriber cancelled within a batch receives a prefix, then nil, and leaves no element alive`() async {
     let live = Counter()
     for _ in 0..<Self.rounds {
       let channel = MulticastChannel<Token, Never>(buffering: .unbounded)
@@ -298,7 +299,9 @@ import Testing
     }
   }
 
-  @Test func `A subscriber cancelled after a few elements leaves nothing alive and counts the rest as dropped`() async {
+  @Test func `A subscriber cancelled after a few elements leaves no element alive and counts the rest as dropped`()
+    async
+  {
     let live = Counter()
     for round in 0..<Self.rounds {
       let channel = MulticastChannel<Token, Never>(buffering: .unbounded)
@@ -356,7 +359,9 @@ import Testing
     }
   }
 
-  @Test func `An element handed off to a call that has not suspended yet is complete`() async {
+  @Test func `An element handed off to a call that has not suspended yet is fully initialized when the call reads it`()
+    async
+  {
     for _ in 0..<Self.rounds {
       let channel = MulticastChannel<Token, Never>(buffering: .unbounded)
       let isParking = UnorderedFlag()
@@ -368,8 +373,7 @@ import Testing
         channel.finish()
       }
       let subscriptions = [channel.stream.subscribe(), channel.stream.subscribe()]
-      // The last of the two subscribers releases this element, after it has parked its continuation and before its task
-      // has suspended.
+      // The subscriber that parks its continuation second then releases this element, before its task has suspended.
       channel.send(
         Token(0) { _ in
           isParking.raise()

@@ -71,7 +71,7 @@ import Testing
     #expect(channel.latest == 2)
   }
 
-  @Test func `An element's deinit may read the subscription whose completion released it`() async {
+  @Test func `An element's deinit may read the subscription whose call of next released the element`() async {
     let channel = TokenChannel(buffering: .unbounded)
     let subscriptions = [channel.stream.subscribe(), channel.stream.subscribe()]
     let results = Recorder<[Event<Token>]>()
@@ -176,7 +176,7 @@ import Testing
     #expect(subscription.droppedCount == 2)
   }
 
-  @Test func `The captures of an overflow policy are released outside the lock`() {
+  @Test func `The captures of an error policy's closure are released outside the lock`() {
     let channel = MulticastChannel<Int, Failure>(buffering: .unbounded)
     let released = Recorder<Int>()
     for ends in [true, false] {

@@ -23,7 +23,7 @@ import Testing
       if id.isMultiple(of: 3) { executor.runUntilIdle() }
     }
     executor.runUntilIdle()
-    // Drops the recorded events, which keep their elements alive.
+    // Discards the recorded events, because they keep their elements alive.
     for reader in readers { _ = reader.newEvents() }
     #expect(live.value == replay)
     channel.finish()
@@ -64,7 +64,7 @@ import Testing
     #expect(live.value == 216 - 150)
   }
 
-  @Test func `A subscriber that leaves releases its backlog at once`() {
+  @Test func `A subscriber that leaves releases at once the elements that no other subscriber needs`() {
     let channel = MulticastChannel<Token, Never>(buffering: .unbounded)
     let leaving = channel.stream.subscribe()
     let staying = channel.stream.subscribe()
@@ -89,7 +89,7 @@ import Testing
     #expect(released.values == Array(0..<count))
   }
 
-  @Test func `The unread elements of a batch are released with their subscriber`() async {
+  @Test func `The unread elements of a batch are released when their subscriber is cancelled or released`() async {
     let channel = MulticastChannel<Token, Never>(buffering: .unbounded)
     var subscription: MulticastSubscription? = channel.stream.subscribe()
     for id in 0..<100 { channel.send(token(id)) }

@@ -2,7 +2,7 @@ import Multicast
 import Testing
 
 @Suite(.timeLimit(.minutes(15))) struct UnownedChannelTests {
-  @Test func `A stream that is kept and iterated later delivers the replay and later elements`() async {
+  @Test func `A stream that is first iterated after a send delivers the replay, then every later element`() async {
     let (channel, stream) = UnownedChannel<Int>.makeStream(replay: 1)
     channel.send(1)
     var iterator = stream.makeAsyncIterator()

@@ -2,11 +2,11 @@ import Multicast
 import MulticastTesting
 import Testing
 
-/// Three examples of Rx's subjects, step by step, each with an early and a late observer.
+/// Three worked examples of Rx's subjects, each with an early and a late subscriber.
 @Suite struct WorkedExampleTests {
   let executor = ManualTaskExecutor()
 
-  @Test func `Publishing: an observer receives only elements sent after it subscribed`() {
+  @Test func `Without a replay, a subscriber receives only elements sent after it subscribed`() {
     let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
     channel.send(1)
     let first = observe(channel.stream)
@@ -21,7 +21,7 @@ import Testing
     #expect(second.events == [.element(3), .finished])
   }
 
-  @Test func `Current value: an observer receives the current value, then every later one`() {
+  @Test func `With a current value, a subscriber receives that value, then every later one`() {
     let channel = CurrentValueChannel<Int, Never>(1, buffering: .unbounded)
     let first = observe(channel.stream)
     channel.send(2)
@@ -36,7 +36,7 @@ import Testing
     #expect(channel.value == 3)
   }
 
-  @Test func `Replay of two: an observer receives the newest two elements, then every later one`() {
+  @Test func `With a replay of two, a subscriber receives the newest two elements, then every later one`() {
     let channel = MulticastChannel<Int, Never>(replay: 2, buffering: .unbounded)
     channel.send(1)
     channel.send(2)

@@ -7,9 +7,11 @@ public import Foundation
 ///
 /// A backend handles names and bytes only; it knows nothing of values, versions or observers. It belongs to one store,
 /// which makes one call at a time, on a serial queue of its own. So a backend needs no locks to protect its own state,
-/// and every call except ``externalVersion()`` may block. Names are safe to use as file names. A name is either one
-/// that ``StoreKeyName/encoded()`` returned, or that of a part of a value: such a name, a `+`, and the 16 characters of
-/// the part's id. So it is at most ``StoreKeyName/maximumEncodedLength`` + 17 bytes long.
+/// and every call except ``externalVersion()`` may block.
+///
+/// Names are safe to use as file names. The name of a value is the result of ``StoreKeyName/encoded()``. The name of a
+/// part of a value is the name of the value, a `+`, and the 16 characters of the part's id. So a name is at most
+/// ``StoreKeyName/maximumEncodedLength`` + 17 bytes long.
 ///
 /// Other processes, and other stores in this process, may use the same medium at the same time. The guarantees of each
 /// function, such as atomicity, hold against all of them.
@@ -33,9 +35,9 @@ public protocol StoreBackend: SendableMetatype {
   ///
   /// - Parameters:
   ///   - writes: The bytes to store. The function may prepare the writes before it calls `decide`.
-  ///   - decide: Reads the stored bytes and decides whether to proceed. It is called while nothing but this commit can
-  ///     change the stored bytes. A backend that can't guarantee this checks afterwards, and calls `decide` again if
-  ///     another commit came in between.
+  ///   - decide: Reads the stored bytes and decides whether to proceed. It must be called while nothing but this commit
+  ///     can change the stored bytes. A backend that can't guarantee this calls `decide` again if the bytes that
+  ///     `decide` has read are no longer the stored ones when the commit is made.
   /// - Returns: Whether the commit was made: `false` if `decide` returned ``CommitDecision/abandon``.
   /// - Throws: ``StoreError/writeFailed(_:)``, ``StoreError/removeFailed(_:)``, or the error that `decide` throws. Then
   ///   nothing was changed, unless the error is of an unknown outcome; see ``StoreError/writeFailed(_:)``.
@@ -51,7 +53,7 @@ public protocol StoreBackend: SendableMetatype {
   /// - Parameters:
   ///   - group: The writes of each commit.
   ///   - decide: The same as in ``commit(_:deciding:)``, called with the index of the commit, in the order of the
-  ///     group. A backend may call it again, for the same commit or for all commits from the first one on.
+  ///     group. A backend may call it again, for the same commit or for the whole group from its first commit on.
   /// - Returns: The result of each commit: whether it was made, or the error that prevented it.
   /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only.
   mutating func commit(
@@ -69,7 +71,8 @@ public protocol StoreBackend: SendableMetatype {
   ///   - time: The current time, for the new name.
   /// - Returns: The new location of the bytes, as a description or a path; `nil` if other bytes, or none, are stored
   ///   under the name by now.
-  /// - Throws: ``StoreError/writeFailed(_:)`` or ``StoreError/readFailed(_:)``; then the bytes were not moved.
+  /// - Throws: ``StoreError/writeFailed(_:)`` or ``StoreError/readFailed(_:)``. Then the bytes were not moved, unless
+  ///   the error is of an unknown outcome; see ``StoreError/writeFailed(_:)``.
   mutating func quarantine(_ bytes: Data, of name: String, at time: Date) throws(StoreError) -> String?
 
   /// Returns all names under which bytes are stored, except those of parts, in any order.
@@ -96,43 +99,47 @@ public protocol StoreBackend: SendableMetatype {
   /// remnants of earlier values, such as free pages of a database. The deletion is durable, and atomic for each item.
   /// The default implementation throws.
   ///
-  /// - Parameter isErased: Returns whether to delete an item. It is called while nothing but this call can change the
-  ///   stored bytes. A backend that can't guarantee this checks afterwards, and calls it again if anything has changed.
+  /// - Parameter isErased: Returns whether to delete an item. It must be called while nothing but this erasure can
+  ///   change the stored bytes. A backend that can't guarantee this calls `isErased` again if anything has changed
+  ///   before the deletion.
   /// - Throws: ``StoreError/removeFailed(_:)`` or ``StoreError/readFailed(_:)``; then some items may have been deleted.
   mutating func erase(_ isErased: (StoredItem) -> Bool) throws(StoreError)
 
-  /// Returns a number that differs after any external change, or `nil` if the backend can't determine that.
+  /// Returns a number that changes with every external change, or `nil` if the backend has no such number.
   ///
-  /// While the number stays the same, the store doesn't read again what it has read before. An idle store calls this
-  /// function on the thread of a load, so it should take microseconds. The default implementation returns `nil`.
+  /// While the number stays the same, the store doesn't read again what it has read before. If the store is idle, a
+  /// load calls this function on the caller's thread, so the function should take only microseconds. The default
+  /// implementation returns `nil`.
   ///
   /// - Throws: ``StoreError/readFailed(_:)``.
   mutating func externalVersion() throws(StoreError) -> UInt64?
 
-  /// Starts to watch for external changes. The default implementation watches nothing.
+  /// Starts to watch for external changes.
   ///
-  /// The store calls it before the first value is observed, and again only after this function or
-  /// `takeExternalChanges()` has thrown. The watch ends when the backend is released.
+  /// The store calls this function before the first value is observed, and again only after this function or
+  /// `takeExternalChanges()` has thrown. The watch ends when the backend is released. The default implementation
+  /// watches nothing.
   ///
-  /// - Parameter onChange: Asks the store to call `takeExternalChanges()` soon. A backend may call it from any
-  ///   thread, and also when nothing has changed. It returns quickly and doesn't keep the store alive.
+  /// - Parameter onChange: Asks the store to call `takeExternalChanges()` soon. A backend may call `onChange` from any
+  ///   thread, and also when nothing has changed. `onChange` returns quickly and doesn't keep the store alive.
   /// - Throws: ``StoreError/readFailed(_:)``.
   mutating func startWatching(_ onChange: @escaping @Sendable () -> Void) throws(StoreError)
 
   /// Returns the names that may have been changed externally since the last call.
   ///
-  /// The result omits no external change. It may contain names that did not change, and names that this store changed
-  /// itself, because the store reads the stored bytes and sends only new values. But in the decision about a commit
-  /// that isn't the first of its group, such names have a cost: if the group hasn't removed all of them, this commit
-  /// and those behind it are abandoned, and made by a later call of ``commit(group:deciding:)``.
+  /// The result omits no external change. It may also contain names that did not change, and names that this store
+  /// changed itself, because the store reads the stored bytes and sends only new values. But such names have a cost in
+  /// the decision about a commit that isn't the first of its group. Unless the group has removed all names of the
+  /// result, this commit and those behind it are abandoned, and made by a later call of ``commit(group:deciding:)``.
   ///
   /// - Throws: ``StoreError/readFailed(_:)`` if the watch has failed. The store reports the error and starts a new
   ///   watch.
   mutating func takeExternalChanges() throws(StoreError) -> ExternalChanges
 
-  /// Locks a name until the lock is released or the process ends. The default implementation supports no locks.
+  /// Locks a name until the lock is released or the process ends.
   ///
-  /// A lock that a server keeps also ends when the connection to the server is lost.
+  /// A lock that a server keeps also ends when the connection to the server is lost. The default implementation
+  /// supports no locks.
   ///
   /// A lock excludes only other locks of the same name, in this process and in every other one.
   ///
@@ -140,7 +147,9 @@ public protocol StoreBackend: SendableMetatype {
   /// - Throws: ``StoreError/writeFailed(_:)``.
   mutating func acquireLock(_ name: String) throws(StoreError) -> StoreLockResult
 
-  /// Returns the events that the owner of the store should see, each once. The default implementation returns none.
+  /// Returns the events that the owner of the store should see, each once.
+  ///
+  /// The default implementation returns none.
   mutating func takeEvents() -> [StoreEvent]
 }
 
@@ -240,7 +249,9 @@ extension StoreBackend {
   /// Returns no events.
   public mutating func takeEvents() -> [StoreEvent] { [] }
 
-  /// Returns a name for quarantined bytes: `<name>.corrupt-<time>`, which no key encodes to.
+  /// Returns a name for quarantined bytes: `<name>.corrupt-<time>`, with `-<attempt>` after the first attempt.
+  ///
+  /// No key encodes to such a name.
   ///
   /// - Parameters:
   ///   - name: The name under which the bytes were stored.

@@ -9,7 +9,7 @@ internal import Foundation
 #endif
 
 extension FileSystem {
-  /// Creates a folder and its missing parents, durably; makes an existing folder durable.
+  /// Creates a folder and its missing parents, durably; if the folder already exists, only makes its name durable.
   ///
   /// A folder is created only after its parent has become durable. So if another process finds the folder, it only
   /// needs to make the folder durable, and not its parents too.
@@ -59,8 +59,8 @@ extension FileSystem {
     do throws(SystemError) {
       try removeFolder(path)
     } catch {
-      // The caller throws the failure that led here, which is more specific. The next write finds the folder and tries
-      // again to make it durable.
+      // This error is ignored: the caller throws the earlier one, which says why the folder could not be made durable.
+      // The next write finds the folder and tries again to make it durable.
     }
   }
 
@@ -76,7 +76,7 @@ extension FileSystem {
     }
   }
 
-  /// Creates a folder, unless its name is taken, even by a file.
+  /// Creates a folder, unless a folder or another item already has its name.
   ///
   /// - Returns: Whether the folder was created.
   private func makeFolderIfMissing(_ path: String) throws(SystemError) -> Bool {

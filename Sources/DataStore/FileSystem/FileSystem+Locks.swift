@@ -9,11 +9,12 @@ internal import Multicast
 #endif
 
 extension FileSystem {
-  /// Waits for the exclusive lock of a folder, which ends with ``unlock(_:)`` or when the descriptor is closed.
+  /// Waits for the exclusive lock of a folder, and takes it.
   ///
-  /// The lock is advisory: it excludes only callers that acquire it, in this process and in every other one.
+  /// The lock is held until ``unlock(_:)`` is called or the descriptor is closed. It is advisory: it excludes only
+  /// callers that acquire it, in this process and in every other one.
   ///
-  /// - Throws: `EWOULDBLOCK` if the lock is still held after the timeout, or the error of the call.
+  /// - Throws: `EWOULDBLOCK` if the lock is still held after the timeout, or any other error of `flock`.
   func lock(_ folder: borrowing Descriptor, atMost timeout: Duration) throws(SystemError) {
     let number = folder.number
     let end = ContinuousClock.now + timeout
@@ -48,8 +49,8 @@ extension FileSystem {
 
   /// Locks a file in a folder, and creates it if it is missing.
   ///
-  /// A lock file is never removed, because another process may have just opened it, and would then lock a file without
-  /// a name.
+  /// A lock file is never removed. Otherwise a process that has just opened it could lock a file without a name, while
+  /// another process locks a new file of the same name.
   func acquireLock(_ name: String, in folder: borrowing Descriptor) throws(SystemError) -> StoreLockResult {
     let file = try openLockFile(name, in: folder)
     switch try tryToLock(file) {
@@ -63,14 +64,14 @@ extension FileSystem {
 
   /// Releases the lock of a folder whose descriptor stays open.
   func unlock(_ folder: borrowing Descriptor) {
-    // Unlocking a locked folder can't fail. If it did, closing the descriptor would unlock it.
+    // Unlocking a locked folder can't fail. Even if it did, the lock would end when the descriptor is closed.
     _ = flock(folder.number, LOCK_UN)
   }
 }
 
 /// A file that is locked while it is open.
 private final class LockedFile: Sendable {
-  /// Sends an element each time this process has closed a file that it had locked.
+  /// Sends an element each time this process has closed a `LockedFile`.
   static let releases = MulticastRelay<Void>(buffering: .latest)
 
   private let file: Lock<Descriptor?>
@@ -91,7 +92,7 @@ extension SystemError {
     #if SQLite
       if isBusy { return true }
     #endif
-    // The state is `lock_not_available`.
+    // This `SQLSTATE` is `lock_not_available`.
     if case .postgreSQL("55P03", _) = source { return true }
     return source == .operatingSystem && operation == "flock" && code == EWOULDBLOCK
   }

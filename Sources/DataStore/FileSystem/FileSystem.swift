@@ -8,14 +8,14 @@ internal import Foundation
   internal import Musl
 #endif
 
-/// The system calls of the stores that keep files, and of ``FolderHub``.
+/// The system calls of ``FolderHub`` and of the stores that keep their data in files.
 ///
 /// Files are named relative to an open folder, and a symbolic link under such a name is never followed. So no call
 /// reaches a file outside the folder. A call that a signal interrupts is retried. A test can make almost any call fail.
 package struct FileSystem: Sendable {
   /// A call that is about to be made.
   package struct Call: Hashable, Sendable {
-    /// The name of the system call or of its use, such as `create`.
+    /// The name of the system call, or a more specific one such as `create` for an `openat` that creates a file.
     package let operation: String
     package let path: String
   }
@@ -25,7 +25,8 @@ package struct FileSystem: Sendable {
     let isRegularFile: Bool
     /// In bytes.
     let size: Int
-    /// The time of the last change of its bytes, name or attributes, in seconds by the clock of the file system.
+    /// The time of the last change of its bytes, name or attributes, in seconds since 1970 by the clock of the file
+    /// system.
     let changed: Int
     /// The number that identifies the file on its volume.
     let inode: UInt64
@@ -38,7 +39,7 @@ package struct FileSystem: Sendable {
   /// Returns the error number with which the call fails instead of being made, or `nil` to make the call.
   package var fault: @Sendable (Call) -> CInt?
 
-  /// The largest number of bytes that one call writes.
+  /// The largest number of bytes that a single system call writes.
   package var maximumWriteSize: Int
 
   /// The largest size of a file that is read or written, in bytes.
@@ -60,7 +61,7 @@ package struct FileSystem: Sendable {
     return Descriptor(number: number, path: path)
   }
 
-  /// Throws if a path can't be that of a folder.
+  /// Throws `EINVAL` if a path can't refer to a folder.
   func validate(_ path: String) throws(SystemError) {
     // The system would cut off a path at a NUL, and so open another folder.
     guard !path.isEmpty, !path.utf8.contains(0) else {
@@ -89,18 +90,18 @@ package struct FileSystem: Sendable {
     return Descriptor(number: number, path: path)
   }
 
-  /// Opens a file to lock it, and creates it, empty and for its owner only, if it is missing.
+  /// Opens a file for locking; if it is missing, creates an empty one that only its owner may use.
   func openLockFile(_ name: String, in folder: borrowing Descriptor) throws(SystemError) -> Descriptor {
     let path = folder.path(of: name)
     let directory = folder.number
-    // It is opened for writing too, because a network volume may grant exclusive locks only on writable files.
+    // The file is opened for writing too, because a network volume may grant an exclusive lock only then.
     let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
     return Descriptor(number: try perform("open", path) { openat(directory, name, flags, 0o600) }, path: path)
   }
 
   /// Opens a file for reading, or returns `nil` if it doesn't exist.
   ///
-  /// - Throws: `EINVAL`, or another error of the system, if the name belongs to an item that isn't a regular file.
+  /// - Throws: An error such as `EINVAL` or `ELOOP` if the name belongs to an item that isn't a regular file.
   func openFile(_ name: String, in folder: borrowing Descriptor) throws(SystemError) -> Descriptor? {
     let path = folder.path(of: name)
     let directory = folder.number
@@ -133,7 +134,7 @@ package struct FileSystem: Sendable {
     return Status(status)
   }
 
-  /// Returns whether an item of a name exists.
+  /// Returns whether a folder contains an item with the given name.
   func exists(_ name: String, in folder: borrowing Descriptor) throws(SystemError) -> Bool {
     do throws(SystemError) {
       _ = try status(of: name, in: folder)
@@ -152,8 +153,8 @@ package struct FileSystem: Sendable {
 
   /// Returns all bytes of an open file.
   ///
-  /// - Throws: `EFBIG` if the file is too large. The size is checked before the read, because a file may claim any
-  ///   size.
+  /// - Throws: `EFBIG` if the file is too large. The size is checked first, because a buffer for a huge file could
+  ///   exhaust the memory.
   func read(_ file: borrowing Descriptor) throws(SystemError) -> Data {
     let tooLarge = SystemError(code: EFBIG, operation: "read", path: file.path)
     let size = try status(of: file).size
@@ -192,14 +193,16 @@ package struct FileSystem: Sendable {
     }
   }
 
-  /// Synchronizes a file or folder: returns when a file's bytes, or a folder's names, would survive a loss of power.
+  /// Synchronizes a file or folder: when it returns, a file's bytes, or a folder's names, survive a loss of power, if
+  /// the volume supports that.
   func synchronize(_ file: borrowing Descriptor) throws(SystemError) {
     let number = file.number
     try perform("fsync", file.path) {
       #if canImport(Darwin)
-        // On Darwin `fsync` leaves bytes in the drive's cache. `F_FULLFSYNC` flushes it, but not every volume supports
-        // it.
+        // On Darwin `fsync` leaves bytes in the drive's cache. `F_FULLFSYNC` flushes that cache too. On a volume that
+        // doesn't support it, `fsync` has to suffice.
         if fcntl(number, F_FULLFSYNC) != -1 { return CInt(0) }
+        guard [ENOTSUP, EINVAL, ENOTTY].contains(errno) else { return CInt(-1) }
       #endif
       return fsync(number)
     }
@@ -217,7 +220,7 @@ package struct FileSystem: Sendable {
     try perform("unlink", folder.path(of: name)) { unlinkat(directory, name, 0) }
   }
 
-  /// Returns the path of a folder without symbolic links.
+  /// Returns the path of a folder, with all symbolic links resolved.
   func resolve(_ folder: borrowing Descriptor) throws(SystemError) -> String {
     let path = folder.path
     if let code = fault(Call(operation: "realpath", path: path)) {
@@ -248,7 +251,7 @@ package struct FileSystem: Sendable {
       if code == 0 {
         errno = 0
         if let entry = readdir(stream) {
-          // An entry must not be copied, because its memory ends with its name and is shorter than its type.
+          // An entry must not be copied, because its memory ends with its name and may be shorter than a `dirent`.
           let name = UnsafeRawPointer(entry) + MemoryLayout<dirent>.offset(of: \.d_name)!
           if let name = String(validatingCString: name.assumingMemoryBound(to: CChar.self)) { names.append(name) }
           continue
@@ -279,7 +282,7 @@ extension FileSystem {
   }
 }
 
-/// An open file or folder, which is closed at the end of its lifetime.
+/// An open file or folder, which is closed when the lifetime of this value ends.
 struct Descriptor: ~Copyable, Sendable {
   let number: CInt
   let path: String

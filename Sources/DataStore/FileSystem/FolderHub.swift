@@ -24,16 +24,18 @@ internal import Foundation
 /// on the queue. A mutex would be wrong: code that holds one should neither block, as the system calls may, nor call
 /// unknown code, such as the closures by which tests inject faults.
 ///
-/// The hub calls a watch's `onChange` after the state has changed and the queue is free again: on the thread of the
-/// call that found the change, or on the monitor's queue. So `onChange` may call the hub. Ending a watch doesn't wait
-/// for the queue, because the last reference to a watch may be released on the queue itself.
+/// The hub calls a watch's `onChange` after it has changed the state and left the queue, so `onChange` may call the
+/// hub. `onChange` runs on the thread of the call that found the change, or on the monitor's queue. Ending a watch
+/// doesn't wait for the queue, because the last reference to a ``FolderWatch`` may be released on the queue itself,
+/// where waiting would deadlock.
 ///
 /// ## Failures
-/// Each watch makes its system calls through its own ``FileSystem``. A call that fails there ends only that watch, or
-/// leaves it unchecked. If the hub's own read of the events fails, all watches fail and the monitor stops. The next
-/// watch starts it again.
+/// Each watch makes its system calls through its own ``FileSystem``. If such a call fails, only that watch ends. A
+/// failure in ``check(_:)`` ends no watch, because it may be temporary. If the hub's own read of the events fails, all
+/// watches fail and the monitor stops. The next watch that begins starts the monitor again.
 ///
-/// The watches also share the system's event queue. If that overflows, any file of any watch may have changed.
+/// The watches also share the system's event queue. If that queue overflows, every watch reports that any file may have
+/// changed.
 actor FolderHub {
   /// The hub of this process.
   static let shared = FolderHub()
@@ -127,8 +129,8 @@ extension FolderHub {
       // Watching the same folder again changes nothing, and returns the same descriptor.
       unwatch(state.checked(try find(watch, insteadOf: target), by: id))
     } catch {
-      // The failure may be temporary, so it doesn't end the watch. If the folder is unusable, the backend's own call
-      // fails. The next call checks again.
+      // The failure may be temporary, so it doesn't end the watch. If the folder is unusable, the backend's call that
+      // requested this check fails anyway. The backend's next call checks again.
       state.couldNotCheck(id)
     }
   }
@@ -149,7 +151,7 @@ extension FolderHub {
   /// Reads all queued events; if this fails, all watches fail.
   private func readEvents() {
     do throws(SystemError) {
-      // The path only appears in an error. Each watch reports the error with its own path.
+      // The path is empty because it would only appear in the error, which each watch reports with its own path.
       try readEvents(for: "", fileSystem: FileSystem())
     } catch {
       for (id, watch) in watches {
@@ -181,7 +183,7 @@ extension FolderHub {
     stopIfIdle()
   }
 
-  /// Watches the folder of a watch or, while it doesn't exist, its nearest existing ancestor.
+  /// Watches the folder of a watch or, while that folder doesn't exist, its nearest existing ancestor.
   ///
   /// - Parameter old: The watch's target so far. The system continues to watch it, even if this call fails.
   private func find(
@@ -192,8 +194,8 @@ extension FolderHub {
       while true {
         let target = try watchNearest(to: watch)
         if let last, last.descriptor != target.descriptor { unwatchIfUnused(last.descriptor) }
-        // A nearer folder may have appeared before the ancestor was watched, but not if the same ancestor is found
-        // twice.
+        // A nearer folder may have appeared before the ancestor was watched, so the search is repeated. It ends when it
+        // finds the folder itself, or the same ancestor twice.
         if target.awaitedName == nil || target == last { return target }
         last = target
       }

@@ -1,4 +1,4 @@
-/// A pure state machine of all watches of a ``FolderHub``, which maps watches to descriptors and events to watches.
+/// A pure state machine that maps the watches of a ``FolderHub`` to descriptors, and events to watches.
 ///
 /// Several watches may share a descriptor, because the system returns the same one for the same folder. So an event
 /// goes to every watch of its descriptor, and a descriptor becomes unused when its last watch leaves it.
@@ -26,7 +26,8 @@ struct FolderHubState {
   private var watches: [WatchID: FolderWatchState] = [:]
   /// The watches of each descriptor in use; no set is empty.
   private var watchIDs: [WatchDescriptor: Set<WatchID>] = [:]
-  /// The watches whose state may have changed since their reports were taken, and those whose folders must be found.
+  /// The watches whose state may have changed since the last call of ``takeReports()``, and those whose folders must be
+  /// found again.
   private var touched: Set<WatchID> = []
   private var watchCount = 0
 
@@ -41,7 +42,7 @@ struct FolderHubState {
     touched.filter { watches[$0]?.mustFindFolder == true }.sorted()
   }
 
-  /// Returns the target of a watch, or `nil` if the watch has failed.
+  /// Returns the target of a watch, or `nil` if the watch has failed or was removed.
   func target(of id: WatchID) -> FolderWatchState.Target? {
     watches[id]?.target
   }
@@ -104,7 +105,7 @@ struct FolderHubState {
     update(id) { $0?.fail(with: error) }
   }
 
-  /// Returns the watches with changes that were not reported yet, in the order in which they started.
+  /// Returns the watches whose changes or failure must be reported now, in the order in which the watches started.
   ///
   /// - Complexity: O(*n* log *n*), where *n* is the number of watches whose state may have changed since the last call.
   mutating func takeReports() -> [WatchID] {
@@ -118,7 +119,7 @@ struct FolderHubState {
     watches[id]?.takeChangedFiles() ?? .success([])
   }
 
-  /// Changes a watch, and updates the use of descriptors.
+  /// Changes or removes a watch, and updates which descriptors are in use.
   ///
   /// - Returns: The descriptor that became unused, if any.
   private mutating func update(_ id: WatchID, _ change: (inout FolderWatchState?) -> Void) -> WatchDescriptor? {

@@ -5,7 +5,9 @@
 
   typealias SystemFolderMonitor = DispatchSourceMonitor
 
-  /// Watches folders with one dispatch source each, which reports that names in the folder changed, but not which ones.
+  /// Watches folders with one dispatch source each.
+  ///
+  /// A source reports that names in its folder changed, but not which ones.
   struct DispatchSourceMonitor: FolderMonitor {
     /// Identifies a folder while it is open.
     private struct FolderID: Hashable {
@@ -41,10 +43,10 @@
     private var onEvents: @Sendable () -> Void = {}
     private var folders: [WatchDescriptor: Folder] = [:]
     private var descriptors: [FolderID: WatchDescriptor] = [:]
-    /// The number of the newest descriptor.
+    /// The number of the newest watch descriptor.
     ///
-    /// The monitor counts up instead of using file descriptors, because the system reuses the number of a closed file,
-    /// for which reports may still be pending.
+    /// The monitor counts up instead of using the numbers of file descriptors. The system reuses the number of a closed
+    /// file, while reports about that file may still be pending.
     private var lastNumber: CInt = 0
 
     mutating func start(

@@ -19,7 +19,7 @@
       for folder: String, fileSystem: FileSystem, onEvents: @escaping @Sendable () -> Void
     ) throws(SystemError) {
       let existing = number
-      // This is performed for each watch, so that a test can make it fail for one of several.
+      // `perform` is called even if there is an instance, so that a test can inject a failure for any watch.
       let instance = try fileSystem.perform("inotify_init", folder) {
         existing == -1 ? inotify_init1(O_CLOEXEC | O_NONBLOCK) : existing
       }
@@ -34,7 +34,7 @@
     }
 
     mutating func stop() {
-      // The source closes the instance when it no longer uses it.
+      // The cancel handler closes the instance, as soon as the source no longer uses it.
       source?.cancel()
       (number, source) = (-1, nil)
     }
@@ -48,8 +48,8 @@
     }
 
     mutating func unwatch(_ descriptor: WatchDescriptor) {
-      // This fails if the watch ended when the folder was removed. It can't end another watch by mistake, because the
-      // system doesn't reuse numbers soon.
+      // The call fails if the watch ended when the folder was removed. It can't end another watch by mistake, because
+      // the system uses all other numbers before it reuses one.
       _ = inotify_rm_watch(number, descriptor.number)
     }
 
@@ -58,7 +58,7 @@
     ) throws(SystemError) -> [FolderHubState.Event] {
       let number = number
       if number == -1 { return [] }
-      // The buffer has room for many events; one needs up to 272 bytes, with a name of up to 255.
+      // The buffer has room for many events: each needs at most 272 bytes, because a name has at most 255.
       return try withUnsafeTemporaryAllocation(byteCount: 16 * 1024, alignment: 8) { bytes throws(SystemError) in
         do throws(SystemError) {
           let count = try fileSystem.perform("inotify_read", folder) { read(number, bytes.baseAddress!, bytes.count) }
@@ -70,9 +70,9 @@
       }
     }
 
-    /// Moves the instance to a descriptor number that sockets rarely get, if the process may open that many files.
+    /// Moves the instance to a descriptor number that sockets rarely get, if the limit of open files allows it.
     ///
-    /// The number is 512 at least: few processes have so many files open.
+    /// The number is at least 512, because few processes have so many files open.
     ///
     /// If a descriptor is closed while a dispatch source watches it, libdispatch never reports events of a later
     /// descriptor with the same number. `URLSession` closes sockets this way, and an instance that got the number of
@@ -122,7 +122,7 @@
       if has(IN_DELETE) { return .changed(name, .removed) }
       if has(IN_MOVED_FROM) { return .changed(name, .movedAway(rename: event.cookie)) }
       if has(IN_MOVED_TO) { return .changed(name, .movedHere(rename: event.cookie)) }
-      // The only remaining event is IN_Q_OVERFLOW, which belongs to no folder: events were lost.
+      // The only remaining event is IN_Q_OVERFLOW. It belongs to no folder, and means that events were lost.
       return .anything
     }
   }

@@ -1,14 +1,14 @@
 /// The operating system's facility for watching folders, as used by a ``FolderHub``.
 ///
-/// The hub calls it only on its own queue.
+/// The hub calls the monitor only on the hub's queue.
 protocol FolderMonitor {
   /// Opens the system's resources, unless they are open.
   ///
   /// - Parameters:
-  ///   - folder: The folder that is about to be watched, for the path of an error.
+  ///   - folder: The folder that is about to be watched; its path appears in an error.
   ///   - fileSystem: Makes the system calls.
-  ///   - onEvents: Called on another queue when there are events to take. A monitor that is open may ignore it and keep
-  ///     the closure of an earlier call.
+  ///   - onEvents: Called on a queue other than the hub's when there are events to take. A monitor that is open may
+  ///     ignore it and keep the closure of an earlier call.
   mutating func start(
     for folder: String, fileSystem: FileSystem, onEvents: @escaping @Sendable () -> Void) throws(SystemError)
 
@@ -18,8 +18,8 @@ protocol FolderMonitor {
   /// Watches an existing folder for an interest, in addition to the interests it is already watched for.
   ///
   /// - Returns: The descriptor of the folder, which stays the same while the folder is watched.
-  /// - Throws: `ENOENT` if nothing is at the path; then the hub tries the folder above it. Any other error makes the
-  ///   hub's attempt fail.
+  /// - Throws: `ENOENT` if nothing is at the path. The hub then tries to watch the parent folder. After any other error
+  ///   it stops trying.
   mutating func watch(
     _ path: String, for interest: FolderInterest, fileSystem: FileSystem
   ) throws(SystemError) -> WatchDescriptor
@@ -30,7 +30,7 @@ protocol FolderMonitor {
   /// Returns the next queued events in order, without waiting; empty if no more are queued.
   ///
   /// - Parameters:
-  ///   - folder: A watched folder, for the path of an error.
+  ///   - folder: A watched folder; its path appears in an error.
   ///   - fileSystem: Makes the system calls.
   mutating func takeEvents(
     for folder: String, fileSystem: FileSystem

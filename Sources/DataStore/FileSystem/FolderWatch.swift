@@ -1,4 +1,4 @@
-/// A watch of one folder, which reports the files that changed there.
+/// Watches one folder, and reports which files changed in it.
 ///
 /// While the folder doesn't exist, its nearest existing ancestor is watched instead, until the folder appears.
 ///
@@ -43,8 +43,8 @@ final class FolderWatch: Sendable {
 
   /// Returns the names of the files that changed since the last call, each once, or `nil` if any file may have changed.
   ///
-  /// On Linux the result includes every rename and removal that completed before the call. On Darwin changes are
-  /// reported some time later, and without names.
+  /// On Linux the result includes every rename and removal that completed before the call. On Darwin a change is
+  /// reported some time after it was made, and without a name.
   ///
   /// - Throws: The error that ended the watch.
   func takeChangedFiles() throws(SystemError) -> [String]? {

@@ -15,7 +15,9 @@ enum FolderEvent: Hashable, Sendable {
     /// The file was closed after it had been open for writing.
     case closed
     case removed
-    /// The file lost this name by a rename. Both events of a rename have the same number.
+    /// The file lost this name by a rename.
+    ///
+    /// If it got another name in the same folder, ``movedHere(rename:)`` follows with the same number.
     case movedAway(rename: UInt32)
     /// The file got this name by a rename.
     case movedHere(rename: UInt32)
@@ -36,7 +38,8 @@ struct FolderWatchState {
   /// The folder that is watched: the requested one or, while it doesn't exist, its nearest existing ancestor.
   struct Target: Hashable, Sendable {
     let descriptor: WatchDescriptor
-    /// The name that must appear in an ancestor before a nearer folder can be watched; `nil` for the requested folder.
+    /// The name that must appear in this ancestor before a nearer folder can be watched; `nil` if the target is the
+    /// requested folder.
     let awaitedName: String?
   }
 
@@ -54,7 +57,7 @@ struct FolderWatchState {
   private(set) var mustFindFolder = false
   /// Whether any file may have changed.
   private var isUnknown = false
-  /// Whether the last check failed.
+  /// Whether the last check failed; see ``checked(_:)``.
   private var isUnchecked = false
   /// Whether the pending changes were reported.
   private var isReported = false
@@ -118,8 +121,8 @@ struct FolderWatchState {
   /// A check determines which folder is at the watched path, although no event has requested that.
   mutating func checked(_ newTarget: Target) {
     guard let target else { return }
-    // If the target is another one, the unread events of the old one are lost. If an earlier check failed, the store
-    // may also have failed to read files, for the same reason.
+    // If the target has changed, the unread events of the old one are lost. If the previous check failed, the store may
+    // have failed to read files for the same reason, and has to read them again.
     if newTarget != target || isUnchecked { isUnknown = true }
     isUnchecked = false
     found(newTarget)
@@ -137,7 +140,9 @@ struct FolderWatchState {
     mustFindFolder = false
   }
 
-  /// Returns whether there are changes that were not reported yet, and records that they are reported.
+  /// Returns whether changes or a failure must be reported now, and records that they are reported.
+  ///
+  /// Changes that follow a report aren't reported until the earlier ones are taken.
   mutating func takeReport() -> Bool {
     defer { isReported = hasChanges }
     return hasChanges && !isReported
@@ -145,7 +150,7 @@ struct FolderWatchState {
 
   /// Returns the names of the files that changed since the last call, each once, or `nil` if any file may have changed.
   ///
-  /// If the watch has failed, it returns the error, at each call.
+  /// If the watch has failed, every call returns the error.
   ///
   /// Call it after all queued events are recorded, because a file that has lost its name without getting another one
   /// counts as moved out of the folder.
@@ -169,13 +174,14 @@ struct FolderWatchState {
     case .closed, .removed:
       add(name)
     case .movedAway(let rename):
-      // The system reports the renames in a folder one after another, so the earlier file has left the folder.
+      // The system never mixes the events of two renames in a folder. So an earlier file that got no other name there
+      // has left the folder.
       settleMove()
       movedAway = (name, rename)
     case .movedHere(let rename):
       if let previous = movedAway, previous.rename == rename {
         movedAway = nil
-        // If either name is the store's own, the rename is a step of its own commit.
+        // If either name is the store's own, the rename is a step of a commit of this store.
         if isOwn(previous.name) || isOwn(name) { return }
         add(previous.name)
       } else {
@@ -185,7 +191,7 @@ struct FolderWatchState {
     }
   }
 
-  /// Records that the file that lost its name, if any, has left the folder.
+  /// Records that the file in ``movedAway``, if any, has left the folder.
   private mutating func settleMove() {
     if let movedAway { add(movedAway.name) }
     movedAway = nil

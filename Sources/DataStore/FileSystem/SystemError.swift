@@ -77,7 +77,7 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     case EROFS: "The volume is read-only: choose a folder on another one."
     case ENOENT: "The file or folder no longer exists: restore it or choose another folder, then open the store again."
     case ENOTDIR, EEXIST: "A part of the path is not a folder: choose another folder."
-    case ELOOP: "It is a symbolic link, which a store does not follow: replace it with the file itself."
+    case ELOOP: "The item is a symbolic link, which a store doesn't follow: replace it with the file itself."
     case EISDIR, EINVAL: "A store can't use this item: move it away or choose another folder."
     case EFBIG: "The file is larger than a store supports: split the value, or move the file away."
     case EWOULDBLOCK: "Another process or store held the lock for too long: end it, then try again."
@@ -87,9 +87,10 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Advice by SQLite's result codes, as numbers because the names are available only with the trait `SQLite`.
+  /// Advice by SQLite's result codes.
   ///
-  /// The numbers never change. The lowest byte of an extended code is the primary code.
+  /// The codes are written as numbers, because their names are available only with the trait `SQLite`. The numbers
+  /// never change. The lowest byte of an extended code is the primary code.
   private var sqliteAdvice: String {
     switch (code & 0xFF, code) {
     // SQLITE_BUSY, SQLITE_LOCKED and SQLITE_PROTOCOL.
@@ -97,7 +98,7 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     // SQLITE_FULL and SQLITE_IOERR_SHMSIZE.
     case (13, _), (_, 4874): "Free some space, then try again."
     // SQLITE_CANTOPEN_SYMLINK.
-    case (_, 1550): "It is a symbolic link, which a store does not follow: replace it with the file itself."
+    case (_, 1550): "The item is a symbolic link, which a store doesn't follow: replace it with the file itself."
     // SQLITE_PERM, SQLITE_READONLY, SQLITE_CANTOPEN and SQLITE_AUTH.
     case (3, _), (8, _), (14, _), (23, _):
       "Check the owner and the permissions of the file and its folder, and that the volume is not read-only."
@@ -120,7 +121,7 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// The error of a change of a file that could neither be made durable nor be undone.
+  /// The error of a file change that could neither be made durable nor be undone.
   ///
   /// - Parameters:
   ///   - path: The file.
@@ -138,15 +139,18 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The `SQLSTATE` `statement_completion_unknown`.
   static let unknownOutcomeState = "40003"
 
-  /// Advice by the class of an `SQLSTATE`, its first two characters; see appendix A of PostgreSQL's documentation.
+  /// Advice by the first two characters of an `SQLSTATE`, its class; see appendix A of PostgreSQL's documentation.
   private static func postgreSQLAdvice(_ state: String) -> String {
     switch state.prefix(2) {
     case "40" where state == unknownOutcomeState: unknownOutcomeAdvice
     case "40": "Another client's transaction was in conflict with this one: try again."
-    // An error of connecting has the class 08 too, whatever its reason.
+    // If a connection can't be opened, the class is always 08, whatever the reason.
     case "08", "57":
-      "Check that the server is running and can be reached, and the address, the user and the password; then try again."
+      "Check that the server is running and can be reached, and that the address, user and password are right. "
+        + "Then try again."
     case "28", "3D": "Check the address, the user, the password and the name of the database."
+    // insufficient_privilege.
+    case "42" where state == "42501": "Use the role that owns the store's tables, or check the privileges of the user."
     case "42":
       "Check that the user may create and use tables in the schema, and that the existing ones are the store's."
     case "53": "The server is short of memory, connections or disk space: free some, then try again."

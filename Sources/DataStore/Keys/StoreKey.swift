@@ -9,9 +9,10 @@
 /// }
 /// ```
 ///
-/// Within one store, all values of a collection have the same type; see
-/// ``StoreError/collectionHasAnotherType(collection:existing:requested:)``. Any text that is neither empty nor too long
-/// is a valid collection or id. ``validate()`` checks both before other work depends on the key.
+/// Within one store, all values of a collection must have the same type; see
+/// ``StoreError/collectionHasAnotherType(collection:existing:requested:)``. A collection or id may be any text that
+/// isn't empty. A key whose encoded name is longer than ``StoreKeyName/maximumEncodedLength`` is invalid.
+/// ``validate()`` checks a key before other work depends on it.
 public struct StoreKey<Value: Codable & Sendable>: Hashable, Sendable {
   /// The key without its type, as it appears in errors and events.
   public let keyName: StoreKeyName
@@ -38,8 +39,8 @@ public struct StoreKey<Value: Codable & Sendable>: Hashable, Sendable {
 
   /// Checks that a store can keep a value under this key.
   ///
-  /// Every call for a key makes the same check. Call this method before work that depends on a later save, such as a
-  /// request to a server.
+  /// Every method of a store that takes a key makes the same check. Call this method before work whose result will be
+  /// saved, such as a request to a server.
   ///
   /// - Throws: ``StoreError/invalidKey(_:)``.
   public func validate() throws(StoreError) {

@@ -4,8 +4,8 @@ internal import Foundation
 ///
 /// Errors and events contain it, and a ``StoreBackend`` receives it as ``encoded()``. The encoding leaves `a`–`z`,
 /// `0`–`9`, `_` and `-` unchanged, writes every other byte as `%` and two lower-case hexadecimal digits, and joins the
-/// collection and the id with `.`. Two different keys therefore never share an encoded name, even if upper and lower
-/// case aren't distinguished, and no encoded name contains `/`, `..` or NUL.
+/// collection and the id with `.`. Two different keys therefore never share an encoded name, even on a volume that
+/// doesn't distinguish upper and lower case. No encoded name contains `/`, `..` or NUL.
 ///
 /// ```swift
 /// try StoreKeyName("inbox", id: "Jake/0").encoded()  // "inbox.%4aake%2f0"

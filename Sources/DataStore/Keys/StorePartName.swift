@@ -8,7 +8,7 @@ enum StorePartName {
     "\(name)\(separator)\(partID)"
   }
 
-  /// Returns whether a name is the name of a part of a valid key.
+  /// Returns whether a name consists of an encoded key, the separator and a valid id of a part.
   static func isValid(_ name: String) -> Bool {
     let words = name.split(separator: separator, omittingEmptySubsequences: false)
     return words.count == 2 && StoreKeyName(encoded: String(words[0])) != nil && PartID.isValid(String(words[1]))

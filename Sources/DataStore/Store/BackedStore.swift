@@ -7,23 +7,24 @@ public import Multicast
 /// `SQLiteStore` and `PostgreSQLStore`, which package traits add. Use this type for a backend of your own.
 ///
 /// **Execution.** The store works on a serial queue of its own, so a slow disk never blocks a thread that tasks share.
-/// Calls do their work in the order they arrive, which determines the order of changes. Only a load of a value that is
-/// known to be the stored one stays on the caller's thread, because it reads no stored bytes. A value that is stored
-/// whole is encoded before its call arrives at the queue.
+/// Calls do their work in the order they arrive, which determines the order of changes. The exception is a load of a
+/// value that is known to be the stored one. It reads no stored bytes, so it stays on the caller's thread if the store
+/// is idle. A value is encoded before its call arrives at the queue, unless it is a ``PartitionedValue``.
 ///
 /// **Reading.** Every call for a key follows the same steps: it validates the key, reads the stored bytes, reconciles
 /// them with the last known state, and publishes the differences. The store doesn't rely on what it remembers: it reads
-/// again unless ``StoreBackend/externalVersion()`` shows that nothing was changed externally, and only skips the
-/// decoding of bytes that it has decoded before. An external change is therefore noticed by the next call for its key,
+/// again unless ``StoreBackend/externalVersion()`` shows that nothing was changed externally. But bytes aren't decoded
+/// again while their decoded value is in memory. An external change is therefore noticed by the next call for its key,
 /// or earlier if the key is observed and the backend watches. The watch begins with the first observer.
 ///
-/// **Group commit.** An idle store writes a commit at once. Commits that arrive meanwhile wait, and are written
+/// **Group commit.** An idle store writes a commit at once. Commits that arrive during the write wait, and are written
 /// together when the store is free, with one synchronization of the medium if the backend supports that. Each of them
 /// still succeeds or fails by itself. The exception is several single saves of one key without preconditions: only the
-/// last is written, and the others share its result. All are sent, in the order they arrived.
+/// last is written, and the others share its result. Once the last is durable, all of them are sent, in the order they
+/// arrived.
 ///
-/// - Complexity: A call costs the work of its backend and the coding of one value. A save also reads the value that it
-///   replaces. ``observe(collection:as:)`` reads every value of the collection.
+/// - Complexity: A call costs the work of its backend and the encoding or decoding of its values. A save also reads the
+///   value that it replaces. ``observe(collection:as:)`` reads every value of the collection.
 public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   private let contents: StoreContents<Backend>
   private let checker: ChangeChecker<Backend>
@@ -61,8 +62,9 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   /// Returns the stored value of a key, or `nil` if nothing is stored.
   ///
   /// - Complexity: The decoding of the value. O(1) if the decoded value is in memory and the backend's
-  ///   ``StoreBackend/externalVersion()`` shows that it is the stored one. If the store is idle too, the call doesn't
-  ///   change threads, except once after every 256 such loads, so that a loop of loads yields to other tasks.
+  ///   ``StoreBackend/externalVersion()`` shows that it is the stored one. If the store is also idle, the call doesn't
+  ///   change threads. After every 256 such loads, one load does change threads, so that a loop of loads yields to
+  ///   other tasks.
   public nonisolated func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
     let known = executor.runIfIdle {
       self.assumeIsolated { store in
@@ -200,9 +202,10 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     return removals
   }
 
-  /// Adds a commit and, if no other one is pending, schedules the pending commits behind the calls that already wait.
+  /// Adds a commit and, if no other commit is pending, schedules the work that makes the pending commits.
   ///
-  /// The commits among those calls become pending too. A read among them makes the pending commits first.
+  /// The work runs after the calls that already wait. If one of these is a commit, it becomes pending too. If one is a
+  /// read, it makes the pending commits first.
   private func enqueue(_ commit: PendingCommit) {
     if commits.add(commit) {
       executor.enqueue { self.assumeIsolated { $0.commits.performPending() } }
@@ -215,7 +218,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   public func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError) {
     commits.performPending()
     var keys: Set<StoreKeyName> = []
-    // Also after an error, because some items may be erased by then.
+    // This also runs after an error, because some items may be erased by then.
     defer {
       for key in keys { publishErasure(of: key) }
       eventRelay.resetReplay()
@@ -295,7 +298,8 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
 
   /// Reads a key that is already observed, for a new observer.
   ///
-  /// A value that can't be used is reported as an event. For all observers, it counts as nothing stored.
+  /// A value that can't be used is reported as an event, unless the last read found it too. To all observers, nothing
+  /// is stored.
   private func refresh<Value>(_ slot: Slot<Value>) throws(StoreError) {
     let result = try contents.withBackend { (backend: inout Backend) throws(StoreError) in
       try slot.read(from: &backend, needsValue: false)
@@ -304,7 +308,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     checker.publish(slot)
   }
 
-  /// Returns the values of a collection, and a subscription to all their later changes.
+  /// Returns the values of a collection, and a subscription to all later changes of the collection.
   public func observe<Value>(
     collection: String, as type: Value.Type
   ) throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {
@@ -353,7 +357,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
 
   /// Quarantines corrupt bytes that were read for an observer, and reports them as an event.
   ///
-  /// - Returns: Whether the bytes were still stored. They aren't if they were replaced meanwhile, or if the whole store
+  /// - Returns: Whether the bytes were quarantined; `false` if they were replaced meanwhile, or if the whole store
   ///   turned out to be corrupt.
   private func quarantineForObserver<Value>(
     _ bytes: Data, of slot: Slot<Value>, reason: String
@@ -374,7 +378,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     executor.enqueue { [weak self] in self?.assumeIsolated { $0.checker.checkForChanges() } }
   }
 
-  /// Returns all keys of a collection that have stored bytes, or had any when they were last read.
+  /// Returns all keys of a collection that have stored bytes, or had some when they were last read or written.
   private static func keys(
     in collection: String, of topic: some AnyTopic, _ backend: inout Backend
   ) throws(StoreError) -> [StoreKeyName] {

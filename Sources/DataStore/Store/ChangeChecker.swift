@@ -7,7 +7,7 @@ final class ChangeChecker<Backend: StoreBackend> {
   private let contents: StoreContents<Backend>
   private var watch = WatchState()
   private var wake: @Sendable () -> Void = {}
-  /// The reads, not yet published, of external changes from before the commits in flight.
+  /// The unpublished reads of external changes, which the current attempt of ``CommitQueue`` has made.
   private var checksOfCommits: [any AnyCheck] = []
   /// Whether changes were reported that no check has read since.
   private var needsCheck = false
@@ -16,7 +16,8 @@ final class ChangeChecker<Backend: StoreBackend> {
   private var hasDismissedReport = false
   /// The names of the keys of durable commits that aren't recorded yet.
   ///
-  /// They aren't read, because the changes would be mistaken for external ones. A later check reads them.
+  /// A check doesn't read these names, because it would mistake the commits' changes for external ones. A later check
+  /// reads them.
   var unrecordedNames: Set<String> = []
 
   init(_ contents: StoreContents<Backend>) {
@@ -25,16 +26,16 @@ final class ChangeChecker<Backend: StoreBackend> {
 
   /// Starts to watch, unless the watch has already started.
   ///
-  /// - Parameter wake: Schedules a call of ``checkForChanges(takesReport:)``, from any thread.
+  /// - Parameter wake: Called on any thread; schedules a call of ``checkForChanges(takesReport:)``.
   func startWatching(waking wake: @escaping @Sendable () -> Void) {
     self.wake = wake
     startWatching()
   }
 
-  /// Whether the backend reports external changes.
+  /// Whether the watch has started, and hasn't broken since.
   var isWatching: Bool { watch.isWatching }
 
-  /// Starts to watch, for the first time or because the watch has broken, and checks all observed keys.
+  /// Starts the watch if it hasn't started yet or has broken, and then checks all observed keys.
   func startWatching() {
     guard !watch.isWatching else { return }
     do throws(StoreError) {
@@ -52,7 +53,7 @@ final class ChangeChecker<Backend: StoreBackend> {
 
   /// Reads the external changes of observed keys, and publishes them.
   ///
-  /// - Parameter takesReport: Whether to ask the backend for a report of its changes first.
+  /// - Parameter takesReport: Whether to take the backend's report of external changes first.
   func checkForChanges(takesReport: Bool = true) {
     var plan: WatchState.Plan?
     do throws(StoreError) {
@@ -86,8 +87,8 @@ final class ChangeChecker<Backend: StoreBackend> {
   /// Reads the external changes from before the first commit of an attempt, under the commit's lock or in its
   /// transaction.
   ///
-  /// Without this, the commit would read and send only those keys of an external commit that it changes or requires
-  /// itself.
+  /// Without this, only a part of an external commit would be read and sent: the keys that the first commit of the
+  /// attempt changes or requires itself.
   ///
   /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only. Other errors are reported as events, and the commit
   ///   continues.
@@ -106,10 +107,10 @@ final class ChangeChecker<Backend: StoreBackend> {
     }
   }
 
-  /// Takes the report of external changes from before a commit that isn't the first of its attempt.
+  /// Takes the report of external changes before a commit that isn't the first of its attempt.
   ///
   /// It only checks whether all reported names are names that the group has removed and that are still missing. It
-  /// doesn't reconcile any changes, because the earlier commits of the group aren't recorded yet, so theirs would be
+  /// doesn't reconcile any changes. The earlier commits of the group aren't recorded yet, so their changes would be
   /// mistaken for external ones.
   ///
   /// - Parameters:
@@ -176,14 +177,14 @@ final class ChangeChecker<Backend: StoreBackend> {
     slot.topic.flush()
   }
 
-  /// Records the read of an observed key, and reports a value that observers can't be given.
+  /// Records the read of an observed key, quarantines corrupt bytes, and reports an unusable value as an event.
   ///
   /// - Returns: `false` if the whole store turned out to be corrupt, so that the read is out of date.
   @discardableResult
   func reconcile<Value>(_ result: ReadResult<Value>, ofObserved slot: Slot<Value>) -> Bool {
     if case .corrupt(let bytes, let reason) = result {
-      // Bytes that could not be quarantined before are left alone, because each attempt to quarantine them would
-      // wake the store for another one.
+      // Bytes that could not be quarantined before are left alone. Each attempt to quarantine them would wake the
+      // store, which would then try again.
       if slot.topic.isUnusable(Fingerprint(bytes), slot.id) { return true }
       do throws(StoreError) {
         _ = try contents.quarantine(bytes, of: slot, reason: reason)
@@ -200,7 +201,7 @@ final class ChangeChecker<Backend: StoreBackend> {
 
   /// Records that a key could not be read.
   ///
-  /// No report says when it becomes readable, so it is read again with the next change.
+  /// No report says when it becomes readable, so the next check reads it again.
   func markUnread<Value>(_ slot: Slot<Value>) {
     watch.markUnread(slot.name)
   }
@@ -210,7 +211,7 @@ final class ChangeChecker<Backend: StoreBackend> {
     return watch.takePlan()
   }
 
-  /// Records the report of the backend, and returns it.
+  /// Takes and records the backend's report of external changes, and returns it.
   ///
   /// An error ends the watch.
   @discardableResult
@@ -256,7 +257,7 @@ final class ChangeChecker<Backend: StoreBackend> {
   private func publish(_ checks: [any AnyCheck]) {
     for check in checks {
       if reconcile(check) { continue }
-      // The other reads are of a store that has been quarantined since.
+      // The remaining reads are of a store that has been quarantined since.
       watch.report(.unknown)
       wake()
       break

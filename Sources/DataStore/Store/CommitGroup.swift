@@ -8,10 +8,10 @@ struct CommitGroup {
   /// All commits of the group, in the order they arrived.
   private(set) var all: [PendingCommit] = []
 
-  /// The commits to write: all that no later save replaces.
+  /// The commits to write: those that aren't replaced by a later save.
   var writing: [PendingCommit] { all.filter { $0.successor == nil } }
 
-  /// Takes the next group from the pending commits, and prepares the writes of each.
+  /// Takes the next group from the pending commits, and prepares the writes of each commit.
   ///
   /// A commit whose values can't be encoded fails at once and isn't part of the group.
   ///
@@ -27,7 +27,7 @@ struct CommitGroup {
     var takenCount = 0
     for commit in pending {
       let earlier = commit.keys.compactMap { writers[$0.name] }
-      // A replaceable commit has one key, so `earlier` has at most one element.
+      // If `commit` is replaceable, it has only one key, so `earlier` has at most one element.
       if !earlier.isEmpty, !(commit.isReplaceable && earlier[0].isReplaceable) { break }
       if commit.keys.contains(where: { $0.isChange && required.contains($0.name) }) { break }
       takenCount += 1
@@ -44,8 +44,8 @@ struct CommitGroup {
       group.all.append(commit)
     }
     pending.removeFirst(takenCount)
-    // Lets each replaced commit refer directly to the last one of its chain, which is the one that is written. The loop
-    // goes backward, so that the next commit of a chain already refers to the last one.
+    // Lets each replaced commit refer directly to the last of its successors, which is the one that is written. The
+    // loop goes backward, so that the successor of a commit already refers to that last one.
     for commit in group.all.reversed() { commit.successor = commit.successor.map { $0.successor ?? $0 } }
     return group
   }

@@ -2,38 +2,38 @@ internal import Foundation
 
 /// Makes the commits of a store, group by group.
 ///
-/// A commit is durable when the medium has synchronized, for example after `fsync`, which takes far longer than the
-/// write itself. A store that makes 400 commits one after the other waits for the medium 400 times.
+/// A commit is durable once the medium is synchronized, for example by `fsync`. The synchronization takes far longer
+/// than the write itself. A store that makes 400 commits one after the other waits for the medium 400 times.
 ///
 /// The naive solution is to collect commits for some milliseconds and to write them as one transaction. It has three
 /// faults. The delay slows down a caller that makes one commit at a time. Unrelated commits fail together when one of
-/// them has a precondition that doesn't hold. And a commit that reads what an earlier one of its transaction wrote
+/// them has a precondition that doesn't hold. And if a commit reads what an earlier commit of its transaction wrote, it
 /// finds bytes that the store hasn't recorded yet, and reports them as an external change.
 ///
-/// Group commit has none of these faults. The first rule avoids the delay, and the second one avoids the other two
-/// faults:
+/// Group commit has none of these faults, because of two rules. The first one avoids the delay, and the second one the
+/// other two faults:
 ///
 /// - **No delay.** An idle store makes a commit at once. Commits that arrive while the store writes wait in
 ///   ``pending``, and form the next group when the store is free. Groups thus grow with the load, and without load a
 ///   commit is alone in its group.
-/// - **Independence.** A group ends before the first commit that depends on an earlier commit of the group, because it
-///   names a key that the earlier commit changes, or changes a key that the earlier commit requires. So each commit
-///   reads, decides, and succeeds or fails by itself. Saves of one key without preconditions are the exception: only
-///   the last save is written, and the others share its result. See ``CommitGroup``.
+/// - **Independence.** A group ends before the first commit that depends on an earlier commit of the group. A commit
+///   depends on another if it changes or requires a key that the other one changes, or changes a key that the other one
+///   requires. So each commit reads, decides, and succeeds or fails by itself. Saves of one key without preconditions
+///   are the exception: only the last save is written, and the others share its result. See ``CommitGroup``.
 ///
 /// Three more rules give the commits of a group the guarantees of separate commits:
 ///
 /// - **One synchronization.** ``StoreBackend/commit(group:deciding:)`` makes the whole group. A database makes it in
 ///   one transaction. If a statement fails, the database makes each commit in a transaction of its own, so only the
-///   faulty commit fails. If the reason concerns all of them, such as a lock or a server that can't be reached, the
-///   remaining ones fail without an attempt. A backend that has no transactions makes one commit after the other.
+///   faulty commit fails. If the reason concerns every commit, the remaining commits fail without an attempt. Examples
+///   are a lock that another process holds for too long, and a server that can't be reached. A backend that has no
+///   transactions makes one commit after the other.
 /// - **One order.** A commit may have to be tried again: because another process has committed before it, because
-///   corrupt bytes must be quarantined first, or because the stored parts that it keeps are gone. The commits behind it
-///   then wait for the next attempt too, so none overtakes it.
+///   stored bytes must be quarantined first, or because the stored parts that it should keep are gone. The commits
+///   behind it then wait for the next attempt too, so none overtakes it.
 /// - **Publication.** Once commits are durable, all of them are recorded and sent in the order they arrived, including
-///   those that were not written because of a later save. If that save must be tried again, the durable commits that
-///   arrived after the replaced one wait too. ``ChangeChecker`` doesn't read the keys of a commit until the commit is
-///   recorded.
+///   those that a later save has replaced. While that save has no result, the commits that arrived after the replaced
+///   one aren't sent either. ``ChangeChecker`` doesn't read the keys of a durable commit before the commit is recorded.
 ///
 /// A queue belongs to one store and is used in its isolation only.
 final class CommitQueue<Backend: StoreBackend> {
@@ -65,7 +65,7 @@ final class CommitQueue<Backend: StoreBackend> {
 
   /// Adds a commit.
   ///
-  /// - Returns: Whether no other commit was waiting, so that the caller must schedule ``performPending()``.
+  /// - Returns: Whether no other commit was pending, so that the caller must schedule ``performPending()``.
   func add(_ commit: PendingCommit) -> Bool {
     pending.append(commit)
     return pending.count == 1
@@ -73,13 +73,13 @@ final class CommitQueue<Backend: StoreBackend> {
 
   /// Makes the pending commits, group by group.
   ///
-  /// A call that reads or erases stored values does this first, and therefore finds the values that were committed
-  /// before it arrived.
+  /// A call that reads or erases stored values does this first, and therefore finds the values of all commits that
+  /// arrived before it.
   func performPending() {
     while !pending.isEmpty { perform(CommitGroup.take(from: &pending) { readPart($0) }) }
   }
 
-  /// Reads a part of a stored value, for a save that keeps most of its elements.
+  /// Reads a part of a stored value, for a save that copies the unchanged elements of the part.
   ///
   /// - Returns: The stored bytes of the part; `nil` if there are none or they can't be read. The save then encodes the
   ///   whole part. An error is not reported here: if the store can't be used, the commit fails with an error of its
@@ -102,9 +102,9 @@ final class CommitQueue<Backend: StoreBackend> {
     var waiting = group.writing
     var unpublished = group.all
     var wasQuarantined = false
-    // If a commit must be tried again, the backend has prepared the writes of the commits behind it in vain; a folder,
-    // for example, has staged and synchronized their files. So the next attempt is limited to twice the number of
-    // commits that this one decided before the first that must wait, and at least to two. The limit grows again as
+    // If a commit must be tried again, the backend has prepared the writes of the commits behind it in vain. For
+    // example, `FileBackend` has staged and synchronized their files. So the next attempt is limited to twice the
+    // number of commits before the one that must be tried again, but to no fewer than two. The limit grows again as
     // attempts succeed.
     var limit = waiting.count
     defer { checker.wakeIfCheckIsNeeded() }
@@ -121,9 +121,9 @@ final class CommitQueue<Backend: StoreBackend> {
       } catch {
         var outcome = Outcome.failed(error)
         if case .corruptStore = error {
-          // The whole store was quarantined, and with it what this attempt has read and written. So its commits are
-          // tried again, once, in the empty store that has replaced it. So are those that earlier attempts made and
-          // that aren't sent yet, because they are lost too.
+          // The whole store was quarantined, and with it what this attempt has read and written. So the commits of the
+          // attempt are tried again, once, in the empty store that has replaced the corrupt one. So are the commits
+          // that earlier attempts made and that aren't sent yet, because they are lost too.
           let lost = unpublished.filter { $0.successor == nil && $0.isMade }
           for commit in lost { commit.discardResult() }
           tried = lost + tried
@@ -163,12 +163,13 @@ final class CommitQueue<Backend: StoreBackend> {
     let results = try contents.withBackend(retriesAfterQuarantine: false) {
       (backend: inout Backend) throws(StoreError) in
       try backend.commit(group: tried.map(\.writes)) { (index, backend: inout Backend) throws(StoreError) in
-        // A backend may repeat the decision for this commit, or all decisions from the first one.
+        // A backend may repeat the decision about this commit, or all decisions from the first one on.
         if index <= firstToWait { firstToWait = .max }
         tried[index].discardReads()
         if index > firstToWait { return .abandon }
         // External changes from before the first commit are read at once, because nothing of this attempt is written
-        // yet. Later they would be mixed with the attempt's own changes, so the commit waits for the next attempt.
+        // yet. Those from before a later commit would be mixed with the attempt's own changes, so that commit waits for
+        // the next attempt.
         if index == 0 {
           try checker.readExternalChanges(from: &backend)
         } else if try checker.findsExternalChanges(with: &backend, besides: removed) {
@@ -235,8 +236,8 @@ final class CommitQueue<Backend: StoreBackend> {
   private func reconcileRead(of key: some AnyPendingKey) {
     let key = key.typed
     guard let result = key.takeRead() else { return }
-    // The commit has failed. Either the bytes could not be quarantined, or something else made it fail, and then
-    // nothing is quarantined. The bytes stay where they are until the next call for the key.
+    // The commit has failed, either because the bytes could not be quarantined, or for another reason. In both cases
+    // the bytes stay where they are until the next call for the key.
     if case .corrupt = result { return }
     contents.reconcile(result, key.slot)
   }

@@ -1,6 +1,6 @@
 package import Multicast
 
-/// A store that forwards to another store the calls that it doesn't implement itself.
+/// A store that forwards each call to its ``base`` store, unless it implements the call itself.
 package protocol ForwardingStore: KeyValueStore {
   associatedtype Base: KeyValueStore
 
@@ -42,7 +42,7 @@ extension ForwardingStore {
     try await base.changes(of: key)
   }
 
-  /// Returns the values of a collection, and a subscription to all their later changes.
+  /// Returns the values of a collection, and a subscription to all later changes of the collection.
   public func observe<Value>(
     collection: String, as type: Value.Type
   ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {

@@ -9,21 +9,22 @@ public import Multicast
 /// - **Durability**: Once a call has returned, its change survives an exit, a crash or `SIGKILL` of the process, if the
 ///   store's medium does. A call that throws has changed nothing, unless its documentation or that of its error says
 ///   otherwise.
-/// - **Atomicity**: A commit is applied completely or not at all, at any instant and in every process.
+/// - **Atomicity**: At any instant, every process finds a commit applied completely or not at all.
 /// - **Ordering**: Changes are made in the order in which the calls arrive. They are sent in the same order, each
-///   exactly once, after they are durable and before the call returns. All keys share one order, which
-///   ``StoredValue/revision`` counts.
+///   exactly once, after they are durable and before the call returns. All keys share one order, and
+///   ``StoredValue/revision`` is the position of a change in it.
 /// - **Group commit**: Saves and commits that arrive while the store is writing are written together if the medium
 ///   supports that. Of several saves of one key, the store may write only the last. Each save returns when its value,
 ///   or a later one, is durable. All values are sent, even those that were never written.
 /// - **External changes**: A change that another process or another store object makes in the same place is noticed by
-///   the next call for its key, if not before. Observers receive the newest external value of a key once, and may skip
-///   values that it has replaced. Whether a change is noticed without a call depends on the medium. The store's own
-///   changes are never reported as external ones. The last save wins unless a precondition says otherwise.
+///   the next call for its key, if not before. Observers receive the newest external value of a key once. The store
+///   may skip values that were replaced before it noticed them. Whether a change is noticed without a call depends on
+///   the medium. The store's own changes are never reported as external ones. The last save wins unless a precondition
+///   says otherwise.
 /// - **Schemas**: A value of an older schema is migrated when it is read; see ``VersionedValue``. A value of a future
 ///   schema is left untouched and reported.
 /// - **Corruption**: Corrupt bytes are quarantined, and ``events`` reports where they are. Streams continue with the
-///   next valid save.
+///   next value that can be decoded.
 /// - **Lifetime**: Streams don't keep a store alive. They finish when it is released.
 /// - **Cancellation**: Cancelling a caller doesn't interrupt its call. A save that has begun runs to completion and
 ///   reports its result.
@@ -43,7 +44,7 @@ public protocol KeyValueStore: Sendable {
   /// Stores a value, and sends it to every observer once it is durable.
   ///
   /// - Returns: The stored value, with its time, revision and tag.
-  /// - Throws: A ``StoreError``. Nothing is then sent. The old value is intact, unless it was quarantined, as
+  /// - Throws: A ``StoreError``. The new value isn't sent. The old value is intact, unless it was quarantined, as
   ///   ``StoreError`` describes, or the error is a ``StoreError/writeFailed(_:)`` of unknown outcome.
   /// - Complexity: O(*b*) for the bytes of the new and the old value; see ``PartitionedValue`` for large values.
   ///   Sending is O(1) plus O(*s*), where *s* is the number of observers that are suspended in `next()`.
@@ -55,39 +56,40 @@ public protocol KeyValueStore: Sendable {
   /// If nothing is stored, the call changes and sends nothing. Corrupt bytes aren't deleted but quarantined, which
   /// ``events`` reports.
   ///
-  /// - Throws: A ``StoreError``. Nothing is then sent. The value is still stored, unless it was quarantined, as
+  /// - Throws: A ``StoreError``. No removal is sent. The value is still stored, unless it was quarantined, as
   ///   ``StoreError`` describes, or the error is a ``StoreError/removeFailed(_:)`` of unknown outcome.
   /// - Complexity: That of reading the value.
   func remove<Value>(_ key: StoreKey<Value>) async throws(StoreError)
 
   /// Removes all values of a collection in one commit, and notifies every observer.
   ///
-  /// - Throws: A ``StoreError``, also if one of the values is of a future format or, once the collection was used with
-  ///   a type, of a future schema of that type. All values are then still stored, with the exceptions of
-  ///   ``remove(_:)``.
-  /// - Complexity: O(*n*), where *n* is the number of values in the store, because all names are listed, plus
-  ///   O(*m* log *m*) and the reading of the values for the *m* values of the collection.
+  /// - Throws: A ``StoreError``, also for a value of a future format. A value of a future schema is recognized, and the
+  ///   call throws, only if this store object has used the collection with a type before. After an error, all values
+  ///   are still stored, with the exceptions that ``remove(_:)`` lists.
+  /// - Complexity: O(*n*) to list the names of all *n* values in the store. For the *m* values of the collection,
+  ///   O(*m* log *m*) and the reading of each are added.
   func removeAll(in collection: String) async throws(StoreError)
 
   /// Applies several saves and removals as one change: all or none, at any instant, in every process.
   ///
-  /// Observers of a collection receive its changes as one element; see ``StoreObservation/changes``. All values that
-  /// one call of ``observe(collection:as:)`` reads are of the same instant. Two calls of ``load(_:)`` may read at
-  /// different instants, but the later one never returns older values than the earlier one.
+  /// Observers of a collection receive all changes that a commit makes in it as one element; see
+  /// ``StoreObservation/changes``. All values that one call of ``observe(collection:as:)`` reads are of the same
+  /// instant. Two calls of ``load(_:)`` may read at different instants, but the later one never returns older values
+  /// than the earlier one.
   ///
   /// - Returns: The revision and the tag of the commit.
   /// - Throws: ``StoreError/preconditionFailed(_:)`` for a precondition that doesn't hold, or another ``StoreError``.
-  ///   Nothing is then sent. Nothing is changed either, unless the outcome of the commit is unknown or stored bytes
-  ///   were quarantined, as ``StoreError`` describes.
+  ///   None of the batch's changes is sent. Nothing is changed either, unless the outcome of the commit is unknown or
+  ///   stored bytes were quarantined, as ``StoreError`` describes.
   /// - Complexity: The sum of its saves and removals. Each precondition reads the value of its key.
   @discardableResult
   func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit
 
   /// Returns the changes of one key, starting with the stored value.
   ///
-  /// Each subscriber receives the stored value first, if there is one, then every later change of this store, and the
-  /// external changes that the store notices. None of them is dropped, however slow a subscriber is. A subscriber
-  /// that needs only the newest value uses `buffering(.latest)`.
+  /// Each subscriber receives the stored value first, if there is one. It then receives every later change that this
+  /// store makes to the key, and the external changes that the store notices. None of them is dropped, however slow a
+  /// subscriber is. A subscriber that needs only the newest value uses `buffering(.latest)`.
   ///
   /// - Throws: A ``StoreError``. Bytes that can't be decoded or migrated are no error: ``events`` reports them. The
   ///   same holds for a value of a future format or schema if the key is already observed. If corrupt bytes can't be
@@ -95,7 +97,7 @@ public protocol KeyValueStore: Sendable {
   /// - Complexity: That of a ``load(_:)``.
   func changes<Value>(of key: StoreKey<Value>) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never>
 
-  /// Returns the values of a collection, and a subscription to all their later changes.
+  /// Returns the values of a collection, and a subscription to all later changes of the collection.
   ///
   /// Reading and registration are one step: no change is lost between the two, and none is delivered twice.
   ///
@@ -105,8 +107,8 @@ public protocol KeyValueStore: Sendable {
   /// - Throws: A ``StoreError``. Single values that can't be decoded, migrated or read, or that are of a future format
   ///   or schema, are no error: they are left out, and ``events`` reports them. If corrupt bytes can't be quarantined,
   ///   the call throws.
-  /// - Complexity: O(*n*) for the *n* names in the store, plus O(*m* log *m*) and the decoding of the values for the
-  ///   *m* values of the collection.
+  /// - Complexity: O(*n*) to list the *n* names in the store. For the *m* values of the collection, O(*m* log *m*) and
+  ///   the decoding of each are added.
   func observe<Value>(
     collection: String, as type: Value.Type
   ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable
@@ -119,9 +121,9 @@ public protocol KeyValueStore: Sendable {
   /// the system. The replay of ``events`` is cleared.
   ///
   /// Observers in every process are notified as if the values had been removed. A commit that another process is making
-  /// at the same time may store erased data again; a precondition of that commit prevents this. Bytes that the other
-  /// process has prepared for a commit that then fails are deleted by that process or, if it ends first, by the next
-  /// process that uses the store.
+  /// at the same time may store erased data again; a precondition of that commit prevents this. If that commit fails,
+  /// the other process deletes the bytes that it has prepared. If the other process ends before that, the next process
+  /// that uses the store deletes them.
   ///
   /// The default implementation throws.
   ///
@@ -135,7 +137,8 @@ public protocol KeyValueStore: Sendable {
   ///
   /// A locked name can't be locked again, not even by the same store. A lock has no effect on calls of other kinds.
   ///
-  /// A lock ends when it is released or when its process ends, so a process that is killed leaves no lock behind.
+  /// A lock ends when its ``StoreLock`` is released or when its process ends, so a process that is killed leaves no
+  /// lock behind. A lock that a server keeps also ends when the connection to the server is lost.
   ///
   /// The default implementation returns ``StoreLockResult/unsupported``.
   ///

@@ -8,7 +8,9 @@ final class PendingCommit {
   enum Verdict: Equatable {
     case proceed(removing: [String])
     case fail(StoreError)
-    /// The commit must be decided again, after stored bytes were quarantined or the writes were prepared again.
+    /// The commit must be tried again.
+    ///
+    /// Before that, stored bytes are quarantined if necessary, and the writes are prepared again.
     case retry
   }
 
@@ -26,7 +28,7 @@ final class PendingCommit {
   /// ``discardReads()``.
   private(set) var verdict = Verdict.retry
 
-  /// The result of writing this commit; `nil` while it is in flight.
+  /// The result of writing this commit; `nil` while it is in flight, or if it has a ``successor``.
   private var ownResult: Result<Void, StoreError>?
 
   /// The result of writing this commit or its successor; `nil` while it is in flight.
@@ -65,7 +67,7 @@ final class PendingCommit {
     for key in keys { writes += try key.encode(savedAt: savedAt, tag: tag, readPart: readPart) }
   }
 
-  /// Reads the keys, up to the first one that makes the commit fail, and decides.
+  /// Reads the keys, up to the first one that makes the commit fail, and decides whether to make the commit.
   ///
   /// The backend calls it while nothing but this commit can change the stored values.
   func decide<Backend: StoreBackend>(reading backend: inout Backend) throws(StoreError) -> CommitDecision {
@@ -78,7 +80,7 @@ final class PendingCommit {
       case .fail(let error):
         verdict = .fail(error)
         return .abandon
-      // The other keys are decided first, because a commit that fails must not quarantine anything.
+      // The other keys are decided first: if one of them makes the commit fail, no bytes are quarantined for it.
       case .retry: needsRetry = true
       }
     }
@@ -87,7 +89,7 @@ final class PendingCommit {
     return .proceed(removing: removals)
   }
 
-  /// Discards the reads of all keys.
+  /// Discards the reads of all keys, and the verdict that is based on them.
   func discardReads() {
     for key in keys { key.discardRead() }
     verdict = .retry
@@ -303,7 +305,7 @@ protocol AnyPendingKey: AnyObject {
   /// Reads the key, and decides whether its preconditions and its stored bytes allow the commit.
   func decide<Backend: StoreBackend>(reading backend: inout Backend) throws(StoreError) -> PendingCommit.Verdict
 
-  /// Records the change of the key by a durable commit.
+  /// Records the change that a durable commit has made to the key.
   ///
   /// - Parameter isWritten: Whether the commit was written itself, and not replaced by a later save.
   func record(_ commit: StoreCommit, savedAt: Date, isWritten: Bool)

@@ -1,10 +1,10 @@
 internal import Foundation
 
-/// The change and the preconditions of one key, with the name of the key and the bytes of a value that is stored whole.
+/// The change and the preconditions of one key, with the encoded key, and the encoded value if it is stored whole.
 ///
 /// Saves and batches create it outside of the store's isolation, so that values are encoded in parallel.
 struct PreparedChange<Value: Codable & Sendable>: AnyPreparedChange {
-  /// A whole value as it is written.
+  /// The bytes of a value that is stored whole, and their edition.
   struct Whole: Sendable {
     let edition: Edition
     let bytes: Data

@@ -57,6 +57,6 @@ struct StoredContent<Value> {
   /// The sizes of its parts, in order; empty for a value that is stored whole.
   let partSizes: [Int]
 
-  /// The total size of the stored bytes of the value, by which decoded values in memory are limited.
+  /// The total size of the stored bytes of the value, which counts toward the memory limit of decoded values.
   var size: Int { partSizes.reduce(ownSize, +) }
 }

@@ -6,7 +6,7 @@ struct RecentlyUsed {
   ///
   /// The most recently used value is kept regardless of its size.
   private let limit: Int
-  /// The size of each kept value, and the number of its last use.
+  /// The size of each kept value, and the sequence number of its last use.
   private var uses: [StoreKeyName: (size: Int, number: UInt64)] = [:]
   private var size = 0
   private var useCount: UInt64 = 0

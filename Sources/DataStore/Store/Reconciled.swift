@@ -2,7 +2,7 @@
 struct Reconciled<Value: Codable & Sendable> {
   /// The stored value; `nil` if there is no usable one, or its content isn't in memory.
   let stored: StoredValue<Value>?
-  /// Whether the read has found an unusable or unreadable value that the last one did not find.
+  /// Whether the read has found an unusable or unreadable value that wasn't known before.
   let isNew: Bool
 
   init(_ result: ReadResult<Value>, _ action: TopicState.Action) {

@@ -15,7 +15,7 @@ extension Slot {
   /// Reads the stored value.
   ///
   /// The bytes aren't read if the backend's version shows that they are the last known ones, and aren't decoded if they
-  /// equal those. In both cases, the decoded value must be in memory or not be needed.
+  /// equal those. Both apply only if the decoded value is in memory or isn't needed.
   ///
   /// - Parameters:
   ///   - backend: The backend that keeps the bytes.
@@ -26,7 +26,7 @@ extension Slot {
     try read(from: &backend, needsValue: needsValue, isSnapshot: false)
   }
 
-  /// Reads the stored value, and returns an error that concerns only this key as a result.
+  /// Reads the stored value, and returns ``ReadResult/unreadable(_:)`` for an error that concerns only this key.
   func readEntry(
     from backend: inout some StoreBackend, needsValue: Bool
   ) throws(StoreError) -> ReadResult<Value> {

@@ -35,18 +35,18 @@ public struct StoreBatch: Sendable {
 
   /// Adds a precondition: the stored value of a key was written by a certain commit.
   ///
-  /// If it wasn't, the commit throws ``StoreError/preconditionFailed(_:)`` and changes nothing. The tags are compared
-  /// under the same lock or in the same transaction as the changes.
+  /// If it wasn't, the commit throws ``StoreError/preconditionFailed(_:)`` and makes none of its changes. The tags are
+  /// compared under the same lock or in the same transaction as the changes.
   ///
   /// - Parameters:
-  ///   - tag: The tag that the stored value must have; `nil` if nothing may be stored.
+  ///   - tag: The tag that the stored value must have; `nil` to require that nothing is stored.
   ///   - key: The key of the value.
   public mutating func require<Value>(_ tag: StoreTag?, of key: StoreKey<Value>) {
     edit(key) { $0.requirements.append(tag) }
   }
 
   private mutating func edit<Value>(_ key: StoreKey<Value>, _ body: (inout StoreBatchEntry<Value>) -> Void) {
-    // A key with another type of value becomes an entry of its own, which makes the commit throw.
+    // A key that was already added with another type of value gets a second entry, which makes the commit throw.
     if let index = indices[key.keyName], var entry = entries[index] as? StoreBatchEntry<Value> {
       body(&entry)
       entries[index] = entry

@@ -1,4 +1,4 @@
-/// A change of one stored value, which is sent once it is durable.
+/// A durable change of one stored value.
 public enum StoreChange<Value: Codable & Sendable>: Sendable {
   /// A value was saved.
   case saved(StoreKey<Value>, StoredValue<Value>)
@@ -6,7 +6,7 @@ public enum StoreChange<Value: Codable & Sendable>: Sendable {
   /// The value was removed.
   case removed(StoreKey<Value>, revision: UInt64)
 
-  /// The key that changed.
+  /// The key whose value changed.
   public var key: StoreKey<Value> {
     switch self {
     case .saved(let key, _), .removed(let key, _): key

@@ -6,7 +6,7 @@ public struct StoreCommit: Hashable, Sendable {
   /// it.
   public let revision: UInt64
 
-  /// The tag of every value that the commit saved.
+  /// The common tag of all values that the commit saved.
   public let tag: StoreTag
 
   /// Creates a commit, for your own implementation of a store.

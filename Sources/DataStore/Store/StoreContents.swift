@@ -1,23 +1,24 @@
 internal import Foundation
 internal import Multicast
 
-/// The contents of a ``BackedStore``: the backend, the topics, and the revision of the newest change.
+/// The contents of a ``BackedStore``: the backend, a ``Topic`` for each collection, and the newest revision.
 ///
-/// Its methods are the steps that all calls of the store consist of. It belongs to one store and is used in its
-/// isolation only.
+/// Its methods are the steps that all calls of the store consist of. It belongs to one store and is used only in the
+/// isolation of that store.
 final class StoreContents<Backend: StoreBackend> {
   var topics = Topics()
   let now: @Sendable () -> Date
   private var backend: Backend
   /// The revision of the newest change.
   private var revision: UInt64 = 0
-  /// The tag of the commit that made the newest change, if that is an external one.
+  /// The tag of the commit that made the newest change; `nil` unless that change is an external save.
   private var lastExternalTag: StoreTag?
-  /// The values that stay decoded in memory.
+  /// Decides which values stay decoded in memory.
   private var recentlyUsed: RecentlyUsed
   private let eventRelay: MulticastRelay<StoreEvent>
 
-  /// - Parameter memoryLimit: The maximum total size of the values that stay decoded in memory, in encoded bytes.
+  /// - Parameter memoryLimit: The maximum total size of the values that stay decoded in memory, measured by their
+  ///   stored bytes.
   init(
     backend: Backend, eventRelay: MulticastRelay<StoreEvent>, now: @escaping @Sendable () -> Date,
     memoryLimit: Int = 32 << 20
@@ -32,8 +33,8 @@ final class StoreContents<Backend: StoreBackend> {
 
   /// Calls a closure with the backend, and sends the events of the backend.
   ///
-  /// If the store turns out to be corrupt as a whole, the backend has quarantined it and replaced it by an empty one.
-  /// The topics then forget their last known state, and an event is sent.
+  /// If the backend throws ``StoreError/corruptStore(movedTo:reason:)``, it has already replaced the whole store with
+  /// an empty one. Each topic then records that nothing is stored, and an event is sent.
   ///
   /// - Parameters:
   ///   - retriesAfterQuarantine: Whether to call `body` again on the empty store, instead of throwing the error.
@@ -57,9 +58,8 @@ final class StoreContents<Backend: StoreBackend> {
   /// Returns the value of a key if it is in memory and nothing was changed externally since it was read or written.
   ///
   /// - Returns: `nil` if the key must be read.
-  /// - Throws: Only ``StoreError/corruptStore(movedTo:reason:)``. The store is quarantined by then, so the read that
-  ///   follows would not throw this error again. After any other error the result is `nil`, because that read would
-  ///   throw it.
+  /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only, because the backend throws it only once. After any
+  ///   other error the result is `nil`, because the read that follows meets the same error.
   func knownValue<Value>(of key: StoreKey<Value>) throws(StoreError) -> StoredValue<Value>? {
     guard topics[key.collection]?.holdsContent(of: key.id) ?? false else { return nil }
     do throws(StoreError) {
@@ -98,8 +98,8 @@ final class StoreContents<Backend: StoreBackend> {
 
   /// Returns the revision to use if the result of a read turns out to be an external change.
   ///
-  /// The values of one external commit share a revision if they are reconciled one after the other. A removal has no
-  /// tag, so it has a revision of its own.
+  /// The values of one external commit share a revision if no other change comes between them. A removal has no tag, so
+  /// it has a revision of its own.
   private func revision<Value>(of result: ReadResult<Value>) -> UInt64 {
     if let tag = result.tag, tag == lastExternalTag { revision } else { revision + 1 }
   }
@@ -118,7 +118,7 @@ final class StoreContents<Backend: StoreBackend> {
 
   /// Records the change of one key.
   ///
-  /// - Returns: The value that was replaced.
+  /// - Returns: The decoded value that was in memory before, if any.
   private func record(_ key: some AnyPendingKey, of commit: PendingCommit, _ made: StoreCommit) -> Any {
     let key = key.typed
     let old = key.slot.topic.content(of: key.slot.id)
@@ -133,7 +133,7 @@ final class StoreContents<Backend: StoreBackend> {
 
   /// Quarantines bytes that can't be decoded or migrated.
   ///
-  /// - Returns: The place of the quarantined bytes; `nil` if other bytes are stored by now.
+  /// - Returns: The place of the quarantined bytes; `nil` if other bytes, or none, are stored by now.
   /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` if the whole store turned out to be corrupt. All earlier
   ///   reads are then out of date. Another ``StoreError`` if the bytes can't be quarantined.
   func quarantine<Value>(
@@ -158,7 +158,7 @@ final class StoreContents<Backend: StoreBackend> {
     return movedTo
   }
 
-  /// Reports, as an event, a value that observers of a key can't be given.
+  /// Sends an event if the read of a key has found a value that observers can't receive.
   func report<Value>(_ result: ReadResult<Value>, _ slot: Slot<Value>) {
     let keyName = slot.key.keyName
     switch result {
@@ -172,7 +172,7 @@ final class StoreContents<Backend: StoreBackend> {
     }
   }
 
-  /// Records the use of a decoded value, and releases the least recently used ones.
+  /// Records the use of a decoded value, and releases the least recently used ones if the memory limit is exceeded.
   private func noteUse(of keyName: StoreKeyName, size: Int) {
     for released in recentlyUsed.use(keyName, size: size) {
       topics[released.collection]?.releaseContent(of: released.id)

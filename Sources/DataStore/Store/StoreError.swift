@@ -1,15 +1,17 @@
 /// The reason why a call of a store failed.
 ///
-/// The value that was stored before is intact, or was quarantined because it could not be decoded or migrated, or
-/// because the whole store was corrupt. The exceptions are the unknown outcome that ``writeFailed(_:)`` describes, and
-/// an erasure that erased some items before it failed.
+/// The value that was stored before the call is intact or quarantined. It is quarantined if it could not be decoded or
+/// migrated, or if the whole store was corrupt. The exceptions are the unknown outcome that ``writeFailed(_:)``
+/// describes, and an erasure that erased some items before it failed.
 public enum StoreError: Error, Hashable, Sendable {
   /// The reason why a key is invalid.
   public enum InvalidKey: Hashable, Sendable {
     /// The collection is empty.
     case emptyCollection
 
-    /// The id is empty. Use `nil` as the id of the only value of a collection.
+    /// The id is empty.
+    ///
+    /// If the collection has only one value, use `nil` as its id.
     case emptyID
 
     /// The encoded key is longer than ``StoreKeyName/maximumEncodedLength``. The associated value is its length in
@@ -20,7 +22,9 @@ public enum StoreError: Error, Hashable, Sendable {
   /// The key is invalid. Nothing was read or written.
   case invalidKey(InvalidKey)
 
-  /// The collection has values of another type in this store. Nothing was read or written.
+  /// This store object already uses the collection with another type of value.
+  ///
+  /// Nothing was read or written.
   case collectionHasAnotherType(collection: String, existing: String, requested: String)
 
   /// The stored value of the key isn't the one that a precondition of the commit requires. Nothing was changed.
@@ -32,13 +36,15 @@ public enum StoreError: Error, Hashable, Sendable {
   /// The stored bytes could not be decoded. They were quarantined, and nothing is stored for the key now.
   case undecodable(StoreKeyName, movedTo: String, reason: String)
 
-  /// The value is of a future format or schema. It is left untouched, and is neither replaced nor removed.
+  /// The stored value is of a future format or schema.
+  ///
+  /// It is left untouched: saves don't replace it, and removals don't remove it.
   case newerFormat(StoreKeyName, found: StoredVersion, supported: StoredVersion)
 
   /// The migration of the stored value from schema `from` to the next failed or is missing.
   ///
-  /// It is missing if the value was stored in parts, but its type is now stored whole. The value is left untouched
-  /// until a save, which quarantines its bytes, or a removal.
+  /// The migration is missing if the value was stored in parts, but values of its type are now stored whole. The value
+  /// is left untouched until it is removed, or until a save quarantines its bytes.
   case migrationFailed(StoreKeyName, from: Int, reason: String)
 
   /// The whole store is of a future layout. It is left untouched, and nothing was read or written.
@@ -54,11 +60,11 @@ public enum StoreError: Error, Hashable, Sendable {
 
   /// A call to the operating system or to a database failed while writing. The old value is still stored.
   ///
-  /// The exception is an unknown outcome, after which the new value may be stored instead:
-  /// - The answer of a database server was lost, and the server can't be asked again or no longer knows it. The
-  ///   `SQLSTATE` of the error is then 40003.
-  /// - A change of a file could neither be made durable nor be undone. The ``SystemError/operation`` is then `undoing
-  ///   the change`.
+  /// The exception is an unknown outcome: the new value may be stored instead. There are two such cases:
+  /// - The answer of a database server was lost, and the server can't be asked again or no longer knows the outcome.
+  ///   The `SQLSTATE` of the error is then 40003.
+  /// - A change of a file could neither be made durable nor be undone. Then `undoing the change` is the
+  ///   ``SystemError/operation``.
   case writeFailed(SystemError)
 
   /// A call to the operating system or to a database failed while removing. The value is still stored.
@@ -89,7 +95,8 @@ extension StoreError: CustomStringConvertible {
       "The key needs \(encodedLength) bytes, but \(StoreKeyName.maximumEncodedLength) is the limit: shorten it. "
         + "A character other than a-z, 0-9, _ and - needs three bytes or more."
     case .collectionHasAnotherType(let collection, let existing, let requested):
-      "The collection \"\(collection)\" has values of the type \(existing), not \(requested): use another collection."
+      "The collection \"\(collection)\" is already used with the type \(existing), not \(requested): use another "
+        + "collection."
     case .preconditionFailed(let key):
       "The stored value \(key) isn't the one that the commit requires. Nothing was changed: load it and try again."
     case .encodingFailed(let key, let reason):

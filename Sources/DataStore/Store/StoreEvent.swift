@@ -3,36 +3,41 @@ public enum StoreEvent: Hashable, Sendable {
   /// Bytes were quarantined, because they could not be decoded, or because a save replaced a value that could not be
   /// migrated.
   ///
-  /// Nothing is stored for the key until the next save, which may be the one that caused the quarantine.
+  /// Nothing is stored for the key until a save succeeds. This may be the save that caused the quarantine.
   ///
   /// `movedTo` is the place of the bytes, for a bug report or a repair.
   case valueQuarantined(StoreKeyName, movedTo: String, reason: String)
 
-  /// A value of a future format or schema was left untouched. To observers, nothing is stored.
+  /// A value of a future format or schema was left untouched.
+  ///
+  /// For observers, the key has no value.
   case newerValueLeftUntouched(StoreKeyName, found: StoredVersion, supported: StoredVersion)
 
   /// A value was left untouched, because the migration from schema `from` to the next failed or is missing.
   ///
-  /// It is missing if the value was stored in parts, but its type is now stored whole. To observers, nothing is stored.
-  /// The next save quarantines the bytes of the value.
+  /// The migration is missing if the value was stored in parts, but values of its type are now stored whole. For
+  /// observers, the key has no value. The next save quarantines the bytes of the value.
   case migrationFailed(StoreKeyName, from: Int, reason: String)
 
   /// One value can't be read, for example because a folder has the name of its file.
   ///
-  /// To observers, nothing is stored. All other values of the collection are available.
+  /// For observers, the key has no value. All other values of the collection are available.
   case valueUnreadable(StoreKeyName, StoreError)
 
   /// External changes could not be watched or read, or corrupt bytes among them could not be quarantined.
   ///
-  /// Observers receive the changes late: with the next change in the same place, with the next call for the same key,
-  /// or, if the watch could not begin, with the next observer. A store on a PostgreSQL server reads them again by
-  /// itself, within seconds.
+  /// Observers receive the changes late: after the next change in the store's medium, after the next call for the same
+  /// key, or, if the watch could not begin, when the next observation begins. A store on a PostgreSQL server reads the
+  /// changes again by itself, usually within seconds.
   ///
-  /// The event is also sent if a key could not be read after an erasure. Its observers then notice the erasure late.
+  /// The event is also sent if a key could not be read after an erasure. Observers of the key then receive its removal
+  /// late.
   case watchingFailed(StoreError)
 
-  /// The journal of an unfinished commit was quarantined, because it was corrupt, or because an item that isn't a file
-  /// has the name of one of its files.
+  /// The journal of an unfinished commit was quarantined, because it could not be used.
+  ///
+  /// Either it was corrupt, or an item that a store can't use, such as a folder, has the name of the journal or of one
+  /// of its files.
   ///
   /// Some keys of that commit may have their new value, and the other keys their old one. `movedTo` is the place of the
   /// journal, for a bug report or a repair.
@@ -49,7 +54,7 @@ extension StoreEvent: CustomStringConvertible {
   public var description: String {
     switch self {
     case .valueQuarantined(let key, let movedTo, let reason):
-      "The stored value \(key) could not be decoded (\(reason)). Its bytes are kept in \(movedTo)."
+      "The stored value \(key) could not be decoded or migrated (\(reason)). Its bytes are kept in \(movedTo)."
     case .newerValueLeftUntouched(let key, let found, let supported):
       "The stored value \(key) has \(found), but this app supports \(supported). It was left untouched: update the app."
     case .migrationFailed(let key, let version, let reason):

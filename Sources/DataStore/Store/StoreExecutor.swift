@@ -1,17 +1,17 @@
 internal import Dispatch
 internal import Multicast
 
-/// Runs a store's jobs in the order they arrive: on a queue of its own, or on the caller's thread if the store is idle.
+/// Runs a store's jobs on one queue, in the order they arrive, and short reads of an idle store on the caller's thread.
 ///
-/// A job of a store may wait for the disk, so it runs on a queue of its own and not on one of the few threads that all
-/// tasks share. Switching to the queue and back takes two wake-ups of a thread, up to 50 µs each. A read that needs no
-/// disk takes a few microseconds, so ``runIfIdle(_:)`` runs it on the calling thread.
+/// A job of a store may wait for the disk, so it runs on the store's own queue and not on one of the few threads that
+/// all tasks share. Switching to the queue and back takes two wake-ups of a thread, up to 50 µs each. A read that needs
+/// no disk takes a few microseconds, so ``runIfIdle(_:)`` runs it on the calling thread.
 ///
-/// The state under the lock grants the queue either to one drain of the waiting jobs or to one call of
-/// ``runIfIdle(_:)``. That call therefore never waits for a job.
+/// ``State/isBusy`` ensures that the queue belongs either to one ``drain()`` of the waiting jobs or to one call of
+/// ``runIfIdle(_:)``. Such a call therefore never waits for a job.
 ///
 /// A task that makes such calls in a loop never yields to the other tasks of its thread. If every thread ran such a
-/// loop, and the loops ended only when another task has saved a value, that task would never run. Therefore
+/// loop, and the loops ended only when another task had saved a value, that task would never run. Therefore
 /// ``runIfIdle(_:)`` occasionally refuses to run its work, as if the store were busy.
 final class StoreExecutor: SerialExecutor {
   private struct State {
@@ -22,7 +22,9 @@ final class StoreExecutor: SerialExecutor {
     var turns = StoreExecutor.turnsInARow
   }
 
-  /// The number of calls of ``runIfIdle(_:)`` that run their work before one doesn't: about a millisecond of reads.
+  /// The number of calls of ``runIfIdle(_:)`` that run their work before a call has to yield.
+  ///
+  /// They take about a millisecond if each is a read.
   static let turnsInARow = 256
 
   private let queue: DispatchQueue
@@ -49,7 +51,8 @@ final class StoreExecutor: SerialExecutor {
 
   /// Runs `work` on the calling thread, isolated from the jobs.
   ///
-  /// - Returns: `nil`, without running `work`, if any other work is running or waiting, or if the caller has to yield.
+  /// - Returns: The result of `work`; `nil` if it was not run, because other work is running or waiting, or because the
+  ///   caller has to yield.
   func runIfIdle<Result>(_ work: () -> Result) -> Result? {
     let hasTurn = state.withLock { state in
       if state.isBusy { return false }

@@ -17,22 +17,22 @@ public struct StoreObservation<Value: Codable & Sendable>: Sendable {
     }
   }
 
-  /// The values that were stored when the observation began, by revision, and by time where revisions are equal.
+  /// The values that were stored when the observation began, sorted by revision, then by the time of the save.
   public let stored: [Entry]
 
   /// Every later change of the collection, in order.
   ///
   /// The changes of one commit are one element, in the order of its batch. External changes that the store notices
-  /// together are one element too, in commit order as far as the medium knows it. If the store watches its medium, an
-  /// observer therefore has, after each element, the collection as it was stored at one instant. Otherwise a call
-  /// notices only the external changes of its own keys. Nothing is dropped. The subscription finishes when the store is
-  /// released.
+  /// together are one element too, in the order of their commits if the medium knows that order. If the store watches
+  /// its medium, an observer therefore has, after each element, the collection as it was stored at one instant. If the
+  /// store doesn't watch, a call notices only the external changes of its own keys. No element is dropped, however slow
+  /// the subscriber is. The subscription finishes when the store is released.
   public let changes: MulticastSubscription<[StoreChange<Value>], Never>
 
   /// Creates an observation, for your own implementation of a store.
   ///
   /// - Parameters:
-  ///   - stored: The stored values, by revision, and by time where revisions are equal.
+  ///   - stored: The stored values, sorted by revision, then by the time of the save.
   ///   - changes: A subscription to all later changes, registered in the same step in which the values were read.
   public init(stored: [Entry], changes: MulticastSubscription<[StoreChange<Value>], Never>) {
     self.stored = stored

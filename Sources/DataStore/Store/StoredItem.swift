@@ -1,8 +1,9 @@
 public import Foundation
 
-/// A piece of a store's data, for which ``KeyValueStore/erase(where:)`` asks whether to erase it.
+/// A piece of a store's data, which ``KeyValueStore/erase(where:)`` passes to its closure.
 ///
-/// An item is a value in any state, one part of a value in parts, or quarantined bytes.
+/// An item is a value (even one that can't be decoded), one part of a value that is stored in parts, or quarantined
+/// bytes.
 public struct StoredItem {
   /// The key that the item is or was stored under; `nil` if it belongs to no single key, such as a quarantined
   /// database.
@@ -32,7 +33,7 @@ public struct StoredItem {
 extension StoredItem {
   /// Returns whether to erase an item, and throws if its bytes were needed and can't be read.
   ///
-  /// A decision that was made without the bytes could leave data of the erased user in the store.
+  /// A decision that was made without the bytes could leave data that should be erased.
   ///
   /// - Parameters:
   ///   - key: The key of the item.

@@ -3,8 +3,8 @@ internal import Multicast
 
 /// One collection of a store: the format of its values, their last known state, and the channels of its observers.
 ///
-/// A topic belongs to one ``BackedStore`` and is used in its isolation only. Recording a change doesn't send it:
-/// ``flush()`` does.
+/// A topic belongs to one ``BackedStore`` and is used only in the isolation of that store. A change that is recorded
+/// isn't sent until the next call of ``flush()``.
 final class Topic<Value: Codable & Sendable>: AnyTopic {
   private typealias KeyChannel = UnownedChannel<StoreChange<Value>>
   private typealias CollectionChannel = UnownedChannel<[StoreChange<Value>]>
@@ -21,12 +21,13 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
 
   /// The fingerprint of the bytes that were last read or written, and the backend's version at that time, by id.
   ///
-  /// It has no entries if the backend has no versions.
+  /// The version is the number that ``StoreBackend/externalVersion()`` returned. If that was `nil`, there is no entry.
   private var seen: [String?: (fingerprint: Fingerprint, version: UInt64)] = [:]
 
   /// The channels of the keys that are or were observed.
   ///
-  /// A channel is released once no stream refers to it, although its entry stays here until a sweep removes it.
+  /// A channel is released once no stream, subscription or iterator refers to it. Its entry stays here until a sweep
+  /// removes it.
   private var channels: [String?: KeyChannel] = [:]
   /// When ``channels`` has this many entries, a sweep precedes the next new channel.
   ///
@@ -60,22 +61,22 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
   /// Whether the decoded value of an id is in memory.
   func holdsContent(of id: String?) -> Bool { contents[id] != nil }
 
-  /// Returns the result of a read that found a known edition, or `nil` if the value must be decoded again.
+  /// Returns the result of a read that found the last known edition, or `nil` if the value must be decoded again.
   func known(_ edition: Edition, _ id: String?, needsValue: Bool) -> ReadResult<Value>? {
     if let content = contents[id] { return .value(edition, content) }
     return needsValue ? nil : .unchanged(edition)
   }
 
-  /// Whether an edition is the stored one, because nothing was changed externally since it was read or written.
+  /// Whether nothing was changed externally since an edition was read or written, so that it is still stored.
   func isCurrent(_ edition: Edition, _ id: String?, at version: UInt64?) -> Bool {
     guard let version, let seen = seen[id] else { return false }
     return seen.version == version && seen.fingerprint == edition.fingerprint
   }
 
-  /// Forgets the last read of an id, so that the next call reads it again.
+  /// Forgets the last read of an id, so that the next call for the id reads the bytes again.
   func forgetRead(_ id: String?) { seen[id] = nil }
 
-  /// Records which bytes were read, and the backend's version at that time.
+  /// Records which bytes were read or written, and the backend's version at that time.
   func noteRead(_ fingerprint: Fingerprint, _ id: String?, at version: UInt64?) {
     seen[id] = version.map { (fingerprint, $0) }
   }
@@ -91,7 +92,7 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
   /// Whether the whole collection is observed.
   var isCollectionObserved: Bool { collectionChannel?.isReferenced ?? false }
 
-  /// The keys that are observed one by one, in no particular order.
+  /// The keys that are observed individually, in no particular order.
   var observedKeys: [StoreKeyName] {
     channels.compactMap { id, channel in channel.isReferenced ? StoreKeyName(collection, id: id) : nil }
   }
@@ -112,11 +113,11 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
   /// If the read has found a change, the next ``flush()`` sends it.
   ///
   /// - Parameters:
-  ///   - result: The result of the read, other than corrupt bytes.
+  ///   - result: The result of the read, which must not be ``ReadResult/corrupt(bytes:reason:)``.
   ///   - id: The id that was read.
-  ///   - revision: The revision of the change, if it turns out to be one.
+  ///   - revision: The revision of the change, if the read has found one.
   func reconcile(_ result: ReadResult<Value>, _ id: String?, revision: UInt64) -> TopicState.Action {
-    guard let found = result.reconcilable else { preconditionFailure("Corrupt bytes are quarantined first.") }
+    guard let found = result.reconcilable else { preconditionFailure("Corrupt bytes must be quarantined.") }
     let action = state.reconcile(found, id, revision: revision)
     switch result {
     case .value(_, let content): contents[id] = content
@@ -128,7 +129,7 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
     case .keep, .keepNothing: break
     case .sendSaved(let revision):
       guard case .value(let edition, let content) = result else {
-        preconditionFailure("Bytes that aren't known are decoded.")
+        preconditionFailure("A new value must be decoded.")
       }
       unsent.append(.saved(key, StoredValue(content, edition, revision: revision)))
     case .sendRemoved(let revision): unsent.append(.removed(key, revision: revision))
@@ -167,7 +168,7 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
     channels[id]?.resetReplay()
   }
 
-  /// Records corrupt bytes that could not be quarantined.
+  /// Records corrupt or unmigratable bytes that could not be quarantined.
   func recordUnusable(_ fingerprint: Fingerprint, _ id: String?) {
     _ = state.reconcile(.unusable(fingerprint), id, revision: 0)
     contents[id] = nil
@@ -203,7 +204,7 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
     for change in changes {
       guard let channel = channels[change.key.id] else { continue }
       channel.send(change)
-      // A subscriber that registers between these two lines receives the removal first.
+      // A subscriber that registers between these two calls receives the removal as its first element.
       if case .removed = change { channel.resetReplay() }
     }
     collectionChannel?.send(changes)

@@ -1,23 +1,24 @@
 /// The last known state of the values of one collection: a pure state machine.
 ///
-/// Methods record reads, saves and removals. For a read, the machine returns the action that observers need. It knows
-/// neither values nor channels, so one model test covers every type of value.
+/// Methods record reads, saves and removals. For a read, the machine returns the action to take. It knows neither
+/// decoded values nor channels, so one model test covers every type of value.
 ///
-/// **Invariant**: The changes of one id, in order, lead from the first recorded state to the last one. No state is sent
-/// twice, and a state that was replaced before a read found it is never sent.
+/// **Invariant**: The changes of one id are in the order of its recorded states. A read leads to a change only if it
+/// finds a state other than the last recorded one. An external change that was replaced before a read found it is never
+/// sent.
 struct TopicState {
   /// The last known state of one id.
   enum Known: Equatable {
     case nothing
     case value(Edition, revision: UInt64)
-    /// Bytes that are neither usable nor quarantined: of a future format or schema, of an older schema that can't be
-    /// migrated, or corrupt ones whose quarantine failed.
+    /// Bytes that are neither usable nor quarantined: a value of a future format or schema, a value that can't be
+    /// migrated, or corrupt bytes whose quarantine failed.
     case unusable(Fingerprint)
     /// An entry that can't be read at all.
     case unreadable
   }
 
-  /// The state of one id that a read has found.
+  /// The state that a read has found for one id.
   enum Found: Equatable {
     case nothing
     case value(Edition)
@@ -27,19 +28,19 @@ struct TopicState {
 
   /// The action to take after a read.
   enum Action: Equatable {
-    /// Do nothing, because observers already have this value, or it is the first one known for the id.
+    /// Do nothing, because observers already have this value, or this is the id's first read, before it has observers.
     ///
     /// The value has the given revision.
     case keep(revision: UInt64)
-    /// Do nothing, because there was no known value before either.
+    /// Do nothing, because nothing is stored, and nothing was known to be stored before.
     case keepNothing
     /// Send the value as a save with the given revision.
     case sendSaved(revision: UInt64)
     /// Send a removal with the given revision.
     case sendRemoved(revision: UInt64)
-    /// Clear the replay, because there is no value for observers, although none was removed.
+    /// Clear the replay without sending a removal, because the stored value can't be used, or such a value is gone.
     ///
-    /// `isNew` is `true` if this read has found an unusable or unreadable value that the last one did not find.
+    /// `isNew` is `true` if the read has found an unusable or unreadable value other than the last known one.
     case hide(isNew: Bool)
   }
 
@@ -47,7 +48,7 @@ struct TopicState {
 
   /// Whether all ids have been listed.
   ///
-  /// If so, nothing was stored for an id that isn't in ``known``.
+  /// If so, no bytes are known to be stored for an id that isn't in ``known``.
   private var isListed = false
 
   /// The ids that had stored bytes, usable or not, when they were last read or written, in no particular order.
@@ -58,17 +59,17 @@ struct TopicState {
   /// The number of ids that the machine keeps any state for.
   var knownCount: Int { known.count }
 
-  /// Returns the last known edition of an id, or `nil` if the last read or write left no usable value.
+  /// Returns the edition of an id's last known value, or `nil` if the last known state isn't a value.
   func edition(of id: String?) -> Edition? {
     if case .value(let edition, _) = known[id] { edition } else { nil }
   }
 
-  /// Returns the revision of the last known value of an id, or `nil` if the last read or write left no usable value.
+  /// Returns the revision of an id's last known value, or `nil` if the last known state isn't a value.
   func revision(of id: String?) -> UInt64? {
     if case .value(_, let revision) = known[id] { revision } else { nil }
   }
 
-  /// Whether the last read has found these bytes, and they were unusable.
+  /// Returns whether the last known state of an id is unusable bytes with this fingerprint.
   func isUnusable(_ fingerprint: Fingerprint, _ id: String?) -> Bool {
     known[id] == .unusable(fingerprint)
   }
@@ -78,7 +79,7 @@ struct TopicState {
   /// - Parameters:
   ///   - found: The state that the read has found.
   ///   - id: The id that was read.
-  ///   - revision: The revision of the change, if it turns out to be one.
+  ///   - revision: The revision to use if the read has found a change.
   mutating func reconcile(_ found: Found, _ id: String?, revision: UInt64) -> Action {
     switch (found, known[id]) {
     case (.value(let edition), .value(let old, let revision)) where old.fingerprint == edition.fingerprint:

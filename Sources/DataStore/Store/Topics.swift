@@ -6,7 +6,7 @@ struct Topics {
 
   var all: some Collection<any AnyTopic> { topics.values }
 
-  /// Opens a key, as every call for one key does: validates it and the type of its values.
+  /// Opens a key: validates the key and the type of its values.
   ///
   /// - Throws: ``StoreError/invalidKey(_:)`` or
   ///   ``StoreError/collectionHasAnotherType(collection:existing:requested:)``.
@@ -39,10 +39,10 @@ struct Topics {
     return topic
   }
 
-  /// Returns at least the names of all keys that are observed, one by one or as a part of their collection.
+  /// Returns the names of all observed keys, and possibly other names.
   ///
-  /// If a collection is observed, the result has all names in the backend, including those of other collections. Names
-  /// may occur more than once.
+  /// A key is observed by itself or as a part of its collection. If a collection is observed, the result has all names
+  /// in the backend, including those of other collections. Names may occur more than once.
   func observedNames(_ backend: inout some StoreBackend) throws(StoreError) -> [String] {
     var names = topics.values.contains { $0.isCollectionObserved } ? try backend.names() : []
     for topic in topics.values {

@@ -2,7 +2,9 @@
 struct WatchState {
   /// The names to read at a check.
   struct Plan: Equatable {
-    /// The names that were reported or could not be read before, each once, in the order of their last changes.
+    /// The names that were reported or must be read again, from the oldest to the newest.
+    ///
+    /// Each name occurs once. If it was reported more than once, the last report decides its position.
     let names: [String]
     /// Whether to read all observed names too.
     let includesAllObserved: Bool
@@ -11,7 +13,7 @@ struct WatchState {
   /// Whether the backend reports external changes.
   private(set) var isWatching = false
 
-  /// The names that were reported and not read since, in order.
+  /// The names that were reported or marked as unread, and not read since, from the oldest to the newest.
   private var unread: [String] = []
 
   /// Whether any other name may have changed and was not read since.
@@ -19,7 +21,7 @@ struct WatchState {
 
   /// Records that the watch has begun.
   ///
-  /// Any name may have changed before.
+  /// Any name may have changed before the watch began, so the next plan includes all observed names.
   mutating func begin() {
     isWatching = true
     hasUnknownChanges = true

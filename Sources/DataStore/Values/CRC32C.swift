@@ -7,7 +7,7 @@ enum CRC32C {
       tables.withUnsafeBufferPointer { tables in
         var checksum = ~UInt32(0)
         var index = 0
-        // Processes eight bytes at a time. Each of the eight has a table of its own, for the number of bytes after it.
+        // Processes eight bytes at a time. The table for each byte depends on how many of the eight follow it.
         while index + 8 <= bytes.count {
           let low = checksum ^ UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt32.self))
           let high = UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: index + 4, as: UInt32.self))
@@ -27,7 +27,7 @@ enum CRC32C {
     }
   }
 
-  /// Eight tables of 256 entries: the contribution of a byte to the checksum if 0 to 7 bytes follow it.
+  /// Eight tables of 256 entries: table *n* has the contribution of each byte to the checksum if *n* bytes follow it.
   private static let tables: [UInt32] = {
     // 0x82F63B78 is the polynomial of CRC-32C, with the lowest power in the highest bit.
     var tables = (0..<256).map { byte in

@@ -24,10 +24,10 @@ struct ChunkDifference: Equatable {
   /// Compares two chunks.
   ///
   /// If the chunks have the same number of elements, the comparison recognizes each element that has kept its position.
-  /// Otherwise it recognizes one insertion or deletion of any number of consecutive elements. After any other change of
-  /// the number, it recognizes only the elements before the first difference.
+  /// If one run of elements was inserted or deleted, it recognizes all elements before and after the run. After any
+  /// other change of the number of elements, it recognizes only those before the first difference.
   ///
-  /// - Complexity: O(*n*) for *n* elements in both chunks.
+  /// - Complexity: O(*n*) for *n* elements in both chunks together.
   init<Value: PartitionedValue>(
     from old: Span<Value.Element>, to new: Span<Value.Element>, of type: Value.Type
   ) {

@@ -1,6 +1,6 @@
 /// A division of the elements of a value into chunks, based on the chunks of an older version of the value.
 ///
-/// Each chunk is stored by itself, so a save writes only the chunks that have changed. Chunks at fixed offsets don't
+/// Each chunk is stored separately, so a save writes only the chunks that have changed. Chunks at fixed offsets don't
 /// work well, because one insertion at the front moves elements across every later border. Therefore a border stays
 /// with the elements beside it: a chunk of the older version is kept if all of its elements are found as a run of the
 /// new version, even at another position. The search is limited in distance and in comparisons, and a chunk that it
@@ -20,14 +20,14 @@ struct ChunkPlan: Equatable {
     case kept(Int)
     /// A new chunk of these elements of the new version.
     ///
-    /// `basedOn` is the index of the chunk of the older version that probably has most of the elements, if there is
-    /// one.
+    /// `basedOn` is the index of the chunk of the older version that probably has most of these elements; `nil` if
+    /// there is no such chunk.
     case new(Range<Int>, basedOn: Int? = nil)
   }
 
   /// The minimum size of a new chunk, unless it is the only one.
   ///
-  /// A smaller chunk is joined with the smaller of its neighbors.
+  /// A smaller new chunk is joined with the smaller of its neighbors.
   static let minimumCount = 32
   /// The approximate size of the chunks into which a long run of new elements is divided.
   static let targetCount = 64
@@ -41,14 +41,14 @@ struct ChunkPlan: Equatable {
 
   /// Plans the chunks of a new version.
   ///
-  /// A change of an element in place, an insertion and a deletion each replace one chunk. If the new chunk would be too
-  /// large, two chunks replace the old one. If it would be too small, it is joined with a neighbor.
+  /// Changing, inserting or deleting one element replaces one chunk. If the new chunk would be too large, two chunks
+  /// replace the old one. If it would be too small, it is joined with a neighbor.
   ///
   /// - Parameters:
   ///   - oldCounts: The number of elements of each chunk of the older version, in order; empty if nothing is stored.
   ///   - old: The elements of the older version, as many as the sum of `oldCounts`.
   ///   - new: The elements of the new version.
-  ///   - type: The type of the value, which compares its elements.
+  ///   - type: The type of the value, whose `equalPrefixCount(of:and:)` compares the elements.
   /// - Complexity: O(*n*) for *n* elements in both versions together, with at most 4 *n* comparisons of elements. If
   ///   elements were only changed in place, and no two of the changed chunks are adjacent, one pass is enough.
   init<Value: PartitionedValue>(
@@ -64,7 +64,7 @@ struct ChunkPlan: Equatable {
     chunks = Self.joiningSmall(pieces).flatMap(Self.chunks(of:))
   }
 
-  /// Joins each small new piece with its smaller neighbor, and each small kept piece with a new neighbor.
+  /// Joins each small new piece with its smaller neighbor, and each small kept piece with a new neighbor, if any.
   private static func joiningSmall(_ pieces: [ChunkPiece]) -> [ChunkPiece] {
     var joined: [ChunkPiece] = []
     var rest = pieces[...]
@@ -95,7 +95,7 @@ private struct ChunkPiece {
   let elements: Range<Int>
   /// The index of the kept chunk with these elements; `nil` for new elements.
   private(set) var oldChunk: Int?
-  /// The index of the chunk of the older version that probably has most of the elements, if there is one.
+  /// The index of the chunk of the older version that probably has most of these elements; `nil` if there is none.
   let likelyChunk: Int?
 
   var isNew: Bool { oldChunk == nil }
@@ -135,7 +135,7 @@ private struct ChunkAlignment<Value: PartitionedValue> {
   /// The first pass of ``alignAll()`` needs fewer comparisons than the limit and precedes any search, so it is never
   /// stopped.
   private var comparisonsLeft: Int
-  /// The maximum distance from its expected position at which a chunk is searched for, in elements.
+  /// A chunk is searched for up to this many elements before and after its expected position.
   private let searchDistance = 2 * ChunkPlan.maximumCount
 
   init(oldCounts: [Int], old: Elements, new: Elements) {
@@ -152,7 +152,7 @@ private struct ChunkAlignment<Value: PartitionedValue> {
   mutating func alignAll() {
     let count = starts.count - 1
     let isSameCount = old.count == new.count
-    // These comparisons come before any search, because a search may exhaust the comparisons.
+    // These comparisons come before any search, because a search may use up all that are allowed.
     let unchanged = isSameCount ? (0..<count).filter { matches($0, at: starts[$0], in: new.indices) } : []
     var (chunks, region) = (0..<count, new.indices)
     for chunk in unchanged {
@@ -162,7 +162,7 @@ private struct ChunkAlignment<Value: PartitionedValue> {
     align(chunks, with: region)
   }
 
-  /// Aligns a range of chunks with a region of the new version: first from its end, then from its start.
+  /// Aligns a range of chunks with a region of the new version, first from the end of both, then from the start.
   private mutating func align(_ chunks: Range<Int>, with region: Range<Int>) {
     if chunks.count == 1, length(chunks) == region.count { return replace(chunks, by: region) }
     var (chunks, region) = (chunks, region)
@@ -211,7 +211,10 @@ private struct ChunkAlignment<Value: PartitionedValue> {
     region = end..<region.upperBound
   }
 
-  /// Adds the elements of a region as new ones, with the old borders if their number is unchanged.
+  /// Adds the elements of a region as new pieces.
+  ///
+  /// If `chunks` have the same number of elements in total, the pieces have their borders. Otherwise there is one
+  /// piece.
   private mutating func replace(_ chunks: Range<Int>, by region: Range<Int>) {
     if length(chunks) == region.count {
       let shift = region.lowerBound - starts[chunks.lowerBound]
@@ -223,7 +226,9 @@ private struct ChunkAlignment<Value: PartitionedValue> {
     }
   }
 
-  /// Returns whether the new version has the elements of a chunk at a position.
+  /// Returns whether a region of the new version has the elements of a chunk at a position.
+  ///
+  /// The result is `false` for an empty chunk, and if too few comparisons are left.
   private mutating func matches(_ chunk: Int, at position: Int, in region: Range<Int>) -> Bool {
     let (start, count) = (starts[chunk], length(chunk..<chunk + 1))
     guard count > 0, count <= comparisonsLeft else { return false }

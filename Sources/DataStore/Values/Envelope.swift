@@ -8,13 +8,14 @@ internal import Foundation
 /// ```
 ///
 /// The checksum is the CRC-32C of all bytes after its closing quotation mark, as eight lower-case hexadecimal digits.
-/// It comes first in format 2 and all later formats, which distinguishes corrupt bytes from those of a future format.
+/// It comes first in format 2 and all later formats, so that corrupt bytes aren't mistaken for those of a future
+/// format.
 ///
 /// The header is decoded before the value, so a value of a future format is recognized even if this program
 /// understands nothing but the number of the format.
 ///
-/// The header of a ``PartitionedValue`` has `parts`, the ids of its parts in order, and the second line is the value's
-/// head. The id of a part contains the checksum of the part; see ``PartID``.
+/// The header of a ``PartitionedValue`` also has `parts`: the ids of the value's parts, in order. The second line is
+/// then only the value's head. The id of a part contains the checksum of the part; see ``PartID``.
 ///
 /// | format | added |
 /// | --- | --- |
@@ -41,7 +42,7 @@ enum Envelope {
     case corrupt(reason: String)
   }
 
-  /// Returns the newest version in which this program can read values of a type.
+  /// Returns the newest version that this program can read for values of a type.
   static func supported<Value>(by type: Value.Type) -> StoredVersion {
     StoredVersion(format: format, schema: StoreSchema.of(type).version)
   }
@@ -88,8 +89,8 @@ enum Envelope {
     do {
       let version = try JSONDecoder().decode(Version.self, from: headerBytes)
       let found = version.known(to: supported)
-      // Format 1 has no checksum. If a line of format 1 has keys that this format doesn't have, corruption has changed
-      // the number of its format and removed its checksum.
+      // Only format 1 has no checksum. If a line with format number 1 has keys that format 1 doesn't have, it is a
+      // corrupt line of a later format that has lost its checksum.
       let needsChecksum = found.format != 1 || version.hasUnknownKeys
       guard checksum == .right || !needsChecksum else { return .corrupt(reason: "the checksum is missing") }
       if found.isNewer(than: supported) { return .future(found) }
@@ -161,7 +162,7 @@ extension Envelope {
       schema = format > Envelope.format ? nil : try container.decode(Int.self, forKey: .schema)
     }
 
-    /// Returns the version, in which an unknown schema counts as the supported one.
+    /// Returns the version, with the supported schema in place of an unknown one.
     func known(to supported: StoredVersion) -> StoredVersion {
       StoredVersion(format: format, schema: schema ?? supported.schema)
     }
@@ -186,7 +187,7 @@ extension Envelope {
 }
 
 extension JSONEncoder {
-  /// Creates an encoder that encodes equal values as equal bytes, in every process.
+  /// Creates an encoder that sorts the keys of objects, so that their order is the same in every process.
   static var ofStore: JSONEncoder {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

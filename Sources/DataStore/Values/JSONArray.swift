@@ -46,7 +46,7 @@ struct JSONArray {
     bytes.dropFirst(starts[range.lowerBound]).prefix(starts[range.upperBound] - 1 - starts[range.lowerBound])
   }
 
-  /// Joins the bytes of runs of elements to an array.
+  /// Joins runs of elements into the bytes of an array.
   static func join(_ runs: [Data]) -> Data {
     var joined = Data(capacity: runs.reduce(2) { $0 + $1.count + 1 })
     joined.append(UInt8(ascii: "["))

@@ -3,13 +3,14 @@ internal import Foundation
 /// The id of a part of a value: eight random hexadecimal digits, then the CRC-32C of the bytes of the part.
 ///
 /// A part is immutable: if its elements change, it is replaced by a new part with a new id. A list of ids therefore
-/// identifies exactly which bytes belong together, and a missing, corrupt or wrong part is detected.
+/// identifies exactly which bytes belong together. A missing part is detected by its id, and a corrupt or wrong part by
+/// the checksum in the id.
 enum PartID {
   static func make(for bytes: Data) -> String {
     UInt32.random(in: .min ... .max).hexadecimalDigits + CRC32C.checksum(of: bytes).hexadecimalDigits
   }
 
-  /// Returns whether a text has the form of an id, which makes it safe to use in a name.
+  /// Returns whether a text has the form of an id and is therefore safe to use in a name.
   static func isValid(_ id: String) -> Bool {
     id.utf8.count == 16 && id.utf8.allSatisfy("0123456789abcdef".utf8.contains)
   }

@@ -1,8 +1,8 @@
 /// A value that a store keeps in parts, so that a small change of a large value writes little.
 ///
-/// The value consists of a head and an ordered list of elements. A store keeps the elements in chunks of about 64, each
-/// by itself. A save writes the head and the changed chunks, in one commit. A load joins all of them, and observers
-/// receive the whole value, as with any other type.
+/// The value consists of a head and an ordered list of elements. A store divides the elements into chunks of about 64
+/// elements, and stores each chunk separately. A save writes the head and the changed chunks, in one commit. A load
+/// joins all of them, and observers receive the whole value, as with any other type.
 ///
 /// ```swift
 /// struct Inbox: PartitionedValue {
@@ -18,10 +18,10 @@
 /// - **Round trip**: `Self(head: value.head, elements: value.elements)` equals `value`.
 /// - **Migration**: A value that was stored whole is still read, and its next save stores it in parts. If the type is a
 ///   ``VersionedValue`` too, the migrations of a value that was stored in parts receive the JSON
-///   `{"elements":[…],"head":…}`. The result of the last one has either that form or the form of the whole value. A
-///   type that no longer conforms needs a migration, which receives the same JSON.
+///   `{"elements":[…],"head":…}`. The last migration may return either that form or the JSON of the value stored whole.
+///   A type that no longer conforms to `PartitionedValue` needs a migration, which receives the same JSON.
 /// - Complexity: A save compares each element with the stored one, encodes the changed ones, and writes their chunks. A
-///   change of one of *n* elements writes one chunk and a list of *n* / 64 short ids.
+///   change of one of *n* elements writes one chunk and the short ids of all *n* / 64 chunks.
 public protocol PartitionedValue: Codable, Equatable, Sendable {
   /// The part of the value that isn't in its elements.
   associatedtype Head: Codable & Equatable & Sendable
@@ -40,9 +40,10 @@ public protocol PartitionedValue: Codable, Equatable, Sendable {
 
   /// Returns the length of the longest common prefix of two runs of elements.
   ///
-  /// A store compares the elements of a value only with this function. The default implementation uses `==`. It is
-  /// specialized for the type in the type's own module, so it calls `==` directly. Generic code in the module of the
-  /// store would have to copy each element to compare it, which takes several times as long.
+  /// A store compares the elements of a value only with this function. The default implementation uses `==`. The
+  /// compiler specializes it in the module that declares the conforming type, so it calls the `==` of `Element`
+  /// directly. Generic code in the module of the store would have to copy each element to compare it, which takes
+  /// several times as long.
   ///
   /// - Complexity: O(*n*) for the *n* elements of the shorter run.
   static func equalPrefixCount(of left: Span<Element>, and right: Span<Element>) -> Int

@@ -3,7 +3,7 @@ public import Foundation
 /// A value whose layout changes from one version of the program to another.
 ///
 /// A type that doesn't conform always has schema 1. When a type begins to conform, its earlier layout is schema 1, and
-/// it declares a migration from each schema to the next.
+/// the type declares a migration from each schema to the next.
 public protocol VersionedValue: Codable, Sendable {
   /// The schema in which values are stored, with the migrations from the older ones.
   ///
@@ -14,8 +14,8 @@ public protocol VersionedValue: Codable, Sendable {
 /// The version of a value's layout, with the migrations from older layouts.
 ///
 /// A stored value of an older schema is migrated, step by step, each time it is read. The stored bytes remain until the
-/// next save replaces them. Therefore nothing is lost by a crash, by a return to an older version of the program, or by
-/// a migration that turns out to be wrong.
+/// next save replaces them. Until then, nothing is lost by a crash, by a return to an older version of the program, or
+/// by a migration that turns out to be wrong.
 public struct StoreSchema: Sendable {
   /// The number of the schema, from 1.
   public let version: Int
@@ -26,7 +26,7 @@ public struct StoreSchema: Sendable {
   ///
   /// - Parameters:
   ///   - version: The number of the schema, at least 1.
-  ///   - migrations: One migration for each older schema, from 1 to `version - 1`, in this order. If one is missing,
+  ///   - migrations: One migration for each older schema, from 1 to `version - 1`, in this order. With any other list,
   ///     the program stops with a message.
   public init(version: Int, migrations: [StoreMigration] = []) {
     let found = migrations.map(\.version)
@@ -44,7 +44,7 @@ public struct StoreSchema: Sendable {
     migrations = []
   }
 
-  /// A schema that is newer than all others.
+  /// The newest possible schema, for reads that accept values of every schema.
   static let any = StoreSchema(anyVersion: ())
 
   /// Returns the schema of the values of a type.
@@ -55,7 +55,7 @@ public struct StoreSchema: Sendable {
 
 /// A migration of values from one schema to the next.
 ///
-/// It must be deterministic, because a value is migrated each time it is read until it is saved.
+/// It must be deterministic, because a stored value is migrated each time it is read, until a save replaces it.
 public struct StoreMigration: Sendable {
   /// The schema of the values to migrate.
   public let version: Int
@@ -73,7 +73,7 @@ public struct StoreMigration: Sendable {
     self.migrate = migrate
   }
 
-  /// Creates a migration between types for the two schemas.
+  /// Creates a migration from a type of the old schema to a type of the new one.
   ///
   /// - Parameters:
   ///   - version: The schema of the values to migrate. The result has the next schema.
@@ -89,7 +89,7 @@ public struct StoreMigration: Sendable {
   }
 }
 
-/// The failure of one migration, or the lack of one that a value needs.
+/// The failure of a migration, or the absence of a migration that a value needs.
 struct MigrationFailure {
   /// The schema of the value before the migration.
   let version: Int

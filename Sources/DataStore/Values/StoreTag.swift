@@ -16,11 +16,13 @@ public struct StoreTag: Hashable, Sendable {
     low = .random(in: .min ... .max)
   }
 
-  /// Creates the tag of a value that an older version of the library has stored without one.
+  /// Creates the tag of a value that an older version of the library has stored without a tag.
   ///
-  /// Equal bytes have the same tag. The time in the bytes distinguishes saves of equal values.
+  /// Equal bytes have the same tag. The bytes contain the time of the save, so saves of equal values at different times
+  /// have different tags.
   init(legacyBytes: Data) {
-    // Two FNV-1a hashes with different start values. They aren't seeded, so the tag is the same in every process.
+    // Two FNV-1a hashes with different start values. The start values are constants, so the tag is the same in every
+    // process.
     var (high, low): (UInt64, UInt64) = (0xCBF2_9CE4_8422_2325, 0x9E37_79B9_7F4A_7C15)
     for byte in legacyBytes {
       high = (high ^ UInt64(byte)) &* 0x100_0000_01B3
@@ -29,9 +31,9 @@ public struct StoreTag: Hashable, Sendable {
     (self.high, self.low) = (high, low)
   }
 
-  /// Creates a tag from its text, or returns `nil` if that isn't 32 hexadecimal digits.
+  /// Creates a tag from its text, or returns `nil` if the text isn't 32 hexadecimal digits.
   init?(text: String) {
-    // `UInt64` accepts a sign too.
+    // The digits are checked because `UInt64` also accepts a sign.
     guard text.utf8.count == 32, text.allSatisfy(\.isHexDigit), let high = UInt64(text.prefix(16), radix: 16),
       let low = UInt64(text.suffix(16), radix: 16)
     else { return nil }

@@ -10,13 +10,14 @@ public struct StoredValue<Value: Sendable>: Sendable {
   /// It is exactly the same after a relaunch.
   public let savedAt: Date
 
-  /// The position of the change in the order in which this store object sends changes.
+  /// The position of the change in the order in which the store object sends changes.
   ///
   /// The first commit of a store object, or the first external change that it notices, has revision 1, and each later
-  /// one the next number. All keys share this order, and all changes of one commit have the same revision. The saves of
-  /// an external commit share a revision if they are noticed together, and each external removal has its own. A value
-  /// that was stored before the store object existed has revision 0. A revision has no meaning for another store
-  /// object; use ``tag`` to identify a commit across store objects.
+  /// one has the next number. All keys share this order, and all changes of one commit have the same revision. The
+  /// saves of an external commit share a revision if they are noticed together, but an external removal may have a
+  /// revision of its own. A value that the store object has neither written nor noticed as a change has revision 0,
+  /// such as one that was stored before the store object existed. A revision has no meaning for another store object;
+  /// use ``tag`` to identify a commit across store objects.
   public let revision: UInt64
 
   /// The tag of the commit that wrote the value.
@@ -24,8 +25,8 @@ public struct StoredValue<Value: Sendable>: Sendable {
 
   /// The total size of the stored bytes of the value; `nil` if it is unknown.
   ///
-  /// It is unknown in the result of a save of a value in parts, and in the change of a save that was never written
-  /// because a later one replaced it. Comparisons ignore it.
+  /// A store need not report it. It is unknown in the result of a save of a value in parts. It is also unknown in a
+  /// change whose save was never written, because a later save replaced it. Comparisons ignore it.
   public let byteCount: Int?
 
   /// Creates a stored value, for your own implementation of a store.

@@ -1,6 +1,6 @@
-/// The version of the layout in which a value is stored.
+/// The format and the schema in which a value is stored.
 public struct StoredVersion: Hashable, Sendable, CustomStringConvertible {
-  /// The version of the envelope around the value.
+  /// The version of the envelope, in which a store keeps a value with its metadata.
   public let format: Int
 
   /// The version of the layout of the value itself.

@@ -11,7 +11,7 @@ protocol ValueFormat<Value>: Sendable {
   ///
   /// - Parameters:
   ///   - value: The value to encode.
-  ///   - stored: The stored value, if it is in memory. Parts that are equal are kept.
+  ///   - stored: The stored value, if it is in memory. Its unchanged parts are kept.
   ///   - readPart: Returns the bytes of a stored part, or `nil` if they can't be read.
   /// - Throws: The error of the value's `encode(to:)`, or `EncodingError` if JSON can't represent the value.
   func encode(
@@ -50,13 +50,13 @@ struct EncodedValue {
 
 /// The result of decoding a value.
 enum DecodedValue<Value> {
-  /// A value. `counts` is the number of elements in each part; `nil` if it is unknown or the value is stored whole.
+  /// A value, with the number of elements in each part; `nil` if that is unknown or the value is stored whole.
   case value(Value, counts: [Int]?)
   case unmigratable(MigrationFailure)
   case corrupt(reason: String)
 }
 
-/// Returns the format of a type: in parts for a ``PartitionedValue``, whole for any other.
+/// Returns the format of a type: untyped for ``UntypedValue``, in parts for a ``PartitionedValue``, otherwise whole.
 func makeValueFormat<Value: Codable & Sendable>(of type: Value.Type) -> any ValueFormat<Value> {
   func partitioned<Partitioned: PartitionedValue>(_ type: Partitioned.Type) -> any ValueFormat {
     PartitionedFormat<Partitioned>()
@@ -144,7 +144,8 @@ private struct PartitionedFormat<Value: PartitionedValue>: ValueFormat {
     let start = stored.counts[..<index].reduce(0, +)
     let storedElements = stored.value.elements[start..<start + count]
     let difference = ChunkDifference(from: storedElements.span, to: elements.span, of: Value.self)
-    // The checksum must be verified here, because corrupt bytes would be copied into a part with a correct checksum.
+    // The checksum must be verified here, because otherwise corrupt bytes would be copied into a part with a correct
+    // checksum.
     guard difference.usesStored, let bytes = readPart(id), PartID.matches(id, bytes),
       let array = JSONArray(bytes, count: count)
     else { return nil }
@@ -197,7 +198,7 @@ private enum PartitionedJSON {
     return Data(#"{"elements":["#.utf8) + Data(elements) + Data(#"],"head":"#.utf8) + head + Data("}".utf8)
   }
 
-  /// Decodes the result of a migration, which has either the joined form or the value's own.
+  /// Decodes the result of a migration, which is either such a text or the JSON of the value stored whole.
   static func decode<Value: PartitionedValue>(_ bytes: Data) throws -> Value {
     do {
       let joined = try JSONDecoder().decode(Joined<Value>.self, from: bytes)

@@ -1,12 +1,12 @@
 internal import Foundation
 
-/// One call of a session: sends the request, follows its redirections, and reads the response up to the limit of its
-/// ``ResponseRules``.
+/// One call of a session: sends the request, follows redirections, and reads the response up to the limit that
+/// ``ResponseRules`` sets.
 struct APIExchange: Sendable {
   typealias Received = (rules: ResponseRules, body: Data, isComplete: Bool)
 
   let request: HTTPRequest
-  /// The fields that a redirection may send to an origin other than the request's.
+  /// The only header fields that are sent after a redirection to an origin other than the request's.
   let messageHeaders: HTTPHeaders
   let maximumReplySize: Int
   let redirects: RedirectPolicy
@@ -82,8 +82,8 @@ struct APIExchange: Sendable {
       }
       return (bytes, true)
     } catch {
-      // If the status is a failure, the head is sufficient, so an error while reading the body matters only if it is
-      // a cancellation.
+      // The head of a failure suffices to describe it. Therefore, an error while reading its body is ignored, unless it
+      // is a cancellation.
       guard !(200...299).contains(rules.status), error.code != .cancelled else { throw error }
       return (bytes, false)
     }

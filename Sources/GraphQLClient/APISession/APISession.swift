@@ -10,10 +10,11 @@ public import Foundation
 ///
 /// - **Errors**: Every failure is a case of ``APISessionError``. ``post(document:operationName:variables:headers:as:)``
 ///   treats a response with `errors` as a failure, even if it also has `data`.
-///   ``response(to:operationName:variables:headers:as:)`` returns both.
+///   ``response(to:operationName:variables:headers:as:)`` returns the data together with the errors.
 /// - **Cancellation**: Cancelling the calling task cancels the request immediately and throws
 ///   ``APISessionError/cancelled``. A call from a task that is already cancelled sends nothing. If the request was sent
-///   before the cancellation, the server may still act on it. A response that is complete is decoded nevertheless.
+///   before the cancellation, the server may still act on it. A response that was complete before the cancellation is
+///   decoded as usual.
 /// - **Time**: The timeout covers the whole exchange, from connecting to the last byte of the response, including
 ///   redirections. Decoding the response takes additional time, about 30 milliseconds per megabyte of JSON. A large
 ///   response is decoded on a separate thread.
@@ -21,12 +22,12 @@ public import Foundation
 ///   status and media type don't identify it as a GraphQL response. The session counts the bytes, and relies on the
 ///   declared length only to fail early if a response is too large.
 /// - **Redirections**: A session follows the redirections that its ``RedirectPolicy`` allows; the default policy allows
-///   only the same origin. A session caches nothing.
+///   only the same origin. A session caches neither redirections nor responses.
 /// - **Server text**: Text from the server is sanitized and truncated before it becomes part of an error.
 ///
 /// Copies of a session share a transport and its connections. The connections close when the transport is released; a
-/// session that creates its own transport releases it with the last copy. Create one session for each server and keep
-/// it. Any number of tasks can use a session concurrently.
+/// transport that the session created is released with the last copy of the session. Create one session for each server
+/// and keep it. Any number of tasks can use a session concurrently.
 public struct APISession: Sendable {
   /// The URL to which the session posts requests.
   public let url: URL
@@ -155,10 +156,10 @@ public struct APISession: Sendable {
     }
   }
 
-  /// Returns the fields that a redirection may send to another origin.
+  /// Returns the only header fields that are sent after a redirection to another origin.
   ///
-  /// The only one that comes from the caller is `Idempotency-Key`, which prevents a repeated mutation from being
-  /// applied twice.
+  /// Of the caller's headers, only `Idempotency-Key` is sent, because it prevents the server from applying a repeated
+  /// mutation twice.
   private func messageHeaders(with headers: [String: String]) -> HTTPHeaders {
     var allowed = messageHeaders
     allowed["Idempotency-Key"] = HTTPHeaders(callerHeaders).merging(headers)["Idempotency-Key"]

@@ -2,9 +2,9 @@ public import Foundation
 
 /// An error of a request to a GraphQL server.
 ///
-/// Each kind of failure is a separate case. A caller can therefore distinguish a server that is temporarily unavailable
-/// (keep the change and try again, see ``isTransient``) from a server that rejected the request, from a response that
-/// isn't the API's, and from a cancelled call.
+/// Each kind of failure is a separate case. A caller can therefore distinguish an unreachable server, errors that the
+/// server reported, a response that isn't the API's, and a cancelled call. If ``isTransient`` is `true`, the same
+/// request may succeed later.
 ///
 /// The associated values and the ``description`` contain no control characters from the server, and no more than
 /// ``excerptLength`` consecutive characters of its text. ``GraphQLError/extensions`` are an exception, because they are
@@ -23,9 +23,9 @@ public enum APISessionError: Error, Equatable, Sendable {
   /// `bodyExcerpt` is the beginning of the body, on one line and with at most ``excerptLength`` characters.
   /// `retryAfter` is the wait that the response requests, at most a day.
   case statusCode(Int, bodyExcerpt: String, retryAfter: Duration? = nil)
-  /// The server reported errors, with or without partial data. The array is never empty.
+  /// The server reported errors, with or without partial data.
   ///
-  /// `status` is the status of the HTTP response, except that
+  /// The array of errors is never empty. `status` is the status of the HTTP response, except that
   /// ``APISession/post(document:operationName:variables:headers:as:)`` reports partial data with the default, 200. If
   /// the status isn't a success, the media type of the response was `application/graphql-response+json`, which only a
   /// GraphQL server sends.
@@ -38,7 +38,7 @@ public enum APISessionError: Error, Equatable, Sendable {
   case notAnAPIResponse(status: Int, location: String? = nil, bodyExcerpt: String)
   /// The server answered with a success status but no content.
   ///
-  /// The body is empty, its `data` is `null` and it has no errors, or it has only an empty list of `errors`.
+  /// Either the body is empty, or it is a GraphQL response that has no errors and whose `data` is `null` or missing.
   case emptyReply
   /// The response was larger than `limit` bytes, or declared that it was, and the session stopped reading it.
   case replyTooLarge(limit: Int)
@@ -107,7 +107,7 @@ extension APISessionError: CustomStringConvertible {
       "The server answered with HTTP status \(status)" + Self.quoted(bodyExcerpt)
         + (isTransient ? tryAgainLater : "Check the server's address and the credentials of the request.")
     case .graphQL(let errors, _, _):
-      "The server refused the request: \(Self.quoted(errors)). "
+      "The server reported errors: \(Self.quoted(errors)). "
         + (isTransient ? tryAgainLater : "Correct the request; sending it again unchanged will not help.")
     case .notAnAPIResponse(let status, let location, let bodyExcerpt):
       "Something that is not the API answered, with HTTP status \(status)" + Self.quoted(bodyExcerpt)

@@ -8,7 +8,7 @@ enum LongWork {
   /// The size in bytes from which a response is decoded by ``run(_:)``.
   static let threshold = 64 * 1024
 
-  /// Runs `work` on a separate thread, and suspends the calling task until it is done.
+  /// Runs `work` on a separate thread, and suspends the calling task until the work is done.
   ///
   /// Cancellation doesn't stop the work.
   static func run<Result: Sendable>(_ work: @escaping @Sendable () -> Result) async -> Result {

@@ -4,13 +4,14 @@ internal import Foundation
 ///
 /// The following rules hold for every policy:
 ///
-/// - Only the statuses 307 and 308 are followed, because they preserve the method and the body of the request.
+/// - Only redirections with the status 307 or 308 are followed, because these statuses preserve the method and the body
+///   of the request.
 /// - A redirection from `https` to `http` isn't followed.
 /// - A redirection to a URL with a user is followed only if the origin, the user and the password stay the same.
 /// - At most five consecutive redirections are followed.
-/// - The caller's headers, which may be credentials, are sent only to the origin of the session's URL. Another origin
-///   receives only the fields that describe the message, the ``APISession/defaultHeaders(appVersion:)``, and
-///   `Idempotency-Key`.
+/// - The caller's headers, which may be credentials, are sent only to the origin of the session's URL. The exception is
+///   `Idempotency-Key`. Another origin also receives `Content-Type`, `Accept` and the
+///   ``APISession/defaultHeaders(appVersion:)``.
 public struct RedirectPolicy: Hashable, Sendable {
   /// The maximum number of consecutive redirections.
   static let maximumCount = 5

@@ -7,11 +7,12 @@ internal import Foundation
 /// - An `application/graphql-response+json` body comes from a GraphQL server, so it is decoded regardless of the
 ///   status.
 /// - An `application/json` body is decoded only if the status is a success, because a gateway may send this type too.
-///   With a failure status, JSON that is shaped like a GraphQL response becomes the error
-///   ``APISessionError/statusCode(_:bodyExcerpt:retryAfter:)``, which quotes its text.
+///   With a failure status other than 3xx, JSON that is shaped like a GraphQL response becomes the error
+///   ``APISessionError/statusCode(_:bodyExcerpt:retryAfter:)``, which quotes the beginning of the JSON.
 /// - Any other response, and JSON that isn't shaped like a GraphQL response, isn't from the API. As an exception, some
-///   statuses (about credentials, conflicts, limits and server failures) are unambiguous, so the response becomes the
-///   same error even if a gateway sent it.
+///   failure statuses (about credentials, conflicts, limits and server failures) mean the same whether the server or a
+///   gateway sends them. A response with such a status also becomes
+///   ``APISessionError/statusCode(_:bodyExcerpt:retryAfter:)``.
 struct ResponseRules {
   let status: Int
   let headers: HTTPHeaders
@@ -46,7 +47,7 @@ struct ResponseRules {
     return mediaType == .json ? Self.maximumFailureSize : ServerText.maximumByteCount
   }
 
-  /// Whether a successful GraphQL response declares a body larger than the limit, so that the body isn't read.
+  /// Whether a successful GraphQL response declares a body larger than the limit; if so, the body isn't read.
   ///
   /// The declared length of a compressed body isn't compared, because the limit applies after decompression.
   var declaresOversizedBody: Bool {
@@ -85,7 +86,7 @@ struct ResponseRules {
       reply = try GraphQLReply.decode(body)
     } catch {
       if !isSuccess { throw failure(body: body, isComplete: true, now: now) }
-      // JSON that isn't an object comes from another API. Invalid JSON may be a truncated reply of this one.
+      // JSON that isn't an object comes from another API. Invalid JSON may be a truncated reply of this API.
       if Self.isNotAnObject(error) || Self.isMarkup(body) { throw notAnAPI(body) }
       throw .undecodable(reason: CodingFailure.reason(of: error), excerpt: ServerText.line(of: body))
     }

@@ -27,7 +27,7 @@ public struct GraphQLError: Error, Hashable, Sendable {
   public let code: String?
   /// Additional data about the error, as the server sent it.
   ///
-  /// Empty if the server sent none, if they are invalid, or if they exceed the limits described at ``GraphQLResponse``.
+  /// Empty if the server sent none, or if the data is invalid or exceeds the limits described at ``GraphQLResponse``.
   public let extensions: [String: JSONValue]
 
   /// Creates an error like one that a server reports.
@@ -98,8 +98,9 @@ extension GraphQLError: Decodable {
 }
 
 extension GraphQLError {
-  /// Returns the path, truncated to the maximum length; `nil` if there is none, or if it isn't a list of names and
-  /// numbers.
+  /// Returns the path, truncated to the maximum length; `nil` if it is missing or invalid.
+  ///
+  /// A valid path is a list of names and integers. Elements beyond the maximum length aren't checked.
   private static func path(in container: KeyedDecodingContainer<CodingKeys>) -> [PathElement]? {
     guard var list = try? container.nestedUnkeyedContainer(forKey: .path) else { return nil }
     var path: [PathElement] = []
@@ -113,10 +114,10 @@ extension GraphQLError {
 }
 
 extension GraphQLError.PathElement: Decodable {
-  /// Decodes an element of a path: a number is an index, text is a field.
+  /// Decodes an element of a path: an integer is an index, text is a field.
   ///
   /// - Parameter decoder: The decoder to read from.
-  /// - Throws: `DecodingError` if the element is neither.
+  /// - Throws: `DecodingError` if the element is neither an integer nor text.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.singleValueContainer()
     do {

@@ -6,7 +6,7 @@ public enum JSONValue: Hashable, Sendable {
   case null
   /// `true` or `false`.
   case bool(Bool)
-  /// A number without a fraction that fits into 64 bits.
+  /// A whole number in the range of `Int64`.
   case integer(Int64)
   /// Any other number.
   case number(Double)
@@ -14,7 +14,9 @@ public enum JSONValue: Hashable, Sendable {
   case string(String)
   /// A list.
   case array([JSONValue])
-  /// An object. If several members have the same name, one of them is kept.
+  /// An object.
+  ///
+  /// If several members have the same name, only one is kept, and it is unspecified which one.
   case object([String: JSONValue])
 
   /// The text of a string value; `nil` for any other value.
@@ -31,7 +33,8 @@ extension JSONValue: Decodable {
 
   /// The number of values that may still be decoded from one reply.
   ///
-  /// Decoding a value takes several attempts, so a reply full of small values would keep a thread busy for minutes.
+  /// Decoding a value takes several attempts. Without a limit, a reply full of small values would keep a thread busy
+  /// for minutes.
   final class Budget: Sendable {
     static let key = CodingUserInfoKey(rawValue: "GraphQLClient.JSONValue.Budget")!
 

@@ -4,7 +4,7 @@ public import Foundation
 ///
 /// ## Behavior
 ///
-/// - **Single iteration**: A body can be iterated only once, unless it was created from `Data`.
+/// - **Single iteration**: Iterate a body only once, unless it was created from `Data`.
 /// - **Backpressure**: A transport reads at most one chunk ahead of the iteration. ``URLSessionTransport`` may read
 ///   more, because a `URLSession` pauses late, or on Linux not at all.
 /// - **Failure**: The iteration throws `URLError` if the connection is lost before the end of the body.
@@ -13,7 +13,7 @@ public import Foundation
 public struct HTTPBody: AsyncSequence, Sendable {
   private let chunks: any AsyncSequence<Data, URLError> & Sendable
 
-  /// Creates a body from a sequence of chunks whose only failure is `URLError`.
+  /// Creates a body from a sequence of chunks that throws only `URLError`.
   public init(_ chunks: some AsyncSequence<Data, URLError> & Sendable) {
     self.chunks = chunks
   }

@@ -58,7 +58,7 @@ public struct HTTPHeaders: Hashable, Sendable {
     if fieldsByLowercasedName[key] == nil {
       fieldsByLowercasedName[key] = Field(name: name, value: value)
     } else {
-      // Appending in place keeps this linear when a server repeats a field many times.
+      // Appending in place avoids quadratic time when a server repeats a field many times.
       fieldsByLowercasedName[key]?.value.append(", ")
       fieldsByLowercasedName[key]?.value.append(value)
     }
@@ -93,6 +93,8 @@ extension HTTPHeaders: ExpressibleByDictionaryLiteral {
 
 extension HTTPHeaders.Field {
   /// Whether the name is a token and the value is a field value, as defined by RFC 9110, section 5.
+  ///
+  /// The value may also have white space around it.
   var isValid: Bool {
     !name.isEmpty && name.utf8.allSatisfy(\.isTokenCharacter)
       && value.utf8.allSatisfy { $0 == UInt8(ascii: "\t") || ($0 >= 0x20 && $0 != 0x7F) }

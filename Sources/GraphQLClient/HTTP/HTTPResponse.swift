@@ -1,6 +1,7 @@
 /// A response whose head has arrived and whose body can be read as a stream.
 ///
-/// Releasing the last copy of the response and of its body's iterators before the end of the body cancels the exchange.
+/// The exchange is cancelled if all copies of the response, of its body and of the body's iterators are released before
+/// the body has arrived completely.
 public struct HTTPResponse: Sendable {
   /// The status code of the final response; interim responses (1xx other than 101) are skipped.
   public var status: Int

@@ -13,8 +13,8 @@ public import Foundation
 ///   throws only if no complete head arrives.
 /// - **Backpressure**: A transport reads the body at the pace of its consumer; see ``HTTPBody``.
 /// - **Cancellation**: When the calling task is cancelled, ``send(_:)`` throws `URLError(.cancelled)` immediately and
-///   the exchange ends. Releasing the response before the end of its body ends the exchange too. A transport sends
-///   nothing for a task that is already cancelled.
+///   the exchange ends. It also ends if the response and its body are released before the end of the body; see
+///   ``HTTPResponse``. A transport sends nothing for a task that is already cancelled.
 /// - **Threads**: A transport never blocks the caller's thread.
 public protocol HTTPTransport: Sendable {
   /// Sends a request and returns the response as soon as its head has arrived.
@@ -26,8 +26,9 @@ public protocol HTTPTransport: Sendable {
   ///   - `cannotFindHost`, `dnsLookupFailed`, `cannotConnectToHost` and `notConnectedToInternet`: The server received
   ///     nothing.
   ///   - `networkConnectionLost` and `timedOut`: The server may have acted on the request.
-  ///   - `badServerResponse`: The server has answered, but its response isn't HTTP.
-  ///   - `cancelled`: The calling task was cancelled, and the server may have acted on the request.
+  ///   - `badServerResponse`: The server has answered, but its response isn't HTTP, or its head is too large.
+  ///   - `cancelled`: The calling task was cancelled, or the system cancelled the exchange. The server may have acted
+  ///     on the request.
   ///   - Any other code, such as that of a TLS failure: It is unknown whether the server received the request.
   func send(_ request: HTTPRequest) async throws(URLError) -> HTTPResponse
 }

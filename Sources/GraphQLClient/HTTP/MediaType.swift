@@ -2,7 +2,7 @@
 enum MediaType: Equatable {
   /// `application/graphql-response+json`, which only a GraphQL server sends, with any status.
   case graphQLResponse
-  /// `application/json`, another JSON type, or no type.
+  /// `application/json`, another type that ends in `+json`, or no type.
   case json
   /// Any other type, such as the HTML of a proxy.
   case other

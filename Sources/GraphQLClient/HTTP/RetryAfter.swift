@@ -2,9 +2,9 @@ internal import Foundation
 
 /// A parser for the `Retry-After` field (RFC 9110, section 10.2.3).
 enum RetryAfter {
-  /// The maximum wait that a server can request.
+  /// The maximum wait that ``delay(in:now:)`` returns.
   ///
-  /// A longer wait is reduced to this one, so that a server can't make a client wait indefinitely.
+  /// A longer requested wait is reduced to this maximum, so that a server can't make a client wait indefinitely.
   static let maximum = Duration.seconds(24 * 60 * 60)
 
   /// Returns the wait that a response requests.

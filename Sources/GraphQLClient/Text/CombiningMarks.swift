@@ -3,9 +3,9 @@ internal import Foundation
 /// A guard against text that takes time quadratic in its length to compare.
 ///
 /// Swift compares strings by canonical equivalence, which requires it to sort the combining marks of each character.
-/// For a run of marks that are out of order, the sort takes time quadratic in the length of the run: hashing a key of
-/// 256 KB, in any object of a reply, would take ten seconds. Ordinary text has a few marks per character; Unicode's
-/// stream-safe format allows 30.
+/// For a run of marks that are out of order, the sort takes time quadratic in the length of the run. If a key in any
+/// object of a reply were such a run of 256 KB, hashing it would take ten seconds. Ordinary text has a few marks per
+/// character; Unicode's stream-safe format allows 30.
 ///
 /// - SeeAlso: Unicode Standard Annex #15, section 13.
 struct CombiningMarks {
@@ -16,7 +16,7 @@ struct CombiningMarks {
   /// The first half of a surrogate pair that is written as two escapes.
   private var highSurrogate: UInt32?
 
-  /// Whether every run of marks in UTF-8 encoded JSON, literal or escaped, is within the limit.
+  /// Whether every run of marks, literal or escaped, in UTF-8 encoded JSON is within the limit.
   ///
   /// - Complexity: O(*n*), where *n* is the number of bytes.
   static func areReadable(in json: Data) -> Bool {
@@ -32,7 +32,7 @@ struct CombiningMarks {
     }
   }
 
-  /// Counts a scalar, and returns whether the run it belongs to is within the limit.
+  /// Counts a scalar if it is a mark, and returns whether the current run is within the limit.
   private mutating func accept(_ scalar: UInt32) -> Bool {
     // U+0300 is the lowest combining mark.
     guard scalar >= 0x300, let scalar = Unicode.Scalar(scalar),

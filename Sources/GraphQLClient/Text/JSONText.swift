@@ -4,9 +4,9 @@ internal import Foundation
 enum JSONText {
   /// Checks that a body isn't in UTF-16 or UTF-32, and can be decoded in time linear in its length.
   ///
-  /// JSON that is exchanged between systems is in UTF-8 (RFC 8259, section 8.1). A decoder would also accept the other
-  /// encodings, in which the combining marks aren't checked. The first four bytes identify them. Invalid UTF-8 is left
-  /// to the decoder.
+  /// JSON that is exchanged between systems must be in UTF-8 (RFC 8259, section 8.1). A decoder would also accept
+  /// UTF-16 and UTF-32, but ``CombiningMarks`` can check only UTF-8. The first four bytes of a body identify these
+  /// encodings. Invalid UTF-8 is left to the decoder.
   ///
   /// - Throws: `DecodingError.dataCorrupted` if the body fails the check.
   static func check(_ body: Data) throws {

@@ -3,8 +3,8 @@ internal import Foundation
 /// Sanitizes text from a server for a log, a terminal or an error message.
 ///
 /// The server controls this text. It may contain escape sequences that a terminal executes or characters that reverse
-/// the direction of a line, and it may be megabytes long. All text from a server that an ``APISession`` returns or
-/// throws has been sanitized here, except for data: the `data` of a reply, and the `extensions` of the reply and of its
+/// the direction of a line, and it may be megabytes long. An ``APISession`` returns and throws such text only after
+/// sanitizing it here. The exceptions are data: the `data` of a reply, and the `extensions` of the reply and of its
 /// errors.
 enum ServerText {
   /// The maximum length of a line, in Unicode scalars.
@@ -44,7 +44,8 @@ enum ServerText {
 
   /// Returns the beginning of a body on one line, with U+FFFD in place of bytes that aren't UTF-8.
   static func line(of body: Data) -> String {
-    // A longer body may still begin with `maximumLength` scalars of four bytes. Four more bytes show that it is longer.
+    // `maximumByteCount` bytes may hold only `maximumLength` scalars. The next four bytes begin another scalar, so that
+    // a longer body is truncated visibly.
     line(String(decoding: body.prefix(maximumByteCount + 4), as: UTF8.self))
   }
 

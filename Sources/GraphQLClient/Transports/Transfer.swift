@@ -2,11 +2,11 @@ internal import Dispatch
 internal import Foundation
 internal import Multicast
 
-/// One transfer between the network and a caller, which performs the actions of a ``TransferState``.
+/// The transfer of one response from the network to a caller.
 ///
-/// The lock guards only the state. Waiters are resumed, and the network is stopped or resumed, after the lock is
-/// released, because a resumed task may run immediately, and because a thread that waits for this lock may hold a lock
-/// of the network side.
+/// It performs the actions of a ``TransferState``. Its lock guards only the state: waiters are resumed, and the network
+/// is stopped or resumed, after the lock is released. Calls under the lock could deadlock. A resumed task may run
+/// immediately and need the lock, and a thread that waits for the lock may hold a lock of the network side.
 final class Transfer: Sendable {
   /// The functions that control the network side of a transfer.
   ///
@@ -68,7 +68,7 @@ final class Transfer: Sendable {
     }
   }
 
-  /// Ends the network side of the transfer.
+  /// Records that the network side is done, and resumes a waiting caller.
   ///
   /// - Parameter error: The error that ended the exchange early; `nil` at the end of the response.
   func end(error: URLError?) {
@@ -141,7 +141,9 @@ final class Transfer: Sendable {
   }
 }
 
-/// The body of a transfer, which cancels the transfer when its last copy and the last iterator are released.
+/// The body of a transfer's response.
+///
+/// The transfer is cancelled when all copies of the body and of its iterators are released.
 private struct TransferBody: AsyncSequence, Sendable {
   fileprivate final class Owner: Sendable {
     let transfer: Transfer

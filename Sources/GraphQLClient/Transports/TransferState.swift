@@ -10,7 +10,7 @@ struct HTTPHead: Equatable, Sendable {
 ///
 /// The network side calls ``begin()``, ``receive(head:)``, ``receive(chunk:)`` and ``end(error:)``. The caller side
 /// calls ``awaitHead(_:)``, then ``take(_:)`` for each chunk, and ``cancel()`` at any time. If there is nothing to give
-/// to a waiter yet, the machine keeps it, and exactly one later call returns it.
+/// to a waiter yet, the machine keeps the waiter, and exactly one later call returns it.
 ///
 ///     created ── begin ──▶ running ── end ──▶ ended
 ///        └────────────────────┴─── cancel ──────┴──▶ cancelled
@@ -59,7 +59,7 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
     case resume(HeadWaiter, Result<HTTPHead, URLError>)
   }
 
-  /// Registers the caller's waiter for the head; called once.
+  /// Takes the head, or registers the caller's waiter for it; called once.
   mutating func awaitHead(_ waiter: HeadWaiter) -> HeadAction {
     precondition(headWaiter == nil, "A transfer has one caller.")
     if case .cancelled = phase { return .resume(waiter, .failure(URLError(.cancelled))) }
@@ -117,7 +117,7 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
   ///
   /// Called after the head has arrived, for one chunk at a time.
   mutating func take(_ waiter: ChunkWaiter) -> TakeAction {
-    precondition(chunkWaiter == nil, "A body is iterated once, by one task at a time.")
+    precondition(chunkWaiter == nil, "A body can be iterated only once, by one task at a time.")
     if !chunks.isEmpty {
       let chunk = chunks.removeFirst()
       return .give(chunk, resumesNetwork: chunks.isEmpty)
@@ -137,7 +137,7 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
     case ignore
   }
 
-  /// Ends the network side of the transfer.
+  /// Records that the network side is done.
   ///
   /// - Parameter error: The error that ended the exchange early; `nil` at the end of the response.
   mutating func end(error: URLError?) -> EndAction {
@@ -149,7 +149,8 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
   }
 
   enum CancelAction {
-    /// Resume the waiters with the cancellation, and stop the network side if it is running, even while it is paused.
+    /// Resume the waiters with `URLError(.cancelled)`, and stop the network side if it is running, even while it is
+    /// paused.
     case stop(HeadWaiter?, ChunkWaiter?)
     /// The network side isn't running and there are no waiters, so there is nothing to stop.
     case ignore

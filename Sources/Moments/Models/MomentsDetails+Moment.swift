@@ -15,7 +15,7 @@ extension MomentsDetails {
     public var photos: [String]
     /// The creation date in seconds since 1970, in decimal digits as the server sends them.
     public var createdDate: String
-    /// Whether the timeline's user likes the moment; `nil` if the request excluded likes.
+    /// Whether the timeline's owner likes the moment; `nil` if the request excluded likes.
     public var isLiked: Bool?
     /// The likes of the moment; `nil` if the request excluded likes.
     public var likes: [Like]?
@@ -30,7 +30,7 @@ extension MomentsDetails {
     ///   - url: The URL of its link, if any.
     ///   - photos: The URLs of its photos, in display order.
     ///   - createdDate: The creation date in seconds since 1970, in decimal digits.
-    ///   - isLiked: Whether the timeline's user likes the moment; `nil` if unknown.
+    ///   - isLiked: Whether the timeline's owner likes the moment; `nil` if unknown.
     ///   - likes: The likes of the moment; `nil` if unknown.
     public init(
       id: String,

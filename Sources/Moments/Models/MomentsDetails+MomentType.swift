@@ -2,7 +2,7 @@ extension MomentsDetails.Moment {
   /// The kind of a moment's content.
   ///
   /// A type that this version of the package doesn't know is kept as ``unknown(_:)``. The moment stays on the timeline,
-  /// and encoding it produces the server's raw value unchanged.
+  /// and its type is encoded as the server's raw value.
   public enum MomentType: RawRepresentable, Codable, Hashable, Sendable {
     /// A link, in ``MomentsDetails/Moment/url``.
     case url

@@ -1,8 +1,8 @@
 /// The timeline of one user: its owner, and its moments in the server's order, newest first.
 ///
-/// A plain value that can be stored, compared and changed. It mirrors the server's JSON field by field. It ignores
-/// unknown fields and keeps moments of an unknown type (see `MomentType.unknown`), so a timeline from a newer server
-/// can still be decoded.
+/// A plain value that can be stored, compared and changed. It mirrors the server's JSON field by field. Decoding
+/// ignores unknown fields and keeps moments of an unknown type (see `MomentType.unknown`), so a timeline from a newer
+/// server can still be decoded.
 public struct MomentsDetails: Codable, Hashable, Sendable {
   /// The user the timeline belongs to.
   public var userDetails: UserDetails

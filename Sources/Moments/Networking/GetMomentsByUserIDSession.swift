@@ -5,7 +5,7 @@ public import GraphQLClient
 /// ## Servers without pages
 ///
 /// A server with the schema of the RxSwift app that this feature replaces supports neither pages nor the URLs of links.
-/// It refuses a document that requests them, and executes no part of it. If the server refuses a request for a page in
+/// It refuses a document that requests them before it executes anything. If the server refuses a request for a page in
 /// this way, and has never returned a page, the session fetches the complete timeline instead. Once that timeline has
 /// arrived, the session requests no more pages, so such a server usually costs one additional request.
 public struct GetMomentsByUserIDSession: GetMomentsByUserIDSessionType {
@@ -25,13 +25,13 @@ public struct GetMomentsByUserIDSession: GetMomentsByUserIDSessionType {
 
   /// Creates a session that requests likes while ``InternalToggle/isLikeButtonForMomentEnabled`` is on.
   ///
-  /// A toggle that can't be read counts as off, so the timeline is fetched all the same.
+  /// A toggle that can't be read counts as off: the timeline is fetched without likes.
   ///
   /// - Parameters:
   ///   - apiSession: The client of the server.
-  ///   - togglesDataStore: The store of the toggle. It is read for each request, so a changed toggle affects the next
-  ///     one.
-  ///   - onUnreadableToggle: A closure that is called with the error for each request whose toggle can't be read.
+  ///   - togglesDataStore: The store of the toggle. The toggle is read for each request, so a change affects the next
+  ///     request.
+  ///   - onUnreadableToggle: A closure that is called with the error each time the toggle can't be read.
   public init(
     apiSession: APISession, togglesDataStore: any TogglesDataStoreType,
     onUnreadableToggle: @escaping @Sendable (TogglesDataStoreError) -> Void
@@ -49,8 +49,8 @@ public struct GetMomentsByUserIDSession: GetMomentsByUserIDSessionType {
   /// Fetches the timeline of a user with one request.
   ///
   /// - Parameter userID: The server's identifier of the user.
-  /// - Returns: The timeline, without ``MomentsDetails/pageInfo``. Its moments have `isLiked` and `likes` only if likes
-  ///   were requested, and no `url`.
+  /// - Returns: The timeline, without ``MomentsDetails/pageInfo``. Its moments have no `url`. They have `isLiked` and
+  ///   `likes` only if likes were requested.
   /// - Throws: An `APISessionError`; `APISessionError.graphQL` for an unknown user.
   public func getMoments(userID: String) async throws(APISessionError) -> MomentsDetails {
     typealias Document = MomentsDocument.GetMomentsDetailsByUserID
@@ -68,7 +68,7 @@ public struct GetMomentsByUserIDSession: GetMomentsByUserIDSessionType {
   ///   - userID: The server's identifier of the user.
   ///   - first: The maximum number of moments.
   ///   - after: The cursor after which the page begins; `nil` for the newest page.
-  /// - Returns: The page, or the complete timeline, whose ``MomentsDetails/pageInfo`` is `nil`. Its moments have
+  /// - Returns: The page, with its ``MomentsDetails/pageInfo``, or the complete timeline without one. The moments have
   ///   `isLiked` and `likes` only if likes were requested.
   /// - Throws: An `APISessionError`; `APISessionError.graphQL` for an unknown user or cursor.
   public func getMoments(
@@ -99,7 +99,7 @@ public struct GetMomentsByUserIDSession: GetMomentsByUserIDSessionType {
 }
 
 extension APISessionError {
-  /// Whether the server may have refused the document itself, before it executed anything.
+  /// Whether the server may have refused the document before executing any of it.
   ///
   /// Errors in the execution of a field have a path, and errors in the document don't. A server whose replies have the
   /// type `application/json` may refuse a document with the status 400 or 422.

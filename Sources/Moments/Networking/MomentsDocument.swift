@@ -1,7 +1,8 @@
 /// The GraphQL documents of the Moments feature, and their variables.
 ///
-/// The query of a complete timeline and the mutation are those of the RxSwift app that this feature replaces, field by
-/// field, so a server with its schema answers them. Only ``Page`` requests fields that such a server doesn't have.
+/// The query of a complete timeline and the mutation have the same fields as in the RxSwift app that this feature
+/// replaces, so a server with that app's schema answers them. Only ``Page`` requests fields that such a server doesn't
+/// have.
 enum MomentsDocument {
   /// The query of a complete timeline.
   ///

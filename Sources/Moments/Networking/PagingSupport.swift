@@ -11,7 +11,7 @@ final class PagingSupport: Sendable {
   /// Whether to request a page: `false` only if the server is known not to support pages.
   var isPossible: Bool { support.withLock { $0 != .unsupported } }
 
-  /// Whether it isn't known yet if the server supports pages.
+  /// Whether the server's support for pages is still unknown.
   var isUnknown: Bool { support.withLock { $0 == .unknown } }
 
   /// Records that the server returned a page.

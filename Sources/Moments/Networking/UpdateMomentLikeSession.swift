@@ -15,7 +15,7 @@ public struct UpdateMomentLikeSession: UpdateMomentLikeSessionType {
     self.apiSession = apiSession
   }
 
-  /// Sets whether a user likes a moment, with one request under a new key.
+  /// Sets whether a user likes a moment, with one request under a new idempotency key.
   ///
   /// - Throws: An `APISessionError`; `APISessionError.graphQL` for an unknown moment or user.
   public func updateLike(

@@ -20,8 +20,8 @@ public protocol UpdateMomentLikeSessionType: Sendable {
   /// Sets whether a user likes a moment, under a key by which the server recognizes repeated attempts at the same
   /// change.
   ///
-  /// A change that is sent again because its reply was lost has the same key as before. The default implementation
-  /// ignores the key.
+  /// To send a change again, for example because its reply was lost, the caller passes the same key. The default
+  /// implementation ignores the key.
   ///
   /// - Parameters:
   ///   - isLiked: Whether the user likes the moment from now on.

@@ -2,9 +2,9 @@ public import Repository
 
 /// A mutation that sets whether a user likes a moment.
 ///
-/// A ``MomentsRepo`` queues and sends it, and applies it to the stored timeline until the server confirms it.
+/// A ``MomentsRepo`` queues and sends it. While it is pending, observers see the stored timeline with the like applied.
 public struct MomentLike: RepositoryMutation, Codable, Hashable, Sendable {
-  /// The identifier of the user who likes the moment, and whose timeline shows it.
+  /// The identifier of the user who likes or unlikes the moment, and whose timeline shows it.
   public let userID: String
   /// The identifier of the moment.
   public let momentID: String
@@ -18,10 +18,10 @@ public struct MomentLike: RepositoryMutation, Codable, Hashable, Sendable {
     self.isLiked = isLiked
   }
 
-  /// Changes a timeline as the server changes it when it accepts the like.
+  /// Changes a timeline as the server does when it accepts the like.
   ///
-  /// Leaves the timeline unchanged if it doesn't contain the moment, or if the moment already has this state. A list of
-  /// likes that the server left out stays `nil`.
+  /// Leaves the timeline unchanged if it doesn't contain the moment, or if the moment already has the same `isLiked`. A
+  /// list of likes that the server left out stays `nil`.
   ///
   /// - Complexity: O(*n* + *m*), where *n* is the number of moments and *m* is the number of the moment's likes.
   public func apply(to details: inout MomentsDetails) {

@@ -6,10 +6,10 @@ public enum MomentLikeOutcome: Hashable, Sendable {
   /// The like is durable and visible, and will be sent, after a relaunch if necessary.
   ///
   /// Returned if the server can't be reached, asks for a later attempt, or requires the user to sign in again, or if
-  /// its answer can't be used or stored yet.
+  /// its answer can't be used, or can't be stored yet.
   ///
   /// Also returned if another repository on the store sends the like, and either doesn't report a result within ten
-  /// seconds or reports that the server refused the like. A refused like is rolled back, and ``MomentsRepo/mutations``
-  /// lists it.
+  /// seconds or reports that the like was refused. A refused like is the exception: it is rolled back and isn't sent
+  /// again, and ``MomentsRepo/mutations`` lists it.
   case queued
 }

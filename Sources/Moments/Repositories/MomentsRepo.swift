@@ -7,13 +7,13 @@ public import Repository
 /// The repository of timelines: fetches them, stores them, and broadcasts the stored timelines with the pending likes
 /// applied to them.
 ///
-/// A facade of a `SyncedRepository` of a ``MomentsSource``, whose guarantees it shares:
+/// A facade of a `SyncedRepository` with a ``MomentsSource``. It has the guarantees of that repository:
 /// - **Start**: Observers receive the stored timelines first, including the unsent likes of earlier processes. The
-///   repository sends those likes at once, unless another process on the same store sends them.
-/// - **Ordering**: Observers see saves in the order of the store, each at most once, and never an older timeline after
-///   a newer one. Saves that the repository processes together may arrive as one.
-/// - **Cancellation**: Cancelling a caller ends its call. A request is cancelled with its last caller, but a like is
-///   not.
+///   repository sends those likes immediately, unless another repository on the store sends them.
+/// - **Ordering**: Observers see saves in the order in which the store made them, each at most once, and never an older
+///   timeline after a newer one. Saves that the repository processes together may arrive as one.
+/// - **Cancellation**: Cancelling a caller ends its call. A request is cancelled when its last caller is cancelled. A
+///   like isn't cancelled with its caller.
 /// - **Lifetime**: Streams don't keep the repository alive. They finish when it is released. Queued likes stay in the
 ///   store, and the next repository on the store sends them.
 public actor MomentsRepo: MomentsRepoType {
@@ -29,13 +29,13 @@ public actor MomentsRepo: MomentsRepoType {
   ///     for all attempts.
   ///   - pageSize: The maximum number of moments on a page; at least 1.
   ///   - freshness: The rule by which ``refreshMoments(userID:)`` decides whether a stored timeline is fresh.
-  ///   - retryPolicy: The delays before a failed like is sent again.
-  ///   - clock: The clock that measures these delays.
-  ///   - now: A closure that returns the current time, for the age of timelines.
+  ///   - retryPolicy: The number of attempts to send a like, and the delays between them.
+  ///   - clock: The clock that measures delays and time limits.
+  ///   - now: A closure that returns the current time, for the age of timelines and likes.
   ///   - random: The source of randomness for the delays.
   ///   - network: The monitor that reports whether the network is available.
-  ///   - leadership: The election that decides which of the repositories on one store sends the likes of all.
-  ///   - eviction: The limits on how many timelines the store keeps, and for how long; unlimited by default.
+  ///   - leadership: The rule that decides which of the repositories on one store sends the likes of all of them.
+  ///   - eviction: The limits on the number, the size and the idle time of stored timelines; unlimited by default.
   public init(
     persistentDataStore: any PersistentDataStoreType,
     getMomentsByUserIDSession: any GetMomentsByUserIDSessionType,
@@ -62,7 +62,7 @@ public actor MomentsRepo: MomentsRepoType {
   /// The events of the repository, such as requests, retries and changes of the queue, for a log or a chart.
   public nonisolated var events: MulticastStream<RepositoryEvent, Never> { timelines.events }
 
-  /// The likes that the server doesn't have yet, and those that it refused after their call had ended.
+  /// The likes that the server doesn't have yet, and the refused ones whose call didn't throw the error.
   public nonisolated var mutations: PendingMutations<MomentsSource> { timelines.mutations }
 
   /// The saved and changed timelines of all users: the newest one first, then every later one, once and in order.
@@ -93,8 +93,8 @@ public actor MomentsRepo: MomentsRepoType {
 
   /// Fetches the timeline of a user unless the stored one is fresh.
   ///
-  /// Observers have the stored timeline in the meantime. Appending a next page doesn't make a timeline fresh. After a
-  /// relaunch, its age counts from the last save.
+  /// Observers see the stored timeline during the request. Appending a next page doesn't make a timeline fresh. After a
+  /// relaunch, the age of a timeline counts from its last save.
   public func refreshMoments(userID: String) async throws(MomentsRepoError) {
     try await call(userID) { key async throws(RepositoryError<APISessionError>) in try await timelines.refreshWhole(key)
     }
@@ -102,7 +102,7 @@ public actor MomentsRepo: MomentsRepoType {
 
   /// Fetches the newest page of a user's timeline, and joins it to the stored pages without a gap.
   ///
-  /// Callers share a request as in ``getMoments(userID:)``.
+  /// Concurrent calls for the same user share a request.
   public func reloadMoments(userID: String) async throws(MomentsRepoError) {
     try await call(userID) { key async throws(RepositoryError<APISessionError>) in try await timelines.reload(key) }
   }
@@ -110,8 +110,8 @@ public actor MomentsRepo: MomentsRepoType {
   /// Fetches the page after the last stored moment of a user's timeline, and appends it without duplicates.
   ///
   /// After a failure, the next call fetches the same page. If the server refuses the page permanently, for example
-  /// because the moment before it was deleted, the next ``reloadMoments(userID:)`` keeps the newest page alone. Later
-  /// calls then continue from that page.
+  /// because the moment before it was deleted, the next ``reloadMoments(userID:)`` replaces all stored pages with the
+  /// newest one. Later calls of this method continue from that page.
   public func loadMoreMoments(userID: String) async throws(MomentsRepoError) {
     try await call(userID) { key async throws(RepositoryError<APISessionError>) in try await timelines.loadMore(key) }
   }
@@ -125,7 +125,8 @@ public actor MomentsRepo: MomentsRepoType {
   ///   or ``MomentLikeOutcome/queued`` if the like is durable and has to wait.
   /// - Throws: A ``MomentsRepoError``. The like is rolled back if the server refuses it, if the retry policy allows no
   ///   further attempt, if the store can't write it, or if it is cancelled through ``mutations``.
-  ///   ``MomentsRepoError/cancelled`` is also thrown if the calling task is cancelled, which doesn't cancel the like.
+  ///   ``MomentsRepoError/cancelled`` is thrown in the last case, and if the calling task is cancelled, which doesn't
+  ///   cancel the like.
   @discardableResult
   public func updateLike(
     isLiked: Bool, momentID: String, fromUserID userID: String
@@ -137,7 +138,7 @@ public actor MomentsRepo: MomentsRepoType {
     return result == .confirmed ? .confirmed : .queued
   }
 
-  /// Sends the waiting likes at once, including those that wait for a sign-in.
+  /// Immediately sends the waiting likes, including those that wait for a sign-in.
   ///
   /// Call it when the network is available again, or after the user has signed in. A delay that the server requested,
   /// such as with `Retry-After`, is still respected.
@@ -155,8 +156,8 @@ public actor MomentsRepo: MomentsRepoType {
 
   /// Signs a user out, and erases the user's timeline and likes in every process on the store.
   ///
-  /// Until ``credentialsChanged(userID:)``, calls for the user throw ``MomentsRepoError/signedOut``. See
-  /// `SyncedRepository.signOut(userID:unsent:)`.
+  /// Until ``credentialsChanged(userID:)`` is called, calls that fetch or change the user's timeline throw
+  /// ``MomentsRepoError/signedOut``. See `SyncedRepository.signOut(userID:unsent:)`.
   ///
   /// - Parameters:
   ///   - userID: The id of the user.

@@ -5,9 +5,12 @@ internal import Repository
 
 /// An error thrown by a ``MomentsRepo``.
 ///
-/// A failed call doesn't change the stored timeline, with one exception: if the server refuses to return the timeline,
-/// likes that it has confirmed are applied to the stored one. After ``cancelled``, a like or a request that other
-/// callers share continues, and may change the stored timeline later.
+/// A failed call doesn't change the stored timeline, with two exceptions. If the server refuses to return the complete
+/// timeline, likes that the server has confirmed are applied to the stored timeline. For a ``store(_:)`` error,
+/// `StoreError` describes the exceptions.
+///
+/// Cancelling the calling task doesn't cancel its like, or a request that other callers share. Both may therefore
+/// change the stored timeline after the call has thrown ``cancelled``.
 public enum MomentsRepoError: Error, Sendable, Equatable {
   /// The request failed: the server couldn't be reached, refused it, or sent a reply that can't be used.
   case session(APISessionError)
@@ -15,11 +18,13 @@ public enum MomentsRepoError: Error, Sendable, Equatable {
   case store(StoreError)
   /// The queue of unsent likes is full. The like was not queued.
   case queueFull
-  /// The user has signed out, or is signing out. After the sign-out, the device keeps no data of the user.
+  /// The user has signed out, or is signing out.
+  ///
+  /// After the sign-out, no timeline and no likes of the user are kept.
   case signedOut
   /// The calling task was cancelled, or the like was cancelled through ``MomentsRepo/mutations``.
   ///
-  /// Whether the server made the change is unknown.
+  /// If the call set a like, it is unknown whether the server has the like.
   case cancelled
 
   init(_ error: APISessionError) {

@@ -6,21 +6,23 @@ public import Repository
 /// ``updateLike(isLiked:momentID:fromUserID:)``. These methods return no timeline, because every observer receives the
 /// result.
 ///
-/// Sequences don't keep the repository alive, and finish when it is released. Cancelling the calling task ends a call,
-/// which then throws ``MomentsRepoError/cancelled``.
+/// The streams, such as ``momentsDetails``, don't keep the repository alive, and finish when it is released. If the
+/// calling task is cancelled, a call ends and throws ``MomentsRepoError/cancelled``.
 ///
 /// ## Names
 ///
-/// The first word of a method's name says what the method does to the streams, in each feature of the package:
+/// In each feature of the package, the first word of a method's name says how the method affects the streams:
 /// - `get…`, `refresh…`, `reload…`, `loadMore…` and `update…` fetch or change a value, and the streams emit it.
 /// - `fetch…` returns a value to the caller only. No stream emits it.
-/// - `perform…` acts, such as by signing a user in. The streams emit the states that it passes through.
+/// - `perform…` performs an action, such as a sign-in. The streams emit the states that the action passes through.
 public protocol MomentsRepoType: Sendable {
   /// The saved and changed timelines of all users: the newest one first, then every later one, once and in order.
   ///
-  /// If the store is empty, an observer waits for the first save. Nothing is dropped, however slow the observer is,
-  /// but changes that the repository processes together may arrive as one. An observer that needs only the newest
-  /// timeline uses `buffering(.latest)`.
+  /// The first timeline is the newest one that the repository has read. If it hasn't read any yet, an observer receives
+  /// all stored timelines, the newest one last. If the store is empty, an observer waits for the first save.
+  ///
+  /// Nothing is dropped, however slow the observer is, but changes that the repository processes together may arrive as
+  /// one. An observer that needs only the newest timeline uses `buffering(.latest)`.
   var momentsDetails: ObservedValues<MomentsDetails> { get }
 
   /// Returns the saved and changed timelines of one user, as ``momentsDetails`` does for all users.
@@ -33,18 +35,18 @@ public protocol MomentsRepoType: Sendable {
 
   /// Returns the pending likes of a user: the current ones first, then the newest after each change.
   ///
-  /// A like is pending until a stored timeline contains it, or until it is refused or cancelled. Each element maps the
-  /// ids of moments to whether the user likes them.
+  /// A like is pending until a stored timeline contains it, or until it is rolled back. Each element maps the ids of
+  /// the moments with a pending like to whether the user likes them.
   func pendingLikes(userID: String) -> ObservedValues<[String: Bool]>
 
   /// Fetches the complete timeline of a user with one request, and saves it once.
   ///
-  /// Callers that fetch the same timeline at the same time share the request. If a like is confirmed during the
-  /// request, or another process stores a timeline, the reply may be outdated, so the timeline is fetched again.
+  /// Callers that fetch the same timeline at the same time share the request. If a like is confirmed or another process
+  /// stores the timeline during the request, the reply may be outdated. The timeline is then fetched again.
   ///
   /// When the call returns, the timeline is durable, and a new observer receives it.
   ///
-  /// - Throws: A ``MomentsRepoError``, which also describes the effect on the stored timeline.
+  /// - Throws: A ``MomentsRepoError``, whose documentation describes the effect on the stored timeline.
   func getMoments(userID: String) async throws(MomentsRepoError)
 
   /// Fetches the timeline of a user unless the stored one is fresh.
@@ -54,7 +56,8 @@ public protocol MomentsRepoType: Sendable {
 
   /// Fetches the newest page of a user's timeline, and joins it to the stored pages without a gap.
   ///
-  /// - Throws: A ``MomentsRepoError``; the stored timeline is unchanged.
+  /// - Throws: A ``MomentsRepoError``; the stored timeline is unchanged, with the exceptions that `StoreError`
+  ///   describes.
   func reloadMoments(userID: String) async throws(MomentsRepoError)
 
   /// Fetches the page after the last stored moment of a user's timeline, and appends it without duplicates.
@@ -63,16 +66,17 @@ public protocol MomentsRepoType: Sendable {
   /// refuses the page because the moment before it was deleted, call ``reloadMoments(userID:)`` before the next
   /// attempt.
   ///
-  /// - Throws: A ``MomentsRepoError``; the stored timeline is unchanged.
+  /// - Throws: A ``MomentsRepoError``; the stored timeline is unchanged, with the exceptions that `StoreError`
+  ///   describes.
   func loadMoreMoments(userID: String) async throws(MomentsRepoError)
 
   /// Sets whether a user likes a moment.
   ///
   /// Observers see the like at once. It is sent as soon as the server can be reached.
   ///
-  /// - Returns: Whether the server has the like, or the like is durably queued.
+  /// - Returns: ``MomentLikeOutcome/confirmed`` if the server has the like, otherwise ``MomentLikeOutcome/queued``.
   /// - Throws: A ``MomentsRepoError``. If the server refuses the like or the store can't write it, the like is rolled
-  ///   back. Cancelling the calling task throws ``MomentsRepoError/cancelled``, and doesn't cancel the like.
+  ///   back. ``MomentsRepoError/cancelled`` is thrown if the calling task is cancelled, which doesn't cancel the like.
   @discardableResult
   func updateLike(
     isLiked: Bool, momentID: String, fromUserID userID: String

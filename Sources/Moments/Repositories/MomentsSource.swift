@@ -2,14 +2,14 @@ internal import Foundation
 public import GraphQLClient
 public import Repository
 
-/// The source of a ``MomentsRepo``'s timelines, which also sends likes.
+/// Fetches timelines and sends likes for a ``MomentsRepo``.
 public struct MomentsSource: PagedSource, MutableSource {
   /// The mutations of a timeline.
   public typealias Mutation = MomentLike
 
   /// The key of a timeline: the id of its user.
   public struct Key: RepositoryKey {
-    /// The id of the user the timeline belongs to, who also makes the likes.
+    /// The id of the user the timeline belongs to, and whose likes are sent.
     public let userID: String?
 
     /// The id of the user, as the id of the timeline in the store.
@@ -42,7 +42,7 @@ public struct MomentsSource: PagedSource, MutableSource {
 
   /// Sends a like.
   ///
-  /// If the server answers with success but its reply can't be used, the timeline is fetched. The timeline confirms the
+  /// If the answer is a success whose reply can't be used, the timeline is fetched. The fetched timeline confirms the
   /// like unless it contradicts the like or excludes likes.
   public func send(
     _ like: MomentLike, to key: Key, id: MutationID
@@ -92,8 +92,8 @@ extension MomentsSource: CompletingSource {
   /// Adds the stored information that a fetched timeline lacks.
   ///
   /// Keeps the URLs of links, because complete timelines, including replies to likes, lack them; see `MomentsDocument`.
-  /// A page info of the fetched timeline is replaced by the stored one if both timelines end with the same moment and
-  /// have the same ``MomentsDetails/nextCursor``, because both page infos then mean the same.
+  /// If the fetched timeline has a page info that means the same as the stored one, the stored one is kept. They mean
+  /// the same if both timelines end with the same moment and have the same ``MomentsDetails/nextCursor``.
   package func complete(_ fetched: MomentsDetails, with stored: MomentsDetails) -> MomentsDetails {
     var details = fetched.withURLs(from: stored)
     let endsAlike = details.moments.last?.id == stored.moments.last?.id && details.nextCursor == stored.nextCursor

@@ -8,7 +8,8 @@ public import DataStore
 public protocol PersistentDataStoreType: KeyValueStore {
   /// Returns the stored timelines and a subscription to every later change, with no gap between the two.
   ///
-  /// - Throws: A `StoreError`, but not for bytes that can't be decoded, which `KeyValueStore.events` reports instead.
+  /// - Throws: A `StoreError`. A single timeline that can't be read is usually left out and reported instead, as
+  ///   `KeyValueStore.observe(collection:as:)` describes.
   func observeMomentsDetails() async throws(StoreError) -> StoreObservation<MomentsDetails>
 
   /// Returns the stored timeline of a user with the time at which it was saved, or `nil` if none is stored.
@@ -21,23 +22,28 @@ public protocol PersistentDataStoreType: KeyValueStore {
   /// When the call returns, the timeline is durable.
   ///
   /// - Returns: The stored timeline with its time, revision and tag.
-  /// - Throws: A `StoreError`. Nothing is then sent, and the old timeline is intact with the exceptions of
-  ///   `KeyValueStore.save(_:for:)`.
+  /// - Throws: A `StoreError`. The new timeline isn't sent, and the old one is intact, except in the cases that
+  ///   `KeyValueStore.save(_:for:)` describes.
   @discardableResult
   func save(
     momentsDetails: MomentsDetails, userID: String
   ) async throws(StoreError) -> StoredValue<MomentsDetails>
 
-  /// Checks that the store accepts a user's id as a key, before a request or a like depends on it.
+  /// Checks that the store accepts a user's id as a key.
   ///
-  /// The default implementation accepts every id.
+  /// A ``MomentsRepo`` checks the id before it fetches a timeline or queues a like. The default implementation accepts
+  /// every id.
   ///
   /// - Throws: `StoreError.invalidKey(_:)`.
   func validate(userID: String) throws(StoreError)
 
-  /// Removes the timeline of a user, for example when the user signs out.
+  /// Removes the timeline of a user.
   ///
-  /// - Throws: A `StoreError`. The timeline is then still stored, with the exceptions of `KeyValueStore.remove(_:)`.
+  /// When a user signs out, call ``MomentsRepo/signOut(userID:unsent:)`` instead, because the store may keep bytes of a
+  /// removed timeline.
+  ///
+  /// - Throws: A `StoreError`. The timeline is then still stored, except in the cases that `KeyValueStore.remove(_:)`
+  ///   describes.
   func removeMomentsDetails(userID: String) async throws(StoreError)
 }
 

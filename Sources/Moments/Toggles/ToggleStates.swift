@@ -1,7 +1,7 @@
 internal import DataStore
 internal import Multicast
 
-/// The states of a toggle: its state at the time of the subscription, then each change.
+/// The states of a toggle: its state at the time of the subscription, then its state after each change.
 struct ToggleStates: AsyncSequence, Sendable {
   let initial: Bool
   let changes: MulticastSubscription<[StoreChange<Bool>], Never>

@@ -1,4 +1,4 @@
 /// A switch that can be turned on and off while the app runs.
 ///
-/// Each source of toggles has its own type, such as ``InternalToggle``, and a data store for that type.
+/// Each type of toggles, such as ``InternalToggle``, has its own data store.
 public protocol ToggleType: Hashable, Sendable {}

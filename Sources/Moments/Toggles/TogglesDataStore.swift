@@ -2,7 +2,7 @@ public import DataStore
 
 /// A data store that keeps the app's toggles, ``InternalToggle``, in any `KeyValueStore`.
 ///
-/// Each toggle has its own key, so two processes that update different toggles don't overwrite each other.
+/// Each toggle has its own key, so two processes that update different toggles don't undo each other's updates.
 public struct TogglesDataStore<Store: KeyValueStore>: TogglesDataStoreType {
   private let store: Store
 

@@ -5,7 +5,7 @@ public import Foundation
 ///
 /// The toggle is unchanged, with the exceptions that `StoreError` describes.
 public enum TogglesDataStoreError: Error, Hashable, Sendable {
-  /// The data store doesn't keep toggles of this type; the value names the type and the toggle.
+  /// The data store doesn't keep toggles of this type; the associated value names the type and the toggle.
   case foreignToggle(String)
   /// The store couldn't read or write the toggle.
   case store(StoreError)

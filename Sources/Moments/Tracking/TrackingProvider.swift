@@ -1,7 +1,7 @@
-/// An adapter of an analytics service, which receives tracked events.
+/// Receives tracked events for an analytics service.
 ///
-/// Only classes can conform, because a provider is identified by its instance: registered twice, it receives each event
-/// once.
+/// Only classes can conform, because a provider is identified by its instance: an instance that is registered twice
+/// receives each event once.
 public protocol TrackingProvider: AnyObject, Sendable {
   /// Receives an event.
   ///

@@ -4,7 +4,8 @@ internal import Multicast
 ///
 /// - **Ordering**: Every provider receives every event once, in the order of the calls, which is the same for all
 ///   providers. If two threads track at the same time, one call may deliver both events, and the other may return
-///   before its event is delivered. An event that a provider tracks while it receives one is delivered after that one.
+///   before its event is delivered. If a provider tracks an event while it receives another one, the new event is
+///   delivered after all providers have received the other one.
 /// - **Registration**: A provider receives only events that are tracked after its registration, even if earlier events
 ///   are delivered later.
 /// - **Lifetime**: The repository keeps its providers until it is released.
@@ -19,9 +20,9 @@ public final class TrackingRepo: TrackingRepoType {
     var pending: [Delivery] = []
     var isDelivering = false
 
-    /// Adds an event unless there are no providers, and returns whether the caller must deliver.
+    /// Adds an event if there are providers, and returns whether the caller must deliver.
     ///
-    /// It must if the event was added and no other call is delivering.
+    /// The caller must deliver if the event was added and no other call is delivering.
     mutating func add(_ event: TrackingEvent) -> Bool {
       if providers.isEmpty { return false }
       pending.append(Delivery(event: event, providers: providers))
@@ -29,9 +30,9 @@ public final class TrackingRepo: TrackingRepoType {
       return !isDelivering
     }
 
-    /// Removes and returns the pending deliveries; `nil` if there are none, which ends the delivering.
+    /// Removes and returns the pending deliveries; `nil` if there are none.
     ///
-    /// After `nil`, the call that adds the next event must deliver it.
+    /// After `nil`, no call is delivering, so the call that adds the next event must deliver it.
     mutating func takePending() -> [Delivery]? {
       if pending.isEmpty {
         isDelivering = false

@@ -14,8 +14,8 @@ public protocol TrackingRepoType: Sendable {
 extension TrackingRepoType {
   /// Tracks that a screen is shown.
   ///
-  /// The event's screen class is the plain name of the type, including its generic arguments, but without its module or
-  /// an enclosing type. The instance's `description` has no influence on it.
+  /// The event's screen class is the plain name of the screen's type, including its generic arguments, but without its
+  /// module or an enclosing type. The `description` of the screen's object has no influence on the screen class.
   ///
   /// - Parameters:
   ///   - name: The name of the screen.

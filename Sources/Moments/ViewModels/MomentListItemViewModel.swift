@@ -2,7 +2,7 @@ public import Foundation
 
 /// The row of a moment on a timeline, with the actions to like and unlike it.
 ///
-/// Two rows are equal if they display the same content.
+/// Two rows are equal if they display the same moment with the same content.
 public struct MomentListItemViewModel: Sendable, Identifiable {
   /// The server's identifier of the moment.
   public let id: String
@@ -16,12 +16,13 @@ public struct MomentListItemViewModel: Sendable, Identifiable {
   public let photoURL: URL?
   /// The time since the moment was created, in words such as “3 hours ago”.
   ///
-  /// `nil` if the server's text isn't a number of seconds. Seconds, minutes and hours are rounded to the nearest value:
-  /// 90 seconds are “2 minutes ago”. Longer times are counted in calendar days, weeks, months and years.
+  /// `nil` if the server's creation date isn't a number of seconds. Seconds, minutes and hours are rounded to the
+  /// nearest whole number: 90 seconds are “2 minutes ago”. Longer times are counted in calendar days, weeks, months and
+  /// years.
   public let postDateDescription: String?
   /// Whether the timeline's user likes the moment; `false` if the request excluded likes.
   public let isLiked: Bool
-  /// Whether ``isLiked`` is a change that the server doesn't have yet.
+  /// Whether ``isLiked`` includes a change that the server doesn't have yet.
   public let isPending: Bool
   /// The avatar URLs of the users who like the moment, in the server's order, without texts that aren't a URL.
   public let likes: [URL]
@@ -71,7 +72,7 @@ public struct MomentListItemViewModel: Sendable, Identifiable {
   /// screen of this row.
   ///
   /// - Parameter userID: The id of the user who likes the moment.
-  /// - Returns: Whether the server has the like, or the like is durably queued.
+  /// - Returns: ``MomentLikeOutcome/confirmed`` if the server has the like, otherwise ``MomentLikeOutcome/queued``.
   /// - Throws: A ``MomentsRepoError``; see ``MomentsRepoType/updateLike(isLiked:momentID:fromUserID:)``.
   @discardableResult
   public func like(from userID: String) async throws(MomentsRepoError) -> MomentLikeOutcome {
@@ -85,7 +86,7 @@ public struct MomentListItemViewModel: Sendable, Identifiable {
   /// screen of this row.
   ///
   /// - Parameter userID: The id of the user who liked the moment.
-  /// - Returns: Whether the server has the change, or the change is durably queued.
+  /// - Returns: ``MomentLikeOutcome/confirmed`` if the server has the change, otherwise ``MomentLikeOutcome/queued``.
   /// - Throws: A ``MomentsRepoError``; see ``MomentsRepoType/updateLike(isLiked:momentID:fromUserID:)``.
   @discardableResult
   public func unlike(from userID: String) async throws(MomentsRepoError) -> MomentLikeOutcome {
@@ -95,7 +96,7 @@ public struct MomentListItemViewModel: Sendable, Identifiable {
 }
 
 extension MomentListItemViewModel: Equatable {
-  /// Returns whether two rows display the same content.
+  /// Returns whether two rows display the same moment with the same content.
   public static func == (left: Self, right: Self) -> Bool {
     left.id == right.id && left.userName == right.userName && left.userAvatarURL == right.userAvatarURL
       && left.title == right.title && left.photoURL == right.photoURL

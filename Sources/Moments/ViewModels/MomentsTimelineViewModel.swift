@@ -39,10 +39,11 @@ public final class MomentsTimelineViewModel {
   ///
   /// Observers are notified only when the value changes.
   public private(set) var hasContent = false
-  /// Whether the server has moments after the last one, which ``loadMoreItems()`` fetches.
+  /// Whether the server has moments after the last one; ``loadMoreItems()`` fetches them.
   public private(set) var hasMoreItems = false
-  /// The ids of the moments whose like, or its removal, the server doesn't have yet, including moments that aren't
-  /// displayed.
+  /// The ids of the moments with a like, or the removal of a like, that the server doesn't have yet.
+  ///
+  /// They include moments that aren't displayed.
   public private(set) var pendingMomentIDs: Set<String> = []
   /// The time at which the displayed timeline was saved; `nil` if no timeline is displayed.
   public private(set) var savedAt: Date?
@@ -76,7 +77,7 @@ public final class MomentsTimelineViewModel {
   ///   - trackingRepo: The repository that receives the tracking events of the screen and its rows; by default, they
   ///     are discarded.
   ///   - now: A closure that returns the current time, to which the rows' dates are relative. It is called when the
-  ///     timeline changes, and by ``updateDates()``.
+  ///     timeline or ``pendingMomentIDs`` changes, and by ``updateDates()`` and ``age``.
   ///   - locale: The language of the rows' dates.
   public init(
     userID: String, momentsRepo: any MomentsRepoType, trackingRepo: any TrackingRepoType = TrackingRepo(),
@@ -89,7 +90,8 @@ public final class MomentsTimelineViewModel {
     self.locale = locale
   }
 
-  /// The age of the displayed timeline; `nil` if no timeline is displayed, or if it was saved in the future.
+  /// The age of the displayed timeline; `nil` if no timeline is displayed, or if it was saved in the future or
+  /// implausibly long ago.
   public var age: Duration? {
     savedAt.flatMap { Freshness.age(savedAt: $0, now: now()) }
   }
@@ -128,7 +130,7 @@ public final class MomentsTimelineViewModel {
 
   /// Fetches the complete timeline.
   ///
-  /// The result is shown before the call returns. If the calling task is cancelled, only ``run()`` shows later changes.
+  /// The result is shown before the call returns. If the calling task is cancelled, only ``run()`` shows the result.
   ///
   /// Sets ``error`` on failure. Cancellation isn't an error.
   public func loadItems() async {

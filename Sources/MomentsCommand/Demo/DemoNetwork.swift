@@ -2,7 +2,9 @@ internal import DataStore
 internal import MomentsTesting
 internal import Multicast
 
-/// The network of the demonstration, whose state survives a restart of the program if the network has a store.
+/// The network of the demonstration.
+///
+/// The network's state survives a restart of the program if the network has a store.
 struct DemoNetwork: NetworkSwitch {
   private static let key = StoreKey<Bool>("demo-network-is-online")
 

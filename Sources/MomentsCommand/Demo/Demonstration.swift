@@ -30,6 +30,6 @@ struct Demonstration {
     return Demonstration(repo: repo, network: DemoNetwork(of: backend, store: server))
   }
 
-  /// Returns the store of the demonstration server's own data in a data folder.
+  /// Returns the store in a data folder for the demonstration server's own data and the network's state.
   static func server(in folder: URL) -> FileStore { FileStore(folder: folder.appending(path: "demo-server")) }
 }

@@ -2,8 +2,8 @@ internal import Moments
 
 /// The timelines of a ``DemonstrationServer``, the same as those of the GraphQL server of the tests.
 ///
-/// They have enough moments to scroll a screen, titles in Latin and in Chinese script, and moments of every kind: with
-/// one photo or several, with a link, of an unknown type, and with no, few or many likes.
+/// The first timeline has enough moments to scroll a screen, titles in Latin and in Chinese script, and moments of
+/// every kind: with one photo or several, with a link, of an unknown type, and with no, few or many likes.
 enum DemonstrationData {
   /// The timeline of each user.
   ///

@@ -6,18 +6,18 @@ internal import Repository
 
 /// An in-process server that behaves like the GraphQL server of the tests.
 ///
-/// It has the same errors and rules for likes, by default serves the same two timelines, and returns the same reply to
-/// every attempt at a change under one key. Use it for demonstrations and previews, and for tests that need a stateful
-/// server. Pass it to a `MomentsRepo` as both of its sessions.
+/// It has the same errors and rules for likes, and by default serves the same two timelines. A change that is sent
+/// again under the same key gets the same reply, if that is one of the last 64. Use the server for demonstrations and
+/// previews, and for tests that need a stateful server. Pass it to a `MomentsRepo` as both of its sessions.
 public actor DemonstrationServer {
-  /// Whether the server can be reached; while it is `false`, each request fails as without a network.
+  /// Whether the server can be reached; if not, each request fails as if there were no network.
   public private(set) var isOnline = true
 
   private static let key = StoreKey<DemonstrationServerState>("demo-server")
 
   /// The state of the server.
   ///
-  /// If there is a store, this property is used only while no state that can be decoded is stored.
+  /// If there is a store, this property is used only while the store has no state that can be decoded.
   private var state: DemonstrationServerState
   private let changes = AsyncSerialQueue()
   private let store: FileStore?
@@ -27,9 +27,10 @@ public actor DemonstrationServer {
   /// Creates a server with its own copy of the timelines.
   ///
   /// - Parameters:
-  ///   - timelines: The timelines, one for each user, including likes; `nil` for the demonstration data.
+  ///   - timelines: The timelines, one for each user, including likes; `nil` for the demonstration data. Ignored if
+  ///     `store` has the state of a server.
   ///   - latency: The delay of each request, before the server reads or changes anything.
-  ///   - withLikes: A closure that returns whether fetched timelines include likes; called for each request.
+  ///   - withLikes: A closure that returns whether a fetched timeline includes likes; called for each fetch.
   ///   - store: The store that keeps the timelines and replies; `nil` to keep them in memory only.
   public init(
     timelines: [MomentsDetails]? = nil,
@@ -73,7 +74,7 @@ public actor DemonstrationServer {
 
   /// Connects or disconnects the server.
   ///
-  /// A request in flight fails if the server is disconnected at the end of its latency.
+  /// A request in flight fails if the server is disconnected when the latency of the request ends.
   public func setOnline(_ isOnline: Bool) {
     self.isOnline = isOnline
   }
@@ -110,7 +111,7 @@ extension DemonstrationServer: UpdateMomentLikeSessionType {
     try await update(.init(momentID: momentID, userID: userID, isLiked: isLiked), key: nil)
   }
 
-  /// Makes a change under a key, or returns the earlier reply if the change was made under the key before.
+  /// Makes a change under a key, or returns the stored reply to an earlier attempt under the same key.
   public func updateLike(
     _ isLiked: Bool, momentID: String, fromUserID userID: String, idempotencyKey: String
   ) async throws(APISessionError) -> MomentsDetails {
@@ -121,7 +122,7 @@ extension DemonstrationServer: UpdateMomentLikeSessionType {
     -> MomentsDetails
   {
     try await reach()
-    // Changes of this process are made one at a time, each on the state that the one before it has stored.
+    // The changes of this object are made one at a time, so that each begins with the result of the previous one.
     let reply = try await changes.run { () async throws(APISessionError) in try await make(change, key: key) }
     switch reply {
     case .made(let details): return details
@@ -131,7 +132,7 @@ extension DemonstrationServer: UpdateMomentLikeSessionType {
 
   /// Makes a change, and stores it before the reply is returned.
   ///
-  /// If another process with the same store has stored a change meanwhile, this one is made again on the new state.
+  /// If another server on the same store has stored a change meanwhile, makes this change again on the new state.
   private func make(
     _ change: DemonstrationServerState.Change, key: String?
   ) async throws(APISessionError) -> DemonstrationServerState.Reply {
@@ -152,7 +153,9 @@ extension DemonstrationServer: UpdateMomentLikeSessionType {
     }
   }
 
-  /// Returns the stored state and its tag, because another process with the same store may have changed it.
+  /// Returns the stored state and its tag, or ``state`` without a tag if no state that can be decoded is stored.
+  ///
+  /// Reads the store each time, because another server on the same store may have changed the state.
   private func currentState() async throws(APISessionError) -> (state: DemonstrationServerState, tag: StoreTag?) {
     do throws(StoreError) {
       let stored = try await store?.load(Self.key)

@@ -1,9 +1,9 @@
 internal import GraphQLClient
 internal import Moments
 
-/// The state of a ``DemonstrationServer``: the timelines, and the replies to changes that were made under a key.
+/// The state of a ``DemonstrationServer``: the timelines, and the replies to changes that were requested under a key.
 ///
-/// Both are one value, so a change and its reply become durable together.
+/// Timelines and replies are stored as one value, so a change and its reply become durable together.
 struct DemonstrationServerState: Codable, Equatable, Sendable {
   /// The maximum number of stored replies, each of which may be a complete timeline.
   ///
@@ -13,7 +13,7 @@ struct DemonstrationServerState: Codable, Equatable, Sendable {
   /// The maximum number of characters of a key, as on the GraphQL server of the tests.
   static let maximumKeyLength = 255
 
-  /// The arguments of a request, which distinguish a repeated request from another one under the same key.
+  /// The arguments of a request, which distinguish a repeated request from a different one under the same key.
   struct Change: Codable, Equatable, Sendable {
     var momentID: String
     var userID: String
@@ -46,7 +46,7 @@ struct DemonstrationServerState: Codable, Equatable, Sendable {
     timelines[userID]?.withDerivedLikes
   }
 
-  /// Makes a change, or returns the stored reply if a change was made under the key before.
+  /// Makes a change, or returns the stored reply to an earlier attempt under the same key.
   ///
   /// - Parameters:
   ///   - change: The change.

@@ -127,7 +127,7 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
 
   /// Stores a suspended call's waiter, unless the subscriber has something to read.
   ///
-  /// - Returns: Whether the waiter was stored. Otherwise, the caller resumes it.
+  /// - Returns: Whether the waiter was stored. If it wasn't, the caller must resume it.
   @inline(__always)
   mutating func park(_ id: Int, _ waiter: Waiter, releasing released: inout Released) -> Bool {
     switch state.park(id, waiter) {
@@ -141,7 +141,7 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
   /// The error that the channel failed with, if any.
   var failure: Failure? { failureBox?.failure }
 
-  /// Ends a subscriber at once and releases its backlog.
+  /// Ends a subscriber at once and moves its backlog to `released`, except elements that are still needed.
   ///
   /// - Returns: The waiters to resume, which then return `nil`.
   @inline(__always)
@@ -176,7 +176,7 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
 
   /// Stores the suspended upstream producer, unless a subscriber would keep another element.
   ///
-  /// - Returns: Whether the producer was stored. Otherwise, the caller resumes it.
+  /// - Returns: Whether the producer was stored. If it wasn't, the caller must resume it.
   mutating func parkProducer(_ producer: UnsafeContinuation<Void, Never>) -> Bool {
     if state.isElementUseful { return false }
     waitingProducer = producer
@@ -208,11 +208,17 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
 enum ReadOutcome {
   /// The given number of elements was written to the caller's memory.
   case elements(Int)
-  /// The subscriber has finished or was cancelled. Every later read returns this, too.
+  /// The subscriber has ended, and there is no error left to throw.
+  ///
+  /// Every later read returns this, too.
   case finished
-  /// The channel failed. Returned once, for the error to be thrown once.
+  /// The channel failed.
+  ///
+  /// A subscriber's reads return this only once, so that the error is thrown once.
   case failed
-  /// The subscriber's buffer overflowed. Returned once, for the error to be thrown once.
+  /// The subscriber's buffer overflowed.
+  ///
+  /// A subscriber's reads return this only once, so that the error is thrown once.
   case overflowed(capacity: Int)
   /// No element is available yet.
   case wait

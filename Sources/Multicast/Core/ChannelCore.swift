@@ -1,13 +1,15 @@
 internal import Synchronization
 
-/// The owner of a channel's lock, which changes the contents under the lock and performs the resulting actions after
-/// unlocking.
+/// The owner of a channel's lock and contents.
 ///
-/// No continuation is resumed and no element is released under the lock, because either may run user code at once: an
+/// It changes the contents under the lock, and performs the resulting actions after unlocking.
+///
+/// No continuation is resumed and no element is released under the lock, because either may run user code at once. An
 /// executor may run the resumed task inside `resume`, and an element's `deinit` may call the channel. Under the lock,
 /// such a call would deadlock.
 ///
-/// Streams and subscriptions refer to the core and never to the channel, so that releasing the channel finishes it.
+/// Streams and subscriptions refer to the core and never to the channel object. They therefore don't keep that object
+/// alive, and its release finishes the channel.
 final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
   typealias Contents = ChannelContents<Element, Failure>
 
@@ -17,16 +19,17 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
   /// It changes only under the lock, and may be read without the lock.
   private let progressCount = Atomic<Int>(0)
 
-  /// Shows the thread sanitizer that a send happens before the reads of the subscribers that it hands its element to.
+  /// Shows the thread sanitizer that a hand-off happens before the subscriber reads the element.
   private let handOff = SanitizerOrder()
 
-  /// A closure for ``noticeIfUnused()`` to call outside the lock, or `nil` if the owner doesn't need it.
+  /// A closure for ``noticeIfUnused()`` to call outside the lock, or `nil` if the core's creator doesn't need it.
   ///
   /// It may run more than once for the same departure of the last subscriber.
   private let onUnused: (@Sendable (ChannelCore) -> Void)?
 
-  /// The token that counts the channel of an ``UnownedChannel`` as live; `nil` for other owners, which have a token of
-  /// their own or, like ``Upstream``, aren't counted.
+  /// The token that counts the channel of an ``UnownedChannel`` as live, or `nil` for any other channel.
+  ///
+  /// The other channel types have a token of their own. The channel of an ``Upstream`` isn't counted.
   private let live: MulticastDiagnostics.LiveChannel?
 
   /// A closure that runs when the last reference to the core is released.
@@ -49,7 +52,7 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
   /// Whether the channel's producer calls ``demand()`` and needs ``signalDemand()``.
   var isPulled: Bool { onUnused != nil }
 
-  /// Whether the channel has neither terminated nor any subscribers.
+  /// Whether the channel has no subscribers and hasn't terminated.
   var isUnused: Bool { contents.withLock { !$0.state.hasEnded && $0.state.subscriberCount == 0 } }
 
   var latest: Element? { contents.withLock { $0.latest } }
@@ -125,8 +128,8 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
 
   /// Registers a subscriber together with its replay.
   ///
-  /// This must stay one critical section: between two sections, a send could be lost or delivered twice. The article
-  /// *How the log works* explains this under *Registration and replay*.
+  /// This must stay one critical section: with two, an element sent between them could be lost or delivered twice. The
+  /// article *How the log works* explains this under *Registration and replay*.
   ///
   /// - Returns: The subscriber's id.
   func subscribe(_ policy: BufferingPolicy<Failure>) -> Int {
@@ -148,7 +151,7 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
     if !isParked { waiter.resume() }
   }
 
-  /// Orders the calling subscriber after the send that handed an element off to it, for the thread sanitizer.
+  /// Shows the thread sanitizer that the calling subscriber continues after the hand-off of its element.
   func noticeHandOff() { handOff.acquire() }
 
   /// The error that the channel failed with.
@@ -172,7 +175,7 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
     noticeIfUnused()
   }
 
-  /// Calls `onUnused` if the channel has neither terminated nor any subscribers.
+  /// Calls `onUnused` if the channel has no subscribers and hasn't terminated.
   func noticeIfUnused() {
     if let onUnused, isUnused { onUnused(self) }
   }
@@ -194,8 +197,8 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
   func demand() async {
     await withTaskCancellationHandler {
       await withUnsafeContinuation { continuation in
-        // `Task.isCancelled` covers a cancellation before this point. The handler of a later one takes the lock after
-        // this section and finds the continuation.
+        // `Task.isCancelled` covers a cancellation before this point. If the task is cancelled later, the handler takes
+        // the lock after this section and finds the continuation.
         let isParked = contents.withLock { !Task.isCancelled && $0.parkProducer(continuation) }
         if !isParked { continuation.resume() }
       }

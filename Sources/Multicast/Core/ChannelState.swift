@@ -1,36 +1,36 @@
-/// A pure state machine of a channel's positions: the range of kept elements, each subscriber's cursor, and the
-/// suspended calls.
+/// A pure state machine of a channel: the range of kept elements, each subscriber's cursor, and the suspended calls.
 ///
-/// The state contains no elements, locks or continuations. Every element has a position, counted from the first element
-/// sent. The elements from ``floor`` up to ``head`` are kept, once, for all subscribers:
+/// The state contains no elements or locks, and its code uses no continuations. Every element has a position, counted
+/// from the first element sent. The elements from ``floor`` up to ``head`` are kept, once, for all subscribers:
 ///
 /// ```
 ///        floor            cursor of A      cursor of B     head
 ///          │                   │                │            │
 ///   ┄ gone ┼───────────────────┴────────────────┴────────────┤ the next element
 ///          │                              ├── replay of 4 ───┤
-///          └ the slowest subscriber needs this element
+///          └ no subscriber needs an older element
 /// ```
 ///
 /// A **cursor subscriber** reads the kept elements and has no buffer, only a cursor. Its policy is arithmetic: with
 /// capacity *k* it reads at `max(cursor, head - k)`, its *place*, and the elements between its cursor and its place are
 /// dropped. A new cursor starts at the beginning of the replay. A **buffered subscriber** keeps the oldest elements of
-/// its backlog, and so has a buffer of its own; the state holds the number of elements in it.
+/// its backlog. It has a buffer of its own, because otherwise all later elements would have to be kept, too. The state
+/// holds only the number of elements in that buffer.
 ///
-/// Each input is a method that changes the state and returns the action for the caller to perform, whose type is
-/// declared just above the method. The caller resumes waiters and releases elements only after it has unlocked.
-/// `Waiter` is the caller's type for a suspended call of `next()`.
+/// Each input is a method that changes the state and returns the action, if any, for the caller to perform. The
+/// action's type is declared above the method. The caller resumes waiters and releases elements only after it has
+/// unlocked. `Waiter` is the caller's type for a suspended call of `next()`.
 ///
 /// Invariants:
 /// - A waiting subscriber has nothing to read: a cursor subscriber's cursor is at `head`, and a buffered subscriber's
 ///   buffer is empty.
-/// - `floor` is never beyond the start of the replay or the place of a cursor subscriber. After their minimum has
-///   risen, `floor` follows within ``releaseInterval`` sends, and at once when all cursor subscribers wait.
+/// - `floor` is at most the minimum of the start of the replay and the places of all cursor subscribers. After that
+///   minimum has risen, `floor` follows within ``releaseInterval`` sends, and at once when all cursor subscribers wait.
 /// - For each subscriber, the elements received, dropped and left to read add up to the elements replayed to it and
 ///   sent while it was receiving.
 /// - `subscriberCount` is the number of subscribers that are receiving.
 struct ChannelState<Waiter> {
-  /// The maximum number of sends after which an element that is no longer needed is released.
+  /// An element that is no longer needed is released after at most this number of sends.
   static var releaseInterval: Int { 16 }
 
   /// The position of the next element, which is the number of elements sent.
@@ -59,7 +59,7 @@ struct ChannelState<Waiter> {
   private var waitingSubscribers: ContiguousArray<Int> = []
   /// The number of cursor subscribers with a suspended call.
   private var waitingCursorCount = 0
-  /// The id of the cursor subscriber that kept the floor down when it was last computed.
+  /// The id of the cursor subscriber that `raiseFloor()` last found to keep the floor down.
   private var slowestCursorSubscriber = 0
 
   init(replayLimit: Int) {
@@ -92,7 +92,7 @@ struct ChannelState<Waiter> {
   /// The position of the first element that a cursor subscriber has left to read.
   func place(of id: Int) -> Int { place(of: cursors[id]) }
 
-  /// The number of elements sent to a subscriber that it will never receive.
+  /// The number of elements that a subscriber was sent but will never receive.
   func droppedCount(_ id: Int) -> Int {
     let cursor = cursors[id]
     return subscribers[id].droppedCount + (cursor.position == .max ? 0 : place(of: cursor) - cursor.position)
@@ -102,20 +102,22 @@ struct ChannelState<Waiter> {
 
   /// The action to take for a buffered subscriber when an element is sent.
   enum OfferAction {
-    /// Do nothing: the subscriber is suspended, and ``send()`` hands the element off to it.
+    /// Do nothing: the subscriber is suspended, and ``send()`` returns its waiter for the hand-off.
     case handOff
     /// Append the element to the subscriber's buffer.
     case append
     /// Replace the last element of the subscriber's buffer with the element.
     case replaceLast
-    /// Do nothing: the element is dropped. If the policy is `error`, the subscriber receives no more.
+    /// Do nothing: the element is dropped.
+    ///
+    /// If the policy is `error`, the subscriber accepts no further elements.
     case drop
   }
 
   /// Offers the next element to one of the ``bufferedSubscribers``.
   ///
-  /// The caller calls this for each of them before it calls ``send()``, from the last to the first, because a
-  /// subscriber that overflows is removed from ``bufferedSubscribers``.
+  /// Before ``send()``, the caller must call this for each index of ``bufferedSubscribers``, from the last to the
+  /// first. The order matters, because a subscriber that overflows is removed from ``bufferedSubscribers``.
   mutating func offer(at index: Int) -> OfferAction {
     let id = bufferedSubscribers[index]
     guard subscribers[id].firstWaiter == nil, let buffer = subscribers[id].buffer else { return .handOff }
@@ -136,7 +138,9 @@ struct ChannelState<Waiter> {
     }
   }
 
-  /// The action to take for an element that was sent, in the order of the properties.
+  /// The action to take for an element that was sent.
+  ///
+  /// The caller performs its parts in the order of the properties.
   struct SendAction {
     /// The number of oldest kept elements to release.
     var releaseCount: Int
@@ -148,7 +152,7 @@ struct ChannelState<Waiter> {
 
   /// The waiters to resume with an element.
   ///
-  /// The cases avoid an array for the common numbers of waiters.
+  /// The first two cases avoid an array when there is at most one waiter.
   enum Resumptions {
     case none
     case one(Waiter)
@@ -168,7 +172,7 @@ struct ChannelState<Waiter> {
     return SendAction(releaseCount: isReleaseDue ? raiseFloor() : 0, isKept: isKept, resumptions: resumptions)
   }
 
-  /// Takes one waiter of each waiting subscriber, for the hand-off of the last element.
+  /// Takes one waiter of each waiting subscriber, for the hand-off of the element just sent.
   ///
   /// A cursor subscriber's cursor moves past that element.
   private mutating func takeWaiters() -> Resumptions {
@@ -245,8 +249,8 @@ struct ChannelState<Waiter> {
 
   /// Registers a subscriber together with its replay, in one step.
   ///
-  /// A cursor subscriber starts at the beginning of the replay. A buffered subscriber's count includes the replay,
-  /// which the caller copies into the subscriber's buffer in the same critical section.
+  /// A cursor subscriber starts at the beginning of the replay. A buffered subscriber's element count includes the
+  /// replay, which the caller must copy into the subscriber's buffer in the same critical section.
   ///
   /// - Parameters:
   ///   - capacity: The maximum number of buffered elements. The replay's limit applies instead if it is larger.
@@ -297,10 +301,13 @@ struct ChannelState<Waiter> {
     case take(count: Int)
     /// Take the first element of the subscriber's buffer.
     case takeBuffered
-    /// Deliver the channel's completion or failure, and release `releaseCount` of the oldest kept elements. Returned
-    /// once.
+    /// Deliver the channel's completion or failure, and release `releaseCount` of the oldest kept elements.
+    ///
+    /// A subscriber's reads return this only once.
     case terminate(releaseCount: Int)
-    /// Deliver the error of the subscriber's overflow. Returned once.
+    /// Deliver the error of the subscriber's overflow.
+    ///
+    /// A subscriber's reads return this only once.
     case overflow(capacity: Int)
     /// Return `nil`: the subscriber has ended.
     case returnNil
@@ -428,7 +435,7 @@ struct ChannelState<Waiter> {
   /// Raises the floor to the first position that a subscriber or the replay still needs.
   ///
   /// - Complexity: O(*n*), where *n* is the number of cursor subscribers. O(1) if the replay needs every kept element,
-  ///   if all cursor subscribers wait, or if the slowest one is unbounded and has not moved.
+  ///   if all cursor subscribers wait, or if the slowest one is unbounded and its cursor is still at the floor.
   /// - Returns: The number of oldest elements to release.
   private mutating func raiseFloor() -> Int {
     var needed = replayStart
@@ -484,12 +491,15 @@ struct ChannelState<Waiter> {
   /// The state of one subscriber, apart from its cursor.
   private struct Subscriber {
     enum Phase {
-      /// The subscriber receives elements.
+      /// The subscriber accepts elements.
       case receiving
-      /// It receives no more elements, because the channel has terminated or its buffer overflowed, but has yet to
-      /// deliver its backlog or the termination.
+      /// The subscriber accepts no further elements, but has yet to deliver its backlog or its completion or error.
+      ///
+      /// Either the channel has terminated, or the subscriber's buffer has overflowed.
       case draining
-      /// It has delivered the termination, or was cancelled. Every read returns `nil`.
+      /// The subscriber has delivered its completion or error, or was cancelled.
+      ///
+      /// Every further read returns `nil`.
       case ended
     }
 
@@ -500,7 +510,7 @@ struct ChannelState<Waiter> {
     var firstWaiter: Waiter?
     /// The suspended calls served after the first one.
     ///
-    /// There are none unless several tasks share the subscription.
+    /// There are some only if several tasks share the subscription.
     var otherWaiters = ContiguousArray<Waiter>()
     /// The subscriber's index in `waitingSubscribers`, if it waits.
     var waitingIndex = 0

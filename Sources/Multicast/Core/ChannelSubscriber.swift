@@ -4,13 +4,13 @@ internal import Synchronization
 ///
 /// An unbounded subscriber that lags takes the channel's lock once for a batch of elements, and returns them one by one
 /// without the lock. A batch is part of the subscriber's backlog. A bounded subscriber takes one element at a time,
-/// because its policy may still drop its unread elements, and a dropped element must be released.
+/// because its policy may still drop its unread elements, and a batch would keep the dropped ones alive.
 ///
 /// The `gate` is a lock that blocks no thread: a task that can't enter it yields and tries again. Only the call that
 /// holds the gate, and `deinit`, may use `batch` and the memory of the batch. The hand-off slot needs no gate: it
 /// belongs to the call that has taken it. The gate is held for a few instructions or for one critical section of the
 /// channel, never across a suspension or a call of user code. It is contended only when several tasks share one
-/// subscription, or when one task cancels it while another one reads.
+/// subscription, or when one task cancels the subscription while another task reads.
 @usableFromInline
 final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
   private let core: ChannelCore<Element, Failure>
@@ -23,18 +23,20 @@ final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
   private let isHandOffSlotTaken = Atomic<Bool>(false)
   /// The channel's progress when this subscriber last found nothing to read.
   ///
-  /// This is a hint: a wrong value costs one more turn of the loop in ``advance()`` and nothing else.
+  /// This is a hint: a wrong value costs one needless read or one more turn of the loop in ``advance()``, and nothing
+  /// else.
   private let idleProgress = Atomic<Int>(-1)
 
   /// Whether suspending may create the demand that the channel's producer waits for.
   ///
-  /// `true` for a subscriber without capacity, because it accepts an element only while it is suspended.
+  /// `true` if the channel's producer waits for demand and the policy's capacity is 0. Without a replay, such a
+  /// subscriber accepts an element only while it is suspended.
   private let requestsBySuspending: Bool
 
   /// The maximum number of elements in a batch.
   ///
-  /// For an unbounded subscriber, as many as fit into 2,048 bytes, but at least 8 and at most 64: enough to make the
-  /// lock cheap for each element, and few enough to keep the memory of each subscriber small. Otherwise 1.
+  /// It is 1 for a bounded subscriber. For an unbounded one, it is as many as fit into 2,048 bytes, but at least 8 and
+  /// at most 64. This makes the lock cheap for each element, and keeps the memory of each subscriber small.
   private let batchLimit: Int
   /// Memory for a batch, followed by the hand-off slot, which has room for one element.
   nonisolated(unsafe) private let memory: UnsafeMutablePointer<Element>
@@ -42,7 +44,7 @@ final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
   ///
   /// Of the slots for the batch, only these are initialized.
   nonisolated(unsafe) private var batch = 0..<0
-  /// Whether the batch was empty when the gate was last left, for checks without the gate.
+  /// A hint about whether the batch is empty, for checks without the gate.
   private let isBatchEmpty = Atomic<Bool>(true)
 
   init(core: ChannelCore<Element, Failure>, policy: BufferingPolicy<Failure>) {
@@ -64,7 +66,7 @@ final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
 
   // MARK: - Reading
 
-  /// Enters the gate if the batch holds the next element.
+  /// Tries to enter the gate in order to take the next element from the batch.
   ///
   /// - Returns: Whether the gate was entered. If it was, the caller must call ``takeFromBatch()``; otherwise, it must
   ///   call ``advance()``.
@@ -88,8 +90,8 @@ final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
 
   /// The location of the next element.
   ///
-  /// ``advance()`` returns the location instead of the element, because unspecialized code that keeps a generic value
-  /// across a suspension has to look up the type's metadata, whereas it can move such a value without a lookup.
+  /// ``advance()`` returns the location instead of the element, to avoid a lookup of the type's metadata. Unspecialized
+  /// code needs the lookup to keep a generic value across a suspension, but not to move it.
   @usableFromInline
   enum Position {
     /// The element is in the batch, and the gate is held. The caller must call ``takeFromBatch()``.
@@ -100,11 +102,11 @@ final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
     case end
   }
 
-  /// Finds the next element, and suspends until there is one.
+  /// Finds the next element, and suspends first if there is none yet.
   @usableFromInline
   nonisolated(nonsending) func advance() async throws(Failure) -> Position {
-    // A subscriber that found nothing to read suspends without another read if there was no progress since. If the hint
-    // is wrong, `park` resumes it at once.
+    // A subscriber that found nothing to read suspends without another read if there was no progress since. If one of
+    // the two hints is wrong, `park` resumes this call at once.
     var isIdle = isBatchEmpty.load(ordering: .relaxed) && core.progress == idleProgress.load(ordering: .relaxed)
     while true {
       if !isIdle {
@@ -131,7 +133,7 @@ final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
       let wake = await withTaskCancellationHandler {
         await withUnsafeContinuation { continuation in
           core.park(id, Waiter(continuation, target: slot.base))
-          // If the call is resumed at once, it still continues only after this closure, so `self` stays alive.
+          // Even if `park` resumes this call at once, it continues only after the closure, so `self` stays alive.
           if requestsBySuspending { core.signalDemand() }
         }
       } onCancel: {
@@ -139,8 +141,8 @@ final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
       }
       if wake == .element {
         core.noticeHandOff()
-        // The hand-off was the first send since the subscriber found nothing to read, so it has read everything up to
-        // that send.
+        // The hand-off was the first send since the subscriber found nothing to read, so the subscriber has read every
+        // element up to and including this one.
         idleProgress.store(idleProgress.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
         return .handOffSlot(slot)
       }
@@ -149,7 +151,7 @@ final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
     }
   }
 
-  /// Takes the element that was handed off, and frees the hand-off slot.
+  /// Takes the element from a hand-off slot, and frees the slot.
   @usableFromInline
   func take(from slot: ElementSlots<Element>) -> Element {
     defer { returnHandOffSlot(slot) }
@@ -161,8 +163,8 @@ final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
   /// A pending one does too, unless it already has an element.
   func cancel() {
     // The caller may be a cancellation handler, which only borrows this subscriber from the cancelled task. If the
-    // task's executor runs jobs at once, the resumption below may run the task to completion and release its iterator,
-    // so this call needs a reference of its own.
+    // task's executor runs jobs at once, `core.cancel` may run the task to completion and release its iterator. This
+    // call therefore needs a reference of its own.
     let this = Unmanaged.passRetained(self)
     defer { this.release() }
     isCancelled.store(true, ordering: .relaxed)
@@ -223,7 +225,7 @@ final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
   /// Whether taking an element may create the demand that the channel's producer waits for.
   private var isDemanding: Bool { core.isPulled && policy.keepsOldest }
 
-  /// Takes the element of the batch, leaves the gate, and then signals demand.
+  /// Moves the element of the batch to a hand-off slot, leaves the gate, and then signals demand.
   ///
   /// The order matters, because resuming the producer may run user code, which must not run inside the gate.
   private func takeAndSignalDemand() -> ElementSlots<Element> {

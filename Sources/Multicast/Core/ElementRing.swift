@@ -10,7 +10,7 @@
 ///
 /// Invariants:
 /// - The `count` slots from `start` on, counted modulo `capacity`, are initialized, and no other slots are.
-/// - The ring never destroys an element but moves it out, so that the caller can release it after it has unlocked. The
+/// - The ring moves elements out instead of destroying them, so that the caller can release them after unlocking. The
 ///   exceptions are trivial elements, whose release does nothing, and `deinit`.
 struct ElementRing<Element>: ~Copyable {
   private var slots: UnsafeMutablePointer<Element>
@@ -72,12 +72,12 @@ struct ElementRing<Element>: ~Copyable {
 
   /// Moves the first elements to `released`, or discards them if they are trivial.
   ///
-  /// - Complexity: O(`removed`). O(1) if the elements are trivial, or if all elements of the ring, more than 64, move
-  ///   to an empty `released`, which then takes over the ring's memory.
+  /// - Complexity: O(`removed`). O(1) if the elements are trivial, or if the ring has more than 64 elements and all of
+  ///   them move to an empty `released`, which then takes over the ring's memory.
   @inline(__always)
   mutating func removeFirst(_ removed: Int, into released: inout ReleasedElements<Element>) {
     if !Self.hasTrivialElements {
-      // A few elements are moved out instead, so that the ring keeps its memory for later ones.
+      // Up to 64 elements are moved one by one, so that the ring keeps its memory for later ones.
       if removed > 64, removed == count, released.isEmpty { return removeAll(into: &released) }
       for offset in 0..<removed { released.append(movingFrom: slot(offset)) }
     }

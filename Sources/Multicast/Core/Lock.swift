@@ -7,11 +7,11 @@ internal import Synchronization
 ///   generic, locking a `Mutex<State>` looks up the type's metadata each time, which takes longer than the rest of the
 ///   call.
 /// - On Linux, `Mutex` waits for another thread in code of the toolchain's library, which the thread sanitizer doesn't
-///   instrument. The sanitizer would therefore report a race between two critical sections; ``SanitizerOrder`` shows it
-///   their order.
+///   instrument. The sanitizer would therefore report a false race between two critical sections. ``SanitizerOrder``
+///   shows it the order of the sections.
 ///
-/// Unchecked, because the state is reached through a pointer. Only ``withLock(_:)``, with the mutex locked, and
-/// `deinit`, when no other thread refers to the lock, use that pointer.
+/// Unchecked, because the state is reached through a pointer. ``withLock(_:)`` uses that pointer only with the mutex
+/// locked. `init` and `deinit` use it while no other thread refers to the lock.
 package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
   private let mutex = Mutex(())
   private let state: UnsafeMutablePointer<State>

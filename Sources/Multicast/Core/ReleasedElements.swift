@@ -1,9 +1,10 @@
 /// Elements that are no longer needed, which are moved out under a lock and released after it is unlocked.
 ///
-/// The type stores an address and counts, and doesn't release its elements by itself. Code that is generic over
-/// `Element` has to look up the type's metadata to create an array of it or to destroy an owning value, which takes
-/// longer than the rest of a send. The code that creates a value must therefore call ``release()`` exactly once,
-/// preferably in a `defer`. An empty value allocates nothing.
+/// The type stores only an address and integers, and doesn't release its elements by itself. The code that creates a
+/// value must therefore call ``release()`` exactly once, preferably in a `defer`. An empty value allocates nothing.
+///
+/// An array of elements, or a type that releases its elements, would be slower: code that is generic over `Element` has
+/// to look up metadata to create or destroy such a value. The lookup takes longer than the rest of a send.
 ///
 /// Invariants:
 /// - The `count` slots from `start` on, counted modulo `capacity`, are initialized, and no other slots are.
@@ -52,9 +53,9 @@ struct ReleasedElements<Element> {
     slots!.deallocate()
   }
 
-  /// Returns a value with the same elements and at least twice the capacity.
+  /// Moves the elements to a new value with at least twice the capacity, and returns it.
   ///
-  /// It returns a new value because a method that changes the old one in place would need its type's metadata.
+  /// A method that changed this value in place would need the metadata of the value's type.
   @inline(never)
   private func grown() -> ReleasedElements {
     var larger = ReleasedElements()

@@ -1,10 +1,11 @@
 internal import Synchronization
 
-/// Shows the thread sanitizer an existing order between threads that it cannot see.
+/// Makes an existing order between threads visible to the thread sanitizer.
 ///
 /// The sanitizer instruments only the code that is compiled with it, and so misses synchronization in the toolchain's
-/// libraries: on Linux, a `Mutex` that waits for another thread; and everywhere, a continuation that is resumed before
-/// its task has suspended. Without this type, the sanitizer would report false races in apps that use this module.
+/// libraries. On Linux, it misses a `Mutex` that waits for another thread. On every platform, it misses a continuation
+/// that is resumed before its task has suspended. Without this type, the sanitizer would report false races in apps
+/// that use this module.
 ///
 /// In release builds, this type does nothing.
 struct SanitizerOrder: ~Copyable {
@@ -21,7 +22,7 @@ struct SanitizerOrder: ~Copyable {
     #endif
   }
 
-  /// Orders the accesses before each earlier ``release()`` before the calling thread's later accesses.
+  /// Orders the accesses that preceded any earlier ``release()`` before the calling thread's later accesses.
   @inline(__always)
   borrowing func acquire() {
     #if DEBUG

@@ -11,8 +11,8 @@ struct Waiter: Sendable {
   let continuation: UnsafeContinuation<Wake, Never>
   /// The address of uninitialized memory for one element.
   ///
-  /// The memory belongs to the sender from the time it takes the waiter until it resumes the call. The address is
-  /// stored as an integer, so that the waiter's type and size don't depend on the element's type.
+  /// Once a sender has taken the waiter, the memory belongs to the sender until it resumes the call. The address is
+  /// stored as an integer, so that the waiter's type doesn't depend on the element's type.
   private let target: Int
 
   init<Element>(_ continuation: UnsafeContinuation<Wake, Never>, target: UnsafeMutablePointer<Element>) {

@@ -11,21 +11,23 @@ extension AsyncSequence where Self: Sendable, Element: Sendable {
   /// - **Start**: The first subscriber starts the one task that iterates this sequence. The subscriber is registered
   ///   before the task starts, so it receives the first element. The task inherits the priority and the task-local
   ///   values of the subscribing task.
-  /// - **Late subscribers**: A late subscriber receives the newest `replay` elements, then every later element.
-  /// - **Demand**: The task requests the next element while at least one subscriber would keep it. It pauses while each
-  ///   subscriber's buffer is full and its policy would drop the element (`dropNewest`) or fail (`error`). A subscriber
-  ///   without capacity, such as one with the policy `error(0)`, requests an element only while it is suspended in
-  ///   `next()`.
-  /// - **Cancellation**: Cancelling one subscriber doesn't affect the others. When the last one leaves, the task is
-  ///   cancelled and the replay is released. The next subscriber then starts a new iteration, which requires a sequence
-  ///   that can be iterated more than once.
-  /// - **Termination**: Subscribers read their backlog, then the completion or the error of this sequence. A late
-  ///   subscriber receives the replay, then the completion or the error; it doesn't start a new iteration.
+  /// - **Late subscribers**: A subscriber that registers after the start receives the newest `replay` elements, then
+  ///   every later element.
+  /// - **Demand**: The task requests the next element while at least one subscriber would keep it. It pauses while
+  ///   every subscriber has a full buffer and a policy that would drop the element (`dropNewest`) or fail the
+  ///   subscriber (`error`). A subscriber without capacity, which has the policy `error(0)` and no replay, requests an
+  ///   element only while it is suspended in `next()`.
+  /// - **Cancellation**: Cancelling one subscriber doesn't affect the others. If the last one leaves before this
+  ///   sequence has ended, the task is cancelled and the replay is released. The next subscriber then starts a new
+  ///   iteration, which requires a sequence that can be iterated more than once.
+  /// - **Termination**: Subscribers read their backlog, then the completion or the error of this sequence. A subscriber
+  ///   that registers afterwards receives the replay, then the completion or the error. It doesn't start a new
+  ///   iteration.
   ///
   /// - Parameters:
   ///   - replay: The number of newest elements that a late subscriber receives first, which must be at least 0.
-  ///   - buffering: The policy of each subscriber's buffer. It has no default, because whether to drop elements, to
-  ///     fail, or to grow without limit depends on their use.
+  ///   - buffering: The policy of each subscriber's buffer. It has no default, because the use of the elements decides
+  ///     whether a full buffer should drop them, fail its subscriber, or grow.
   public func multicast(replay: Int = 0, buffering: BufferingPolicy<Failure>) -> MulticastSequence<Self> {
     MulticastSequence(upstream: Upstream(self, replay: replay), policy: buffering)
   }

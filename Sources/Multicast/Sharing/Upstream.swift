@@ -1,4 +1,4 @@
-/// The shared iteration of a base sequence, which starts with the first subscriber and stops after the last one.
+/// A base sequence whose subscribers share one iteration, from the first subscriber until the last one leaves.
 ///
 /// Lock order: the `iteration` lock is taken first, and the channel's lock inside it, never the other way round.
 final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Element: Sendable {
@@ -37,7 +37,8 @@ final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Elemen
 
   /// Registers a subscriber, then starts an iteration if there is none.
   ///
-  /// An iteration whose base has terminated stays, so the subscriber then receives its replay and its termination.
+  /// If the base has terminated, its iteration is still stored, so the subscriber receives the replay and then the
+  /// completion or error.
   func subscribe(
     _ policy: BufferingPolicy<Base.Failure>
   ) -> MulticastSubscription<Base.Element, Base.Failure>.AsyncIterator {
@@ -47,14 +48,14 @@ final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Elemen
       if isFirst { iteration = Iteration(core: core) }
       return Registration(core: core, subscriber: ChannelSubscriber(core: core, policy: policy), isFirst: isFirst)
     }
-    // Outside the lock, because either call may run the base, which is user code, before it returns.
+    // Outside the lock, because `start` and `signalDemand` may run the base's code, which is user code.
     if registration.isFirst { start(registration.core) } else { registration.core.signalDemand() }
     return .init(subscriber: registration.subscriber)
   }
 
   private func start(_ core: Core) {
     let task = iterate(core)
-    // The iteration may be over already: the base may have yielded, and the element overflowed the last subscriber.
+    // The iteration may have been stopped already, because the base's first elements overflowed the last subscriber.
     let isStopped = iteration.withLock { iteration in
       guard iteration?.core === core else { return true }
       iteration?.task = task
@@ -66,7 +67,7 @@ final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Elemen
   private func iterate(_ core: Core) -> Task<Void, Never> {
     let base = base
     return Task {
-      // A subscriber without capacity doesn't accept the first element before it suspends.
+      // Even the first element needs demand, because a subscriber without capacity accepts none until it suspends.
       await core.demand()
       if Task.isCancelled { return }
       do throws(Base.Failure) {
@@ -84,8 +85,8 @@ final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Elemen
     }
   }
 
-  /// Cancels and discards an iteration without subscribers, unless the base has terminated or a new subscriber was
-  /// registered.
+  /// Cancels and discards the iteration of `core`, unless the base has terminated or a subscriber has registered in the
+  /// meantime.
   private func stop(_ core: Core) {
     let unused = iteration.withLock { iteration -> Iteration? in
       guard iteration?.core === core, core.isUnused else { return nil }

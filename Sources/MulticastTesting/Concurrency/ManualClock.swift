@@ -2,9 +2,9 @@ internal import Multicast
 
 /// A clock whose time changes only when a test advances it.
 ///
-/// Except for a cancellation, only ``advance(by:)`` ends sleeps, in the order of their deadlines. When it returns, all
-/// sleeping tasks whose deadline is reached have been resumed. A test that first awaits ``sleepers(_:)`` knows that the
-/// code under test is asleep.
+/// ``advance(by:)`` ends the sleeps whose deadline is reached, in the order of their deadlines. When it returns, the
+/// tasks that slept until then have been resumed. A test that awaits ``sleepers(_:)`` before it advances the clock
+/// knows that the code under test is asleep.
 ///
 /// Cancelling a sleeping task ends its sleep at once with a `CancellationError`.
 public final class ManualClock: Clock {
@@ -49,7 +49,7 @@ public final class ManualClock: Clock {
     var sleepers: [Sleeper] = []
     var waiters: [Waiter] = []
 
-    /// Registers a sleeper and returns its number, or `nil` if its deadline has passed.
+    /// Registers a sleeper and returns its number, or returns `nil` if the deadline is already reached.
     mutating func register(until deadline: Instant) -> Int? {
       if deadline <= now { return nil }
       let number = nextNumber()
@@ -117,7 +117,7 @@ public final class ManualClock: Clock {
   /// Sleeps until the clock has been advanced to `deadline`.
   ///
   /// - Parameters:
-  ///   - deadline: The instant at which the sleep ends; the call returns at once if the instant has passed.
+  ///   - deadline: The instant at which the sleep ends. If it is already reached, the call returns at once.
   ///   - tolerance: Ignored: ``advance(by:)`` wakes the task as soon as the deadline is reached.
   /// - Throws: `CancellationError` if the calling task is cancelled before the sleep ends.
   public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
@@ -155,7 +155,8 @@ public final class ManualClock: Clock {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         let isOver = state.withLock { state in
-          // The handler of a later cancellation finds the waiter.
+          // If the task is cancelled after this check, the handler takes the lock after this section and finds the
+          // waiter.
           if state.suspendedCount >= count || Task.isCancelled { return true }
           state.waiters.append(Waiter(number: number, count: count, continuation: continuation))
           return false

@@ -2,8 +2,8 @@ internal import Multicast
 
 /// A task executor that runs its jobs only on request, on the requesting thread.
 ///
-/// With this executor, a test of concurrent code needs neither sleeping nor polling: after ``runUntilIdle()``, every
-/// task that prefers this executor has finished or is suspended, so its progress is deterministic.
+/// With this executor, a test of concurrent code needs neither sleeping nor polling. After ``runUntilIdle()``, every
+/// task that prefers this executor has finished or is suspended, so the progress of the tasks is deterministic.
 ///
 /// ```swift
 /// let executor = ManualTaskExecutor()
@@ -29,7 +29,7 @@ public final class ManualTaskExecutor: TaskExecutor {
 
   /// Runs the ready jobs, and the jobs that these make ready, until none is ready.
   ///
-  /// Only one thread at a time may call this method.
+  /// Only one thread at a time may call this method or ``run(atMost:using:)``.
   public func runUntilIdle() {
     while true {
       let jobs = ready.withLock { ready in
@@ -44,7 +44,8 @@ public final class ManualTaskExecutor: TaskExecutor {
   /// Runs the ready jobs, and the jobs that these make ready, in a random order, until none is ready or a limit is
   /// reached.
   ///
-  /// A seeded generator makes the order reproducible. Only one thread at a time may call this method.
+  /// A seeded generator makes the order reproducible. Only one thread at a time may call this method or
+  /// ``runUntilIdle()``.
   ///
   /// - Parameters:
   ///   - limit: The maximum number of jobs to run.

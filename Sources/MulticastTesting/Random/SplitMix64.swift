@@ -1,4 +1,4 @@
-/// A seeded random number generator, which makes a run reproducible.
+/// A seeded random number generator, which makes a test run reproducible.
 ///
 /// It implements the SplitMix64 algorithm. It is not suitable for cryptography.
 public struct SplitMix64: RandomNumberGenerator, Sendable {

@@ -1,6 +1,6 @@
 /// A timer with at most one deadline, which a new deadline replaces.
 ///
-/// Used in the isolation of one object.
+/// Belongs to one ``SyncEngine`` and is used in its isolation only.
 final class Alarm {
   private let clock: ElapsedClock
   private let tasks: OwnedTasks
@@ -13,10 +13,10 @@ final class Alarm {
   /// Whether there is a deadline.
   var isSet: Bool { pending != nil }
 
-  /// Replaces the deadline and its action, unless the deadline is the present one.
+  /// Replaces the deadline and its action, unless the new deadline equals the present one.
   ///
   /// - Parameters:
-  ///   - deadline: The deadline, or `nil` for none.
+  ///   - deadline: The new deadline, or `nil` for none.
   ///   - ring: The action at the deadline. It must call ``silence(_:)`` first.
   func set(_ deadline: Duration?, ring: @escaping @Sendable (_ deadline: Duration) async -> Void) {
     if pending?.deadline == deadline { return }
@@ -24,14 +24,14 @@ final class Alarm {
     pending = nil
     guard let deadline else { return }
     let cancel = tasks.start { [clock] in
-      // Cancelled by another deadline, or because the owner of the tasks was released.
+      // Throws if `set` replaces the deadline, or if all tasks are cancelled.
       do { try await clock.sleep(deadline) } catch { return }
       await ring(deadline)
     }
     pending = (deadline, cancel)
   }
 
-  /// Clears a deadline that has passed.
+  /// Clears a deadline that has passed, unless another one has replaced it.
   func silence(_ deadline: Duration) {
     if pending?.deadline == deadline { pending = nil }
   }

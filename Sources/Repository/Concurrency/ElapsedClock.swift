@@ -4,10 +4,10 @@ internal import Multicast
 ///
 /// A sleep has an absolute deadline, so one that begins late doesn't end late.
 struct ElapsedClock: Sendable {
-  /// Returns the time since the creation.
+  /// Returns the time since the clock's creation.
   let elapsed: @Sendable () -> Duration
 
-  /// Sleeps until a deadline, which is measured from the creation.
+  /// Sleeps until a deadline, given as a time since the clock's creation.
   ///
   /// Throws `CancellationError` if the calling task is cancelled first.
   let sleep: @Sendable (_ until: Duration) async throws -> Void
@@ -33,7 +33,7 @@ struct ElapsedClock: Sendable {
     isolation: isolated (any Actor)? = #isolation
   ) async {
     await withTaskGroup { group in
-      // Cancelled when the event comes first, or with the calling task.
+      // This wait is cancelled when the event comes first, or with the calling task.
       group.addTask { await wait(until: deadline) }
       group.addTask(operation: event)
       await group.next()

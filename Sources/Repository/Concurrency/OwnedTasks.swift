@@ -1,10 +1,12 @@
 internal import Multicast
 
-/// The tasks of an object, which are cancelled by ``cancelAll()``, or at the latest when this object is released.
+/// A group of tasks, which are cancelled by ``cancelAll()``, or at the latest when the group is released.
 final class OwnedTasks: Sendable {
   private struct State {
     var tasks: [UInt64: Task<Void, Never>] = [:]
-    /// The tasks that finished before they were registered; empty after ``cancelAll()``, which ends the registration.
+    /// The numbers of the tasks that finished before ``start(_:)`` registered them in `tasks`.
+    ///
+    /// Empty after ``cancelAll()``, because from then on no task is registered.
     var finished: Set<UInt64> = []
     var lastNumber: UInt64 = 0
     var isCancelled = false
@@ -50,7 +52,7 @@ final class OwnedTasks: Sendable {
   /// Whether ``cancelAll()`` was called.
   var areCancelled: Bool { state.withLock { $0.isCancelled } }
 
-  /// Cancels all tasks in the order in which they were started, and every task that is started later.
+  /// Cancels all tasks in the order in which they were started, and from now on each new task at once.
   func cancelAll() {
     let tasks = state.withLock { state in
       defer { (state.tasks, state.finished) = ([:], []) }

@@ -2,7 +2,7 @@ internal import Multicast
 
 /// Calls that wait for an outcome that other work produces.
 ///
-/// A call gets one outcome, the first. A call that is closed before it waits gets none.
+/// A call gets only the first outcome that is produced for it. A call that is closed before it waits gets none.
 ///
 /// - Complexity: O(1) for each function.
 final class PendingCalls<ID: Hashable & Sendable, Outcome: Sendable>: Sendable {
@@ -67,9 +67,9 @@ final class PendingCalls<ID: Hashable & Sendable, Outcome: Sendable>: Sendable {
 
   /// Reserves a call for an outcome that is being prepared.
   ///
-  /// From now on only ``end(_:_:)`` ends it.
+  /// From now on, only ``end(_:_:)`` ends the call, and cancellation doesn't.
   ///
-  /// - Returns: Whether the call has no outcome yet. If it has one, or if there is no such call, nothing changes.
+  /// - Returns: Whether the call was reserved. It isn't if it has an outcome already, or if there is no such call.
   func claim(_ id: ID) -> Bool {
     state.withLock { state in
       switch state.calls[id] {
@@ -95,8 +95,8 @@ final class PendingCalls<ID: Hashable & Sendable, Outcome: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - id: The id of the call.
-  ///   - outcomeIfCancelled: The outcome if the task is cancelled first and the call isn't claimed, or `nil` if
-  ///     cancellation doesn't end the call.
+  ///   - outcomeIfCancelled: The outcome if the task is cancelled before another outcome arrives and the call isn't
+  ///     claimed. With `nil`, cancellation doesn't end the call.
   func outcome(
     of id: ID, ifCancelled outcomeIfCancelled: Outcome? = nil, isolation: isolated (any Actor)? = #isolation
   ) async -> Outcome {

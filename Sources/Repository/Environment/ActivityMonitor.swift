@@ -17,9 +17,9 @@ public protocol ActivityMonitor: Sendable {
   var activities: any AsyncSequence<AppActivity, Never> & Sendable { get }
 }
 
-/// An activity monitor that an app or a test sets.
+/// An activity monitor whose activity an app or a test sets.
 ///
-/// A SwiftUI app sets it when its `scenePhase` changes:
+/// A SwiftUI app sets the activity when its `scenePhase` changes:
 ///
 /// ```swift
 /// activity.activity = isActive ? .active : .inactive

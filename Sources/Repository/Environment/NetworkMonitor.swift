@@ -11,8 +11,9 @@ public enum NetworkStatus: Hashable, Sendable {
 /// Reports when the network becomes reachable or unreachable.
 ///
 /// While the network is offline, mutations wait, and values are fetched only by a call or to confirm a mutation. When
-/// it is online again, the mutations are sent first. The observed values are fetched when these have been sent, or
-/// after five seconds; see ``LoadingPolicy/whileObserved(stopTimeout:every:)``.
+/// the network is no longer offline, the mutations are sent first. Values that are observed with a loading policy are
+/// fetched once the mutations have been sent, or after five seconds; see
+/// ``LoadingPolicy/whileObserved(stopTimeout:every:)``.
 ///
 /// A wrong status delays work but loses nothing. A call such as ``SyncedRepository/reload(_:)`` sends its request in
 /// any status, and if the server answers, all work resumes. ``SyncedRepository/retryNow()`` resumes all work at once.
@@ -23,7 +24,7 @@ public protocol NetworkMonitor: Sendable {
   var statuses: any AsyncSequence<NetworkStatus, Never> & Sendable { get }
 }
 
-/// A network monitor that an app or a test sets.
+/// A network monitor whose status an app or a test sets.
 ///
 /// ```swift
 /// let network = ManualNetworkMonitor()

@@ -2,7 +2,7 @@
   internal import Dispatch
   internal import Network
 
-  /// A network monitor that reports the system's network path, on Apple's platforms.
+  /// A network monitor for Apple's platforms, which reports the status of the system's network path.
   public struct PathNetworkMonitor: NetworkMonitor {
     /// Creates a monitor.
     public init() {}

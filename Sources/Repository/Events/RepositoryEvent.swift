@@ -48,10 +48,12 @@ public enum RepositoryEvent: Hashable, Sendable {
   /// A dead letter was discarded.
   case mutationDiscarded(MutationID)
 
-  /// An attempt failed, and another will be made.
+  /// Attempt number `attempt` failed, and another will be made after `delay`.
   case retryScheduled(MutationID, attempt: Int, delay: Duration, reason: String)
 
-  /// The number of mutations that are waiting or in flight, and the number of dead letters.
+  /// The number of mutations that are waiting or in flight, or the number of dead letters, has changed.
+  ///
+  /// Mutations that another independent repository sends don't count; see ``LeadershipStatus/independent``.
   case queueLength(waiting: Int, dead: Int)
 
   /// A stored mutation couldn't be decoded. It was quarantined and won't be sent.
@@ -60,7 +62,7 @@ public enum RepositoryEvent: Hashable, Sendable {
   /// A stored mutation belongs to a key that this program doesn't know. It is left unchanged and isn't sent.
   case mutationOfUnknownKey(MutationID, key: String)
 
-  /// A stored mutation has a future schema. It is left unchanged and isn't sent.
+  /// A stored mutation has a future format or schema. It is left unchanged and isn't sent.
   case mutationOfFutureSchema(MutationID)
 
   /// A stored mutation has an older schema and couldn't be migrated. It is left unchanged and isn't sent.
@@ -92,7 +94,7 @@ public enum MutationRefusal: Hashable, Sendable {
   /// The ``RetryPolicy`` allows no further attempt. The reason is the text of the last attempt's error.
   case attemptsUsedUp(reason: String)
 
-  /// The process ended during each of the last `attempts` attempts to send the mutation.
+  /// Each of the last `attempts` attempts to send the mutation was interrupted, because its process ended.
   case cutOff(attempts: Int)
 
   /// The server has applied the mutation, but the resulting value can never be stored.
@@ -148,7 +150,7 @@ extension RepositoryEvent: CustomStringConvertible {
     case .mutationOfFutureSchema(let id): "mutation \(id) has a future schema: update the app to send it"
     case .mutationNotMigrated(let id, let reason): "mutation \(id) couldn't be migrated and isn't sent: \(reason)"
     case .networkChanged(let status): "the network is \(status)"
-    case .leadershipGained: "this repository leads and sends the mutations of all"
+    case .leadershipGained: "this repository leads and sends the mutations of all repositories"
     case .leadershipLost: "this repository no longer leads, and another one may"
     case .valueEvicted(let key): "the value of \(key) evicted"
     case .storeFailed(let error): "the store failed: \(error)"

@@ -3,7 +3,7 @@ public import Multicast
 /// The channel on which the parts of a repository report events.
 ///
 /// All parts of a repository share one channel. Reporting an event never waits for a subscriber. A subscriber that
-/// falls behind by more than the capacity loses the oldest events, which its subscription counts.
+/// falls behind by more than the capacity loses the oldest events, and its subscription counts the lost ones.
 public final class RepositoryEvents: Sendable {
   private let relay: MulticastRelay<RepositoryEvent>
 

@@ -6,21 +6,24 @@
 /// let comments = SyncedRepository(CommentsSource(client), store: store, configuration: configuration)
 /// ```
 ///
-/// The least recently used values are evicted first. A value is used when it is fetched or changed, at the end of each
-/// call for it, and when its last observer leaves. Of the uses in an earlier process, only the last save is known.
+/// The least recently used values are evicted first. A value counts as used when it is fetched or changed, at the end
+/// of each call for it, and when its last observer leaves. Of the uses in an earlier process, only the last save is
+/// known.
 ///
-/// Values in use are kept even if they exceed the limits. When their use ends, they are evicted if the limits are still
-/// exceeded. While the kept values alone exceed the limits, any other value is removed as soon as the call for it has
-/// ended. The kept values are:
+/// These values are kept even while the limits are exceeded:
 /// - values that are observed, or in use by a call, in this repository,
-/// - values with mutations that the server doesn't have yet, made by any repository,
+/// - values with mutations, made by any repository, that are waiting or in flight,
 /// - pinned values; see ``RepositorySource/isPinned(_:)``.
+///
+/// When the last observer, call or mutation of a kept value is gone, the value is evicted if the limits are still
+/// exceeded. While the kept values alone exceed the limits, any other value is evicted as soon as the call that uses it
+/// has ended.
 ///
 /// The next ``SyncedRepository/refresh(_:)`` fetches an evicted value again.
 ///
 /// Each repository on a store applies its own policy and counts the values that all of them store. It doesn't know
-/// which values another process observes, and a value that it evicts is removed for the other processes too. So set the
-/// policy in one of them only, for example in the app and not in its extension.
+/// which values another repository observes, and a value that it evicts is removed for the other repositories too. So
+/// set a policy for only one of them, for example for that of the app and not for that of its extension.
 public struct EvictionPolicy: Hashable, Sendable {
   /// The greatest number of values of the repository in the store, or `nil` for no limit.
   public var maximumCount: Int?

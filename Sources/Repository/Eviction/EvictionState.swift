@@ -5,12 +5,12 @@ internal import Foundation
 ///
 /// A pure state machine: methods record values, removals and uses, and return the values to remove.
 ///
-/// **Invariant**: ``count`` and ``byteCount`` are those of the stored values. `order` contains the last use of every
-/// value, except of the values that ``takeVictims(at:limit:isKept:)`` took or had to keep. Those return to `order` with
-/// their next use, and the taken ones also with ``restoreVictims(_:)``.
+/// **Invariant**: ``count`` and ``byteCount`` are the number and the total size of the stored values. `order` contains
+/// the last use of each value, unless ``takeVictims(at:limit:isKept:)`` took the value or had to keep it. Such a value
+/// returns to `order` with its next use, and a taken one also with ``restoreVictims(_:)``.
 ///
-/// - Complexity: O(1) amortized for each function, unless stated otherwise. The memory depends on the number of stored
-///   values, not on the number of values over time.
+/// - Complexity: O(1) amortized for each function, unless stated otherwise. The memory depends on the number of values
+///   that are stored now, not on the number that were ever stored.
 struct EvictionState<Key: Hashable & Sendable> {
   /// A value to remove.
   struct Victim {
@@ -37,7 +37,7 @@ struct EvictionState<Key: Hashable & Sendable> {
 
   private let policy: EvictionPolicy
   private var items: [Key: Item] = [:]
-  /// The uses in order.
+  /// The uses, the least recent first.
   ///
   /// May contain uses that a later use of the same value has replaced.
   private var order = FIFO<Use>()
@@ -67,7 +67,7 @@ struct EvictionState<Key: Hashable & Sendable> {
   ///   - key: The key of the value.
   ///   - tag: The tag of the commit that wrote it.
   ///   - byteCount: The size of the value in bytes.
-  ///   - revision: The revision of that commit. If it isn't newer than the known one, the call has no effect.
+  ///   - revision: The revision of that commit. If the recorded revision isn't older, the call has no effect.
   ///   - time: The time at which the value was stored.
   mutating func recordValue(
     of key: Key, tag: StoreTag, byteCount: Int, revision: UInt64, at time: Date
@@ -94,7 +94,7 @@ struct EvictionState<Key: Hashable & Sendable> {
 
   /// Records a removal that the store reports.
   mutating func recordRemoval(of key: Key, revision: UInt64) {
-    // Not `>`, because the revision of a removal by this repository is known already.
+    // Not `>`, because the store reports a removal by this repository with the revision that is recorded already.
     guard let item = items[key], revision >= item.revision else { return }
     uncount(item)
     items[key] = nil

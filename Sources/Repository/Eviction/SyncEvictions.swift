@@ -2,12 +2,12 @@ internal import DataStore
 internal import Foundation
 internal import Multicast
 
-/// Removes the values that a call evicts, and those that ``EvictionState`` selects by an ``EvictionPolicy``.
+/// Removes the values that a call of ``SyncedRepository/evict(_:)`` selects, and those that ``EvictionState`` selects
+/// by an ``EvictionPolicy``.
 ///
-/// A commit removes a value only if the stored value has the known tag, so a value that another process has just stored
-/// is not removed. While a value is being removed, the engine doesn't read it for an observer or a call; see
-/// ``waitUntilRemoved(_:isolation:)``. So a new observer receives the value if it is still stored, or the value that
-/// replaces it, and never one that is then removed.
+/// A commit removes a value only if the stored value still has the tag that was read last, so a value that another
+/// process has just stored isn't removed. While a value is being removed, the engine doesn't read it for an observer or
+/// a call; see ``waitUntilRemoved(_:isolation:)``. So a new observer never receives a value that is then removed.
 ///
 /// Belongs to one ``SyncEngine`` and is used in its isolation only.
 final class SyncEvictions<Source: RepositorySource> {
@@ -16,7 +16,9 @@ final class SyncEvictions<Source: RepositorySource> {
   typealias Value = Source.Value
   typealias State = EvictionState<Key>
 
-  /// The greatest number of values that one commit removes, so that a large eviction doesn't delay other commits.
+  /// The greatest number of values that one commit removes.
+  ///
+  /// The limit keeps a large eviction from delaying other commits.
   private static var batchLimit: Int { 256 }
 
   private let store: any KeyValueStore
@@ -85,7 +87,8 @@ final class SyncEvictions<Source: RepositorySource> {
   }
 
   private func record(_ stored: StoredValue<Value>, of key: Key) {
-    // Saving counts as a use. If the clock was set back since, the saved time is in the future, so it counts as now.
+    // Saving counts as a use. If the clock was set back since then, the time of the save is in the future, and the
+    // present time is recorded instead.
     state.recordValue(
       of: key, tag: stored.tag, byteCount: stored.byteCount ?? Self.byteCount(of: stored.value),
       revision: stored.revision, at: min(stored.savedAt, now()))
@@ -106,12 +109,14 @@ final class SyncEvictions<Source: RepositorySource> {
     makeRoomIfNecessary(in: engine)
   }
 
-  /// Makes room if a limit is exceeded, or if a value may become idle and no alarm is set for that.
+  /// Starts to make room if a limit is exceeded, or if a value will become idle and no alarm is set.
+  ///
+  /// Making room sets the alarm.
   func makeRoomIfNecessary(in engine: isolated Engine) {
     if state.isOverLimit || (!alarm.isSet && state.nextIdleTime() != nil) { makeRoomSoon(in: engine) }
   }
 
-  /// Records a value that this repository has stored, before the store reports it, and makes room for it.
+  /// Records a value that this repository has just stored, without waiting for the store's report, and makes room.
   func makeRoom(for key: StoreKey<Value>, of cell: SyncCell<Source>, in engine: isolated Engine) async {
     guard isLimited else { return }
     do throws(StoreError) {
@@ -134,10 +139,10 @@ final class SyncEvictions<Source: RepositorySource> {
 
   // MARK: - Evicting
 
-  /// Removes values until the policy is met or only kept values are left, and sets the alarm for the time at which the
-  /// next value becomes idle.
+  /// Removes values until the policy is met or the rest must be kept, and sets the alarm for the time at which the next
+  /// value becomes idle.
   ///
-  /// If that fails, sets the alarm for another attempt.
+  /// If the store fails, sets the alarm for another attempt.
   private func makeRoom(in engine: isolated Engine) async {
     var wait = Duration?.none
     do throws(StoreError) {
@@ -218,7 +223,7 @@ final class SyncEvictions<Source: RepositorySource> {
 
   /// Removes values in one commit.
   ///
-  /// If a stored value isn't the expected one, drops it from the list instead.
+  /// If one of the stored values has changed, removes none, and only drops that value from `victims`.
   private func commitRemoval(of victims: inout [State.Victim], in engine: isolated Engine) async throws(StoreError) {
     var batch = StoreBatch()
     for victim in victims {
@@ -234,18 +239,18 @@ final class SyncEvictions<Source: RepositorySource> {
       guard let index = victims.firstIndex(where: { error.concerns(StoreKeyName(name, id: $0.key.storeID)) }) else {
         throw error
       }
-      // Another process has removed the value, or has changed it, which counts as a use.
+      // Another repository has removed or changed the value. A change counts as a use.
       try await reload(victims.remove(at: index).key)
     }
   }
 
-  /// Records the stored value of a key, or that there is none, after a removal has failed because of it.
+  /// Records the value that is stored for a key now, or that there is none, after the removal of its value has failed.
   private func reload(_ key: Key, isolation: isolated (any Actor)? = #isolation) async throws(StoreError) {
     do throws(StoreError) {
       if let stored = try await store.load(StoreKey<Value>(name, id: key.storeID)) { return record(stored, of: key) }
     } catch {
       switch error {
-      // A value that this program can't read is neither removed nor counted.
+      // A value that this program can't read is neither evicted nor counted.
       case .undecodable, .newerFormat, .migrationFailed: break
       default: throw error
       }
@@ -255,7 +260,7 @@ final class SyncEvictions<Source: RepositorySource> {
 
   private func recordRemoval(of key: Key, _ commit: StoreCommit, in engine: isolated Engine) {
     state.recordOwnRemoval(of: key, revision: commit.revision)
-    // The user may have signed out meanwhile, and no event may then name the user's keys.
+    // An event must not name a key of a user who has signed out meanwhile.
     if engine.users.isOpen(key.userID) { events.emit(.valueEvicted(key: key.storeID)) }
   }
 

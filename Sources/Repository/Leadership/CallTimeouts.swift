@@ -21,7 +21,7 @@ final class CallTimeouts {
   ///
   /// - Parameters:
   ///   - id: The id of the mutation.
-  ///   - ring: The action when the next timeout has passed. It calls ``removeExpired(at:ring:)``.
+  ///   - ring: The action when the next timeout has passed. It must call ``removeExpired(at:ring:)``.
   func add(_ id: MutationID, ring: @escaping @Sendable (_ deadline: Duration) async -> Void) {
     calls.append((id, clock.elapsed() + Self.timeout))
     setAlarm(ring)

@@ -1,7 +1,8 @@
 internal import DataStore
 internal import Multicast
 
-/// Makes a repository the leader as soon as possible while it has mutations to send; see ``Leadership``.
+/// Attempts to make a repository the leader: once when it starts, and repeatedly while it has mutations to send; see
+/// ``Leadership``.
 ///
 /// Belongs to one ``SyncEngine`` and is used in its isolation only.
 final class Election<Source: RepositorySource> {
@@ -21,7 +22,7 @@ final class Election<Source: RepositorySource> {
   private var isCampaigning = false
   /// The number of failed attempts in a row.
   private var failures = 0
-  /// The number of leases lost since a check last found a lease held.
+  /// The number of leases lost since ``LeadershipLease/isHeld()`` last returned `true`.
   private var lossCount = 0
 
   /// - Parameters:

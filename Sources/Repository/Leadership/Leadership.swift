@@ -10,10 +10,11 @@ public import Multicast
 ///
 /// ``StoreLeadership`` is suitable for every store of this package.
 public protocol Leadership: Sendable {
-  /// Attempts to become the repository that sends.
+  /// Attempts to make the calling repository the leader.
   ///
-  /// A repository calls it when it starts. A repository that doesn't lead calls it again while there are mutations to
-  /// send, after ``retryInterval`` at most, or after a longer delay if attempts fail.
+  /// A repository calls this function when it starts. While it doesn't lead and there are mutations to send, it calls
+  /// the function again after ``retryInterval`` at most. The delay is longer if attempts fail, or if several leases in
+  /// a row are lost.
   ///
   /// - Parameters:
   ///   - name: The collection of the repository's mutations.
@@ -37,17 +38,18 @@ public enum LeadershipResult: Sendable {
   /// An element of `vacancies` signals that another attempt is worthwhile at once.
   case following(vacancies: MulticastStream<Void, Never>)
 
-  /// Other repositories can't be detected, so none leads. Each repository sends the mutations that it made and those
-  /// that it found in the store.
+  /// Other repositories can't be detected, so none leads.
+  ///
+  /// Each repository sends the mutations that it made and those that it found in the store.
   case independent
 }
 
-/// The right of a repository to lead, until it is lost or released.
+/// The right of a repository to lead, until the lease is lost or released.
 public protocol LeadershipLease: Sendable {
   /// Returns whether the repository still leads.
   ///
-  /// A repository calls it before each request that sends a mutation, and after each that failed. If the lease is lost,
-  /// the repository doesn't send, releases the lease, and follows.
+  /// A repository calls this function before each request that sends a mutation, and after each such request that
+  /// failed. If the lease is lost, the repository doesn't send, releases the lease, and follows.
   ///
   /// - Returns: Whether the repository leads. `false` if that can't be determined.
   func isHeld() async -> Bool
@@ -60,23 +62,24 @@ public enum LeadershipStatus: String, Codable, Hashable, Sendable {
   /// The repository sends the mutations of all repositories on the store.
   case leading
 
-  /// Another repository leads, or none does yet. The repository sends nothing.
+  /// The repository sends nothing, because another one leads, or none does yet.
   case following
 
-  /// The repository sends the mutations that it made and those that it found in the store, because the store doesn't
-  /// support locks.
+  /// The repository sends the mutations that it made and those that it found in the store.
+  ///
+  /// It can't detect other repositories, for example because the store doesn't support locks.
   case independent
 }
 
-/// The rule that the repository with a lock of its store leads; see `KeyValueStore.acquireLock(_:)`.
+/// The rule that the repository that holds a lock of the store leads; see `KeyValueStore.acquireLock(_:)`.
 ///
 /// The lock ends with the process, however the process ends. Another repository with mutations to send then acquires
 /// the lock after ``retryInterval`` at most, and leads once it has read the queue. A process that is only suspended
 /// keeps the lock.
 ///
-/// A database server releases the lock of a client whose connection it has lost. That client sends no further request,
-/// but a request in flight may arrive while the next leader sends. The server of the values recognizes the mutation by
-/// its id and applies it once.
+/// A database server releases the lock of a client whose connection it has lost. That client sends no further mutation,
+/// but one in flight may reach the server of the values while the next leader sends it too. The server of the values
+/// recognizes the mutation by its id and applies it once.
 public struct StoreLeadership: Leadership {
   /// The time after which a repository that doesn't lead tries again.
   public let retryInterval: Duration
@@ -111,7 +114,7 @@ public struct NeverLeading: Leadership {
   /// One day, because the result doesn't change.
   public var retryInterval: Duration { .seconds(86_400) }
 
-  /// Returns ``LeadershipResult/following(vacancies:)``, without any vacancy.
+  /// Returns ``LeadershipResult/following(vacancies:)`` with a stream that never sends an element.
   public func tryToLead(_ name: String, on store: any KeyValueStore) async -> LeadershipResult {
     .following(vacancies: vacancies.stream)
   }

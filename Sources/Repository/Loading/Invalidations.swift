@@ -2,8 +2,9 @@ internal import Foundation
 
 /// The record of which stored values were marked as stale, including those of keys that aren't in use.
 ///
-/// - Complexity: O(1) amortized for each call. The number of remembered keys and users is bounded. When it exceeds the
-///   bound, all values that were saved until then are marked.
+/// At most ``limit`` keys and users are remembered. One more marks all values that were saved until then.
+///
+/// - Complexity: O(1) amortized for each call.
 struct Invalidations<Key: RepositoryKey> {
   /// The maximum number of keys and users that are remembered individually.
   static var limit: Int { 4_096 }
@@ -12,7 +13,7 @@ struct Invalidations<Key: RepositoryKey> {
   private var users: [String: Date] = [:]
   private var keys: [Key: Date] = [:]
 
-  /// Marks the selected values that were saved until now as stale.
+  /// Marks as stale the selected values that were saved until `now`.
   mutating func add(_ selection: KeySelection<Key>, at now: Date) {
     switch selection {
     case .key(let key): keys[key] = now

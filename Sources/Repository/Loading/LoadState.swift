@@ -1,6 +1,6 @@
 /// The state of a value that is loaded from elsewhere.
 ///
-/// An existing value is kept when a later load begins, fails or is cancelled. In the table, a dash means that the state
+/// An existing value is kept when another load begins, fails or is cancelled. In the table, a dash means that the state
 /// doesn't change.
 ///
 /// | | ``beginLoading()`` | ``succeed(_:)`` | ``fail(_:)`` | ``cancel()`` | ``receive(_:)`` |
@@ -56,12 +56,14 @@ public enum LoadState<Value, Failure: Error> {
     self = .loaded(loaded)
   }
 
-  /// Records that a load failed, which keeps the existing value.
+  /// Records that a load failed, and keeps the existing value.
   public mutating func fail(_ failure: Failure) {
     self = .failed(failure, previous: loadedValue)
   }
 
-  /// Records that the load was cancelled: an existing value counts as loaded, and an earlier failure is forgotten.
+  /// Records that the load in progress, if any, was cancelled.
+  ///
+  /// An existing value then counts as loaded, even if the load before that one failed.
   public mutating func cancel() {
     guard case .loading(let previous) = self else { return }
     self = previous.map { .loaded($0) } ?? .idle

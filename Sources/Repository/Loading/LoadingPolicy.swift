@@ -1,30 +1,31 @@
-/// A rule for whether a repository fetches a value because it is observed.
+/// A rule for whether and when a repository fetches a value because the value is observed.
 public enum LoadingPolicy: Hashable, Sendable {
-  /// Fetches the value only by a call, such as ``SyncedRepository/refresh(_:)``, or to confirm a mutation.
+  /// Fetches the value only for a call, such as ``SyncedRepository/refresh(_:)``, or to confirm a mutation.
   case never
 
   /// Fetches the value when it is first observed, and again while it is observed.
   ///
-  /// The value is fetched, unless it is fresh,
+  /// Unless the value is fresh, it is fetched
   /// - when its first observer subscribes,
   /// - when the app becomes active, or the network becomes available; see ``RepositoryConfiguration/activity`` and
   ///   ``RepositoryConfiguration/network``,
   /// - when it is marked as stale by ``SyncedRepository/invalidate(_:)``,
   /// - when its user signs in again.
   ///
-  /// Each of these causes makes one request, regardless of the number of observers. A request that is already in flight
-  /// counts, unless it fails or began before the value was marked as stale; another request then follows it. Nothing is
+  /// Each of these causes makes one request, regardless of the number of observers. If a request is already in flight,
+  /// another one follows only if that request fails, or if it began before the value was marked as stale. Nothing is
   /// fetched without an observer, while the app is inactive, or while the network is unavailable.
   ///
   /// - Parameters:
   ///   - stopTimeout: The time for which a value still counts as observed after its last observer is gone, so that a
   ///     screen that reappears shortly afterwards doesn't fetch again. A fetch that becomes due during this time is
   ///     made when an observer returns.
-  ///   - every: The time after the end of a fetch at which the value is fetched again, even if it is fresh; `nil` to
-  ///     not repeat fetches. Must be greater than zero. If several observers specify a time, the shortest one applies.
+  ///   - every: The time from the end of a fetch to the next one, which is made even if the value is fresh. If it is
+  ///     `nil`, fetches aren't repeated. Must be greater than zero. If several observers specify a time, the shortest
+  ///     one applies.
   case whileObserved(stopTimeout: Duration = .seconds(5), every: Duration? = nil)
 
-  /// The schedule for an observed value; `nil` if it isn't fetched.
+  /// The schedule for an observed value; `nil` for ``never``.
   var schedule: LoadingSchedule? {
     switch self {
     case .never: nil

@@ -3,8 +3,8 @@
 /// A pure state machine: methods record events, and return the requests to perform now. Times are measured from the
 /// creation of the repository.
 ///
-/// - Complexity: O(log *n*) amortized, where *n* is the number of observed keys; O(*n* log *n*) for
-///   ``setActive(_:at:)``, ``setOnline(_:at:)`` and ``invalidate(_:)``, which concern all of them.
+/// - Complexity: O(log *n*) amortized, where *n* is the number of observed keys. O(*n* log *n*) for
+///   ``setActive(_:at:)``, ``setOnline(_:at:)``, and ``invalidate(_:)`` unless a single key is selected.
 struct ObservedLoadingState<Key: RepositoryKey> {
   enum Request: Hashable {
     /// Fetches the value unless it is fresh.
@@ -19,13 +19,13 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     }
   }
 
-  /// The state of a key from its first observer until the stop timeout after its last one.
+  /// The state of a key, from its first observer until the stop timeout after its last observer has passed.
   private struct ObservedKey {
     /// Its place in the order in which observations began.
     let number: UInt64
     /// The schedules of the current observers.
     var schedules: Set<LoadingSchedule> = []
-    /// The time at which the last fetch ended, or the observation began.
+    /// The time at which the last fetch ended, or at which the observation began if that isn't known.
     var lastLoad: Duration
     /// Whether a fetch was due while nothing could be fetched for the key.
     var hasMissedRequest = false
@@ -119,7 +119,7 @@ struct ObservedLoadingState<Key: RepositoryKey> {
   ///   - ended: The request.
   ///   - result: The result of the request.
   ///   - isReasonLeft: Whether the cause of the request remains: the fetched value is older than the cause, or the
-  ///     failed request may have begun before it.
+  ///     failed request may have begun before the cause.
   mutating func endFetch(_ ended: Request, _ result: RequestResult, isReasonLeft: Bool) -> [Request] {
     let key = ended.key
     guard let observation = observations[key], observation.isFetching else { return [] }
@@ -130,7 +130,7 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     observations[key]?.isFetching = false
     observations[key]?.newRequest = nil
     if observation.isObserved { setAlarm(of: key) }
-    // A value that was fetched is new enough for the requests that arrived meanwhile.
+    // A fetched value is new enough for the request that became due meanwhile, unless `isReasonLeft` says otherwise.
     let left = [isReasonLeft ? ended : nil, result == .fetched ? nil : observation.newRequest].compactMap(\.self)
     if left.isEmpty { return [] }
     return request(result == .failed && left.contains(.reload(key)) ? .reload(key) : .refresh(key))
@@ -198,7 +198,7 @@ struct ObservedLoadingState<Key: RepositoryKey> {
   private mutating func requestWhatIsDue(_ key: Key, at now: Duration) -> [Request] {
     guard let observation = observations[key] else { return [] }
     let isDue = observation.interval.map { observation.lastLoad + $0 <= now } ?? false
-    // Its alarm would cause a second request.
+    // The key's alarm would cause a second request.
     if isDue { silenceAlarm(of: key) }
     return request(isDue ? .reload(key) : .refresh(key))
   }
@@ -220,7 +220,7 @@ struct ObservedLoadingState<Key: RepositoryKey> {
       return []
     }
     observation.isFetching = true
-    // The next alarm is set when the request has ended.
+    // Invalidates the present alarm. The next one is set when the request has ended.
     observation.alarmNumber = number
     return [request]
   }
@@ -229,7 +229,9 @@ struct ObservedLoadingState<Key: RepositoryKey> {
 
   private func isValid(_ alarm: KeyAlarm) -> Bool { observations[alarm.key]?.alarmNumber == alarm.number }
 
-  /// Sets the alarm of an observed key, replacing an earlier one, unless a request is in progress.
+  /// Replaces the alarm of an observed key.
+  ///
+  /// Sets no new one while a request is in progress, or if no schedule has an interval.
   private mutating func setAlarm(of key: Key) {
     let number = silenceAlarm(of: key)
     guard let observation = observations[key], !observation.isFetching, let interval = observation.interval else {

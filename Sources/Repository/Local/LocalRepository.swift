@@ -13,7 +13,7 @@ internal import Multicast
 /// If nothing is stored, observers get the default value, and nothing is written.
 ///
 /// - **Ordering**: Updates of a key are made one at a time, across processes. Each starts from the stored value, and
-///   none is lost. Observers get them in that order.
+///   none is lost. Observers get the values in the order of the updates.
 /// - **Durability**: An update is durable before its call returns and before observers get it.
 /// - **Cancellation**: Cancelling a caller doesn't interrupt its update.
 /// - **Lifetime**: Observation doesn't keep the repository alive, and ends when the repository is released.
@@ -43,8 +43,8 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
   /// Creates a repository.
   ///
   /// - Parameters:
-  ///   - name: The collection of the values in the store. No repository of other values on the store may have this
-  ///     name.
+  ///   - name: The collection of the values in the store. A repository of different values on the same store needs a
+  ///     different name.
   ///   - defaultValue: The value of a key without a stored value.
   ///   - store: The store that keeps the values.
   public init(_ name: String, default defaultValue: Value, store: any KeyValueStore) {
@@ -114,17 +114,17 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
 
   /// Removes the value of a key.
   ///
-  /// Observers get the default value.
+  /// If a value was stored, observers get the default value.
   ///
-  /// - Throws: A `StoreError`. The value is then unchanged, with the exceptions of ``update(_:_:)``.
+  /// - Throws: A `StoreError`. The value is then unchanged, with the same exceptions as for ``update(_:_:)``.
   public func remove(_ key: Key) async throws(StoreError) {
     try await inTurn(key) { () async throws(StoreError) in try await store.remove(storeKey(key)) }
   }
 
   private func storeKey(_ key: Key) -> StoreKey<Value> { StoreKey(name, id: key is OnlyKey ? nil : key.storeID) }
 
-  /// Runs work on a key after all earlier work, so that updates of this repository don't fail each other's
-  /// preconditions.
+  /// Runs work on a key after all earlier work on it, so that no update of this repository makes the precondition of
+  /// another one fail.
   ///
   /// If the key is observed, subscribes to its stored value before the work begins, so that observers get the results
   /// of the work.
@@ -169,8 +169,8 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
       }
       observations[key] = ObservedKey(number: number, end: end)
     } catch {
-      // The next update, removal or first observer of the key tries again. While the store can't be read, an update
-      // throws the error of its own read.
+      // The next update or removal of the key tries again. So does the first observer after all present ones have left.
+      // While the store can't be read, an update throws the error of its own read.
     }
   }
 

@@ -7,7 +7,7 @@ struct DeadlineHeap<Element: Sendable>: Sendable {
     let element: Element
   }
 
-  /// The items in the order of the heap, in which only the place of the first one is defined.
+  /// The items in heap order: the one with the earliest deadline is first, and the order of the others is undefined.
   private(set) var items: [Item] = []
 
   /// The item with the earliest deadline.

@@ -1,9 +1,9 @@
-/// A queue to which elements are appended, and from whose front they are removed, in amortized constant time.
+/// A queue that takes amortized constant time to append an element or to remove the first one.
 struct FIFO<Element: Sendable>: Sendable {
   private var storage: [Element] = []
   /// The index of the first element.
   ///
-  /// The elements before it have been removed.
+  /// The elements of ``storage`` before it no longer belong to the queue.
   private var head = 0
 
   init(_ elements: [Element] = []) {
@@ -41,7 +41,7 @@ struct FIFO<Element: Sendable>: Sendable {
     }
   }
 
-  /// Inserts an element in front of those elements at the end that must be behind it.
+  /// Inserts an element in front of the longest run of elements at the end that must all be behind it.
   ///
   /// - Parameters:
   ///   - element: The new element.
@@ -56,7 +56,7 @@ struct FIFO<Element: Sendable>: Sendable {
   mutating func removeFirst() -> Element? {
     guard let first else { return nil }
     head += 1
-    // Each removed element pays for at most one move of another element.
+    // This moves fewer elements than were removed since the last move.
     if head > 32, head * 2 > storage.count {
       storage.removeFirst(head)
       head = 0

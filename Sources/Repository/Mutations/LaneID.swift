@@ -4,12 +4,14 @@
 struct LaneID: Hashable, Sendable {
   /// The user, or `nil` if the lane belongs to no user.
   let userID: String?
-  /// The name of the lane; see ``MutableSource/orderingKey(of:on:)``.
+  /// The name of the lane among the lanes of its user; see ``MutableSource/orderingKey(of:on:)``.
   let orderingKey: String
 }
 
 extension LaneID: Comparable, CustomStringConvertible {
-  /// The name of the lane in logs and reports, which two lanes may share.
+  /// The name of the lane in logs and reports.
+  ///
+  /// Two lanes may have the same one.
   var description: String {
     guard let userID, userID != orderingKey else { return orderingKey }
     return "\(userID)/\(orderingKey)"

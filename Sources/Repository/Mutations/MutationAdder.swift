@@ -34,14 +34,14 @@ final class MutationAdder<Source: RepositorySource> {
     (limits, now) = (configuration.queueLimits, configuration.now)
   }
 
-  /// Applies a mutation after all others, and makes it durable.
+  /// Applies a mutation on top of all others of its key, and makes it durable.
   ///
   /// - Parameters:
   ///   - mutation: The mutation.
   ///   - key: The key of the value that it changes.
   ///   - id: The id of the mutation. A mutation that the server may have applied keeps its id when it is sent again.
-  ///   - replaced: The entry that the mutation replaces, which may be the refused or conflicted entry of the same
-  ///     mutation; `nil` if there is none.
+  ///   - replaced: The refused or conflicted entry that the mutation replaces, or `nil`. Its id is `id` if the mutation
+  ///     is sent again under its old id.
   ///   - hasCaller: Whether a call will wait for its result.
   ///   - engine: The engine.
   func add(
@@ -56,15 +56,15 @@ final class MutationAdder<Source: RepositorySource> {
     do throws(MutationConflict) {
       try cell.state.add(id, mutation)
     } catch {
-      // The attempt to apply it may have found that earlier mutations are in conflict too.
+      // Applying it may have shown that earlier mutations are in conflict too.
       engine.publish(cell)
       throw .conflict(error)
     }
-    // Not sent before it is durable.
+    // The mutation isn't sent until ``makeDurable(_:replacing:in:)`` has stored its record.
     state.add(id, key: key, lane: capabilities.lane(of: mutation, on: key), record: record)
     if hasCaller { calls.open(id) }
     if let entry = state[id], !state.sends(entry) { cell.deferDecision(on: id) }
-    // The value is published first, because the user waits for it.
+    // The value is published before the changes of the queue, because the user waits for the value.
     engine.publish(cell)
     engine.queue.reportChanges(in: engine)
     let isAdded: Bool
@@ -104,13 +104,13 @@ final class MutationAdder<Source: RepositorySource> {
   ///
   /// - Parameters:
   ///   - id: The id of the mutation.
-  ///   - replaced: The refused or conflicted mutation that it replaces, or `nil`. It has the same id if a mutation is
-  ///     sent again under its id.
+  ///   - replaced: The refused or conflicted entry that the mutation replaces, or `nil`. Its id is `id` if the mutation
+  ///     is sent again under its old id.
   ///   - engine: The engine.
-  /// - Returns: Whether it was added. It isn't if its user has signed out meanwhile, or if another process has sent,
-  ///   resolved or discarded the mutation that it replaces.
-  /// - Throws: A `StoreError` if it could not be written. The mutation is then forgotten, or, if it was to be sent
-  ///   again under its id, refused or in conflict as before.
+  /// - Returns: Whether the mutation was added. It was not if its user has signed out meanwhile, or if another process
+  ///   has requeued, resolved or discarded the mutation that it replaces.
+  /// - Throws: A `StoreError` if the record could not be written. The mutation is then forgotten, except that one that
+  ///   was to be sent again under its old id is refused or in conflict as before.
   private func makeDurable(
     _ id: MutationID, replacing replaced: Entry?, in engine: isolated Engine
   ) async throws(StoreError) -> Bool {
@@ -137,7 +137,7 @@ final class MutationAdder<Source: RepositorySource> {
       of: id, sequence: sequence, tag: added.commit.tag, revision: added.commit.revision)
     if let replaced, replaced.id != id { state.remove(replaced.id) }
     guard state[id]?.isLive ?? false else {
-      // It came into conflict while it was being written.
+      // It came into conflict while it was being written. If its user signed out instead, these calls do nothing.
       await engine.writer.save(id, in: engine)
       calls.end(id, .success(.conflicted(id)))
       return true
@@ -150,7 +150,7 @@ final class MutationAdder<Source: RepositorySource> {
     }
     engine.queue.reportChanges(in: engine)
     engine.sender.pump(in: engine)
-    // Sending was paused during the write, so the attempt that the record is marked for doesn't begin.
+    // If sending was paused during the write, the attempt that the record is marked for doesn't begin.
     if state.isPaused { engine.writer.removeMark(of: id, in: engine) }
     if state.isStalled(entry.lane) {
       calls.end(id, .success(.queued))

@@ -44,7 +44,7 @@ final class MutationCalls<Source: RepositorySource> {
 
   /// Completes the calls of mutations that have to wait.
   ///
-  /// - Parameter ids: The mutations, which are determined only if there are calls.
+  /// - Parameter ids: The ids of the mutations, evaluated only if there are calls.
   func endQueued(_ ids: @autoclosure () -> [MutationID]) {
     if calls.isEmpty { return }
     for id in ids() { calls.end(id, .success(.queued)) }

@@ -27,8 +27,8 @@ final class MutationDecisions<Source: RepositorySource> {
     case .inFlight, .refused: throw .alreadySent(id)
     case .waiting, .needsSignIn, .conflicted: break
     }
-    // If a write in progress confirms the mutation, the server has the change, although the reply to an attempt was
-    // lost.
+    // If a write in progress confirms the mutation, the server has the change: a newer value shows it, although the
+    // reply to the attempt was lost.
     if isBeingConfirmed(entry, in: engine) { throw .alreadySent(id) }
     // The mutation stays visible, and keeps its place in its lane, until its removal is certain.
     state.hold(id)
@@ -110,7 +110,8 @@ final class MutationDecisions<Source: RepositorySource> {
       switch error {
       case .conflict(let conflict): throw .conflict(conflict)
       case .store(let error): throw .store(error)
-      // The user has signed out, or another process has handled the mutation. The other errors don't occur here.
+      // The user has signed out, or another process has decided about the mutation. The errors `server` and `queueFull`
+      // don't occur here.
       case .server, .queueFull, .signedOut, .cancelled: throw .unknown(entry.id)
       }
     }
@@ -125,7 +126,7 @@ final class MutationDecisions<Source: RepositorySource> {
     } catch {
       throw .store(error)
     }
-    // Another process has already handled it.
+    // Otherwise another process has already decided about it, or its user has signed out.
     guard isRemoved else { throw .unknown(entry.id) }
     events.emit(.mutationDiscarded(entry.id))
     engine.queue.reportChanges(in: engine)
@@ -144,13 +145,14 @@ final class MutationDecisions<Source: RepositorySource> {
     return entry
   }
 
-  /// Ends a decision about a mutation, which may then be sent if it still exists.
+  /// Ends a decision about a mutation, so that the mutation may be sent if it still exists.
   private func release(_ id: MutationID, in engine: isolated Engine) {
     state.release(id)
     engine.sender.pump(in: engine)
   }
 
-  /// Removes the record of a held mutation, unless another process sends it or has completed it.
+  /// Removes the record of a held mutation, unless another process has begun to send it, or has completed it, since
+  /// this process read the record.
   ///
   /// - Returns: Whether it was removed.
   private func removeUnsent(_ id: MutationID, in engine: isolated Engine) async throws(StoreError) -> Bool {

@@ -1,8 +1,8 @@
 internal import Foundation
 
-/// The permanent id of a mutation, across attempts and relaunches, and its idempotency key on the server.
+/// The id of a mutation, the same across attempts and relaunches, and its idempotency key on the server.
 ///
-/// It is stored and sent as its text alone.
+/// It is encoded as a single string.
 public struct MutationID: RawRepresentable, Hashable, Sendable {
   /// The idempotency key.
   public let rawValue: String
@@ -28,8 +28,8 @@ extension MutationID: CustomStringConvertible {
 extension UUID {
   /// Returns a random UUID, version 4 of RFC 9562.
   ///
-  /// On Linux, `UUID()` opens and reads `/dev/urandom` each time, while observers wait for the mutation. On a busy
-  /// machine, that takes 11 µs, several times as long as this function.
+  /// Observers of a mutation wait until it has an id. On Linux, `UUID()` opens and reads `/dev/urandom` each time. On a
+  /// busy machine, that takes 11 µs, several times as long as this function.
   fileprivate static func random() -> UUID {
     let high = UInt64.random(in: .min ... .max) & ~0xF000 | 0x4000
     let low = UInt64.random(in: .min ... .max) >> 2 | 1 << 63

@@ -1,16 +1,16 @@
 /// Decides which mutation is sent next, and which mutations wait.
 ///
 /// Each ordering key of a user has a lane, a FIFO of mutations. Only the first mutation of a lane may be in flight, and
-/// the next one is sent when the attempt of the first has completed. A lane needs one of a limited number of slots to
-/// send. Ready lanes get free slots in the order in which they became ready. A send that exceeds a time limit releases
-/// its slot, so a stuck lane delays other lanes by that time at most.
+/// the next one waits until the first needs no further attempt. A lane needs one of a limited number of slots to send.
+/// Ready lanes get free slots in the order in which they became ready. A send that exceeds a time limit releases its
+/// slot, so it delays other lanes by that time at most.
 ///
 /// A pure state machine. Times are measured from the creation of the repository.
 ///
 /// - Complexity: O(1) amortized for each function unless stated otherwise, plus O(log *n*) for *n* lanes that back off
 ///   or are in flight. ``insert(_:lane:userID:before:)``, ``remove(_:lane:)`` and ``waiting(in:)`` are O(*m*) for the
 ///   *m* mutations of the lane. ``retryNow()`` is O(*n* log *n*) for the *n* lanes with failed attempts, and
-///   ``signedIn(userID:)`` is O(*n* log *n*) for all lanes.
+///   ``signedIn(userID:)`` is O(*n* log *n*) for *n* lanes in all.
 struct MutationLanes {
   enum Step: Equatable {
     case send(MutationID, lane: LaneID)
@@ -262,7 +262,7 @@ struct MutationLanes {
     makeReady(name)
   }
 
-  /// The number of failed attempts of a lane in a row, the present one included.
+  /// The number of consecutive failed attempts of a lane, counting the present attempt as failed.
   func failures(in name: LaneID) -> Int { (lanes[name]?.failures ?? 0) + 1 }
 
   /// Records that an attempt failed: the mutation returns to the front of its lane, which waits for a deadline.
@@ -282,7 +282,7 @@ struct MutationLanes {
     backOffs.insert(LaneDeadline(lane: name, number: lastNumber), deadline: deadline)
   }
 
-  /// Records that an attempt ended without counting: the mutation returns to the front of its lane.
+  /// Records the end of an attempt that doesn't count as failed: the mutation returns to the front of its lane.
   ///
   /// - Parameters:
   ///   - id: The id of the mutation.
@@ -312,8 +312,9 @@ struct MutationLanes {
     makeReady(name)
   }
 
-  /// Forgets all mutations, those in flight included, but not which mutations are blocked or which users have to sign
-  /// in.
+  /// Forgets all mutations, including those in flight.
+  ///
+  /// Keeps what is known of blocked mutations, of sign-ins, and of a pause.
   mutating func removeAll() {
     (lanes, failing, usedSlotCount) = ([:], [], 0)
     ready = FIFO()

@@ -5,9 +5,9 @@ internal import Foundation
 ///
 /// A pure state machine. ``MutationLanes`` decides the order of sending, and ``SyncState`` applies mutations to values.
 ///
-/// - Complexity: O(1) amortized for each function that names one mutation, and for ``oldest``.
-///   ``list(signedOutUsers:)`` and ``liveMutations(of:)`` are O(*n* log *n*), where *n* is the number of mutations, or
-///   of those of the key.
+/// - Complexity: O(1) amortized for each function that takes a mutation or its id, and for ``oldest``.
+///   ``list(signedOutUsers:)`` is O(*n* log *n*) for *n* mutations, and ``liveMutations(of:)`` for the *n* mutations of
+///   the key.
 struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   typealias Record = MutationRecord<Mutation>
   typealias Standing = PendingMutation<Key, Mutation>.Standing
@@ -21,20 +21,24 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     var tag: StoreTag?
     /// The revision of that commit.
     ///
-    /// Changes of the record with an older revision are ignored.
+    /// A reported change of the record is ignored unless its revision is newer.
     var revision: UInt64 = 0
-    /// Whether this process has marked the mutation; see ``MutationRecord/isMarked``.
+    /// Whether this repository has marked the mutation for its present or next attempt; see
+    /// ``MutationRecord/isMarked``.
     ///
-    /// The mark in ``record`` is then this process's own, and is stored or about to be.
+    /// The mark in ``record`` is then this repository's own, and is stored or about to be.
     fileprivate(set) var ownsMark = false
     fileprivate(set) var isInFlight = false
-    /// Whether another process has written the record since this process began an attempt.
+    /// Whether another repository has written the record since this repository began an attempt.
     ///
-    /// Then the record counts the attempts of that process, and not the attempt of this one.
+    /// If the attempt fails, the mark and the counts in that record stay as they are: they may already include the
+    /// attempt.
     fileprivate(set) var isTakenOver = false
-    /// Whether the server answered an attempt of this process with success.
+    /// Whether the server answered an attempt of this repository with success.
     fileprivate(set) var isAnswered = false
-    /// Whether the server has refused it, so that earlier attempts with an unknown outcome no longer matter.
+    /// Whether the server has refused it or reported a conflict.
+    ///
+    /// Earlier attempts with an unknown outcome then no longer matter.
     fileprivate(set) var isRefusedByServer = false
     /// Whether it is being cancelled, resolved, requeued or discarded.
     fileprivate(set) var isBeingDecided = false
@@ -52,7 +56,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     var isLive: Bool { record.isLive }
     fileprivate var isCounted: Bool { isLive && !isExternal }
 
-    /// The position in the order in which mutations were made.
+    /// The position in the order of all mutations: by sequence number, or without one, by addition.
     fileprivate var order: (UInt64, UInt64) { (record.sequence, number) }
 
     /// The standing of the mutation in the list.
@@ -62,11 +66,17 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
       switch record.verdict {
       case .conflicted(let conflict): .conflicted(conflict)
       case .refused(let reason): .refused(reason: reason)
-      // Another process has marked it, so that process may be sending it.
+      // If another repository has marked it, that repository may be sending it.
       case nil where isInFlight || isAnswered || (record.isMarked && !ownsMark): .inFlight
       case nil: signedOutUsers.contains(key.userID) ? .needsSignIn : .waiting
       }
     }
+  }
+
+  /// A mutation in the order of addition.
+  private struct Place {
+    let id: MutationID
+    let number: UInt64
   }
 
   private var entries: [MutationID: Entry] = [:]
@@ -75,7 +85,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// The mutations in the order of addition.
   ///
   /// May contain mutations that were removed or aren't live, but the first one is live.
-  private var order = FIFO<MutationID>()
+  private var order = FIFO<Place>()
   private(set) var byteCount = 0
   /// The number of live mutations, except those that another independent repository sends.
   private(set) var liveCount = 0
@@ -133,7 +143,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// - Complexity: O(*n* log *n*) for *n* mutations.
   var durableIDs: [MutationID] { entries.values.filter { $0.tag != nil }.sorted { $0.order < $1.order }.map(\.id) }
 
-  /// Whether a mutation is sent after another one.
+  /// Whether the first of two mutations is sent after the second.
   ///
   /// If one of them isn't durable yet, it has no sequence number, and the order of addition decides.
   func isBehind(_ id: MutationID, _ other: MutationID) -> Bool {
@@ -148,8 +158,8 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     entries.values.filter(\.isLive).reduce(into: [:]) { $0[$1.key, default: 0] += 1 }
   }
 
-  /// The time at which the first live mutation, in the order of addition, was made, or `nil` if none is live.
-  var oldest: Date? { order.first.flatMap { entries[$0]?.record.madeAt } }
+  /// The time at which the first live mutation in the order of addition was made, or `nil` if none is live.
+  var oldest: Date? { order.first.flatMap { entries[$0.id]?.record.madeAt } }
 
   // MARK: - Adding and removing
 
@@ -159,7 +169,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     entries[entry.id] = entry
     entries[entry.id]?.number = lastNumber
     idsOfKeys[entry.key, default: []].insert(entry.id)
-    order.append(entry.id)
+    order.append(Place(id: entry.id, number: lastNumber))
     byteCount += entry.record.byteCount
     if entry.isCounted { liveCount += 1 }
     if !entry.isLive { undecidedCount += 1 }
@@ -191,8 +201,8 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
 
   /// Records that a changed record is durable.
   ///
-  /// Another process may have stored that the outcome of an attempt is unknown. Then the written record says so too,
-  /// and from now on the entry does.
+  /// If another repository has stored that the outcome of an attempt is unknown, the written record says so too. The
+  /// entry then also says so, unless the server has refused the mutation.
   mutating func recordWrite(_ record: Record, of id: MutationID, tag: StoreTag, revision: UInt64) {
     edit(id) {
       ($0.tag, $0.revision) = (tag, revision)
@@ -200,29 +210,30 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     }
   }
 
-  /// Records that another process has written the record.
+  /// Records that another repository, in this or another process, has written the record.
   mutating func receive(_ record: Record, of id: MutationID, tag: StoreTag, revision: UInt64) {
     edit(id) {
       let isOutcomeUnknown = $0.record.isOutcomeUnknown
       ($0.record, $0.tag, $0.revision) = (record, tag, revision)
       $0.ownsMark = false
       $0.isTakenOver = $0.isInFlight
-      // An outcome that was unknown stays unknown. If the other process may be sending the mutation, the reply to an
-      // attempt of this process may repeat the server's answer to the other one.
+      // An outcome that was unknown stays unknown. If the record is marked, the other repository may be sending the
+      // mutation. A reply to this repository may then repeat the server's answer to that one, so the outcome counts as
+      // unknown too.
       if isOutcomeUnknown || record.isMarked { $0.record.isOutcomeUnknown = true }
     }
     pruneOrder()
   }
 
-  /// Counts the attempt that the end of an earlier process interrupted, if the record has the mark of that process.
+  /// Counts an interrupted attempt if the mutation was the first of its lane and another process has marked it.
   ///
-  /// Called when this repository starts to send the mutation. Removes the mark.
+  /// That process has ended or lost its lead, so the mark is removed. Called when this repository starts to send the
+  /// mutation.
   ///
   /// - Parameters:
   ///   - id: The id of the mutation.
-  ///   - wasFirst: Whether it was the first of its lane. Only that mutation can have been in flight when the process
-  ///     ended.
-  ///   - limit: The number of interrupted attempts in a row at which the mutation is refused.
+  ///   - wasFirst: Whether it was the first of its lane. Only that mutation can have been in flight.
+  ///   - limit: The mutation is refused once this many attempts in a row were interrupted.
   mutating func recordInterruption(of id: MutationID, wasFirst: Bool, limit: Int) {
     edit(id) {
       let wasMarked = $0.record.isMarked
@@ -244,12 +255,12 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
 
   // MARK: - Attempts
 
-  /// Marks a mutation whose attempt may begin soon, so that the next process learns of it if this one ends.
+  /// Marks a mutation whose attempt may begin soon, so that the next process learns of the attempt if this one ends.
   mutating func mark(_ id: MutationID) {
     edit(id) { ($0.ownsMark, $0.record.isMarked) = (true, true) }
   }
 
-  /// Removes the mark of a mutation that has not been sent, unless another process has written the record since.
+  /// Removes the mark of a mutation that has not been sent, unless another repository has written the record since.
   mutating func unmark(_ id: MutationID) {
     edit(id) {
       guard $0.ownsMark else { return }
@@ -259,14 +270,14 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
 
   /// Records that an attempt begins.
   ///
-  /// Until the attempt has failed or was abandoned, the mutation can't be cancelled.
+  /// The mutation can't be cancelled until the attempt ends without success.
   mutating func beginAttempt(_ id: MutationID) {
     edit(id) { ($0.isInFlight, $0.isTakenOver) = (true, false) }
   }
 
   /// Records that the request of an attempt begins, so that the attempt counts.
   ///
-  /// The stored record, which was marked before, doesn't count the attempt. So a process that finds it counts the
+  /// The stored record is marked but doesn't count the attempt. So the next process that finds the mark counts the
   /// attempt once.
   mutating func beginRequest(_ id: MutationID) {
     edit(id) { $0.record.attempts += 1 }
@@ -278,9 +289,9 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     edit(id) { $0.isInFlight = false }
   }
 
-  /// Records that an attempt ended without counting, because the user has to sign in.
+  /// Records that an attempt doesn't count, because the server requires the user to sign in.
   ///
-  /// The server answered, so earlier interrupted attempts no longer count either.
+  /// Because the server answered, the number of interrupted attempts in a row is reset too.
   mutating func recordNeedForSignIn(of id: MutationID) {
     edit(id) {
       ($0.isInFlight, $0.ownsMark) = (false, false)
@@ -310,7 +321,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
 
   /// Records that the server may have a mutation, although no usable reply says so.
   ///
-  /// The attempt doesn't count as one that the end of a process interrupted.
+  /// The end of a process didn't interrupt the attempt, so the number of interrupted attempts in a row is reset.
   ///
   /// - Returns: Whether that changed the record.
   @discardableResult
@@ -324,7 +335,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     return true
   }
 
-  /// Records that the server has refused a mutation, and so never made the change.
+  /// Records that the server has refused a mutation or reported a conflict, and so never made the change.
   mutating func recordRefusal(of id: MutationID) {
     edit(id) { ($0.record.isOutcomeUnknown, $0.isRefusedByServer) = (false, true) }
   }
@@ -340,12 +351,12 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
 
   // MARK: - Decisions
 
-  /// Keeps a mutation from a second decision at the same time.
+  /// Records that a decision about a mutation begins, so that no second one begins before ``endDecision(on:)``.
   mutating func beginDecision(on id: MutationID) {
     edit(id) { $0.isBeingDecided = true }
   }
 
-  /// Ends ``beginDecision(on:)``.
+  /// Records that the decision about a mutation has ended.
   mutating func endDecision(on id: MutationID) {
     edit(id) { $0.isBeingDecided = false }
   }
@@ -366,9 +377,14 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     version += 1
   }
 
+  /// Returns the mutation of a place, or `nil` if it was removed, even if it was added again at another place.
+  private static func entry(at place: Place, in entries: [MutationID: Entry]) -> Entry? {
+    entries[place.id].flatMap { $0.number == place.number ? $0 : nil }
+  }
+
   /// Keeps a live mutation at the front of ``order``, and drops removed mutations before they dominate it.
   private mutating func pruneOrder() {
-    while let first = order.first, !(entries[first]?.isLive ?? false) { _ = order.removeFirst() }
-    if order.count > 2 * entries.count + 32 { order.removeAll { [entries] in entries[$0] == nil } }
+    while let first = order.first, !(Self.entry(at: first, in: entries)?.isLive ?? false) { _ = order.removeFirst() }
+    if order.count > 2 * entries.count + 32 { order.removeAll { [entries] in Self.entry(at: $0, in: entries) == nil } }
   }
 }

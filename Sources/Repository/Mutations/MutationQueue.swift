@@ -3,8 +3,8 @@ internal import Multicast
 
 /// The queue of a repository's mutations: records the results of their attempts, and reports what changes in the queue.
 ///
-/// ``MutationQueueState`` decides, and the parts of the queue share it: ``MutationAdder`` adds mutations,
-/// ``MutationReader`` reads the stored mutations and observes their changes, ``MutationWriter`` writes them,
+/// The parts of the queue share a ``MutationQueueState``, which decides what is sent next. ``MutationAdder`` adds
+/// mutations, ``MutationReader`` reads the stored ones and observes their changes, and ``MutationWriter`` writes them.
 /// ``MutationSender`` sends them, ``MutationCalls`` completes the calls that wait for them, and ``MutationDecisions``
 /// acts on the app's decisions. ``SyncState`` applies the mutations to the value.
 ///
@@ -22,15 +22,15 @@ internal import Multicast
 /// Here a change is a *mutation*: a record in the store, applied to the stored value for display and never written into
 /// it before the server has answered. It passes through these steps:
 /// 1. **Apply.** ``MutationAdder`` applies it to the visible value and reserves its place in its lane, in one step. The
-///    lane is blocked there, because a mutation isn't sent before it is durable.
-/// 2. **Persist.** ``MutationAdder`` writes its record, which has the next sequence number of the store. If that fails,
-///    the mutation is rolled back and the call throws.
-/// 3. **Send.** ``next(at:)`` passes it to the sender when it is first in its lane. Before the request, its record is
-///    *marked*: it says that an attempt may have begun, so that a process that finds the mark treats the outcome as
-///    unknown; see ``MutationWriter/mark(_:in:)``. If the attempt fails but may be repeated, the lane backs off, and
-///    the mutation stays visible.
-/// 4. **Confirm.** ``SyncWrites`` stores the value that has the change, if the stored one must change, and removes the
-///    record, in one commit. ``confirm(_:_:in:)`` then forgets the mutation. For observers, the mutation stops being
+///    mutation blocks its lane until it is durable.
+/// 2. **Persist.** ``MutationAdder`` writes its record, which gets the repository's next sequence number. If that
+///    fails, the mutation is rolled back and the call throws.
+/// 3. **Send.** ``next(at:)`` returns it to the sender when it is first in its lane. Before the request, its record is
+///    *marked*; see ``MutationWriter/mark(_:in:)``. The mark says that an attempt may have begun, so a process that
+///    finds the mark later treats the outcome as unknown. If the attempt fails but may be repeated, the lane backs off,
+///    and the mutation stays visible.
+/// 4. **Confirm.** In one commit, ``SyncWrites`` removes the record and, if the stored value must change, stores the
+///    value with the change. ``confirm(_:_:in:)`` then forgets the mutation. For observers, the mutation stops being
 ///    applied in the same step in which the stored value gains the change.
 ///
 /// A mutation ends earlier if it is refused, conflicted or cancelled, or if its user signs out. Then it is rolled back:
@@ -74,7 +74,9 @@ final class MutationQueue<Source: RepositorySource> {
 
   // MARK: - Leading
 
-  /// Records whether this repository sends, before the queue is read.
+  /// Records whether this repository sends.
+  ///
+  /// Called before the queue is read.
   func begin(as status: LeadershipStatus) {
     state.begin(as: status)
   }
@@ -93,7 +95,7 @@ final class MutationQueue<Source: RepositorySource> {
         await engine.reader.readPredecessors(of: entry.id, entry.record.sequence, in: engine)
       }
     }
-    // The calls of stalled lanes no longer have a timeout, and no attempt that could complete them is about to begin.
+    // Nothing would complete the calls of stalled lanes soon, because their timeouts have ended.
     calls.endQueued(state.live.filter { state.isStalled($0.lane) }.map(\.id))
     for entry in state.live where sends(entry) && !entry.isAnswered { engine.beginDeciding(entry) }
     reportChanges(in: engine)
@@ -121,13 +123,13 @@ final class MutationQueue<Source: RepositorySource> {
     calls.startTimeout(of: entry.id, in: engine)
   }
 
-  /// Completes the refusal of a mutation of which the ends of processes have interrupted too many attempts.
+  /// Completes the refusal of a mutation after too many of its attempts were interrupted by the end of a process.
   func refuseInterrupted(_ id: MutationID, in engine: isolated Engine) {
     if let entry = state[id] {
       engine.removeFromOverlay([id], of: entry.key)
       events.emit(.mutationRefused(id, .cutOff(attempts: entry.record.interruptedAttempts)))
     }
-    // There is no error of the server; see ``MutationResult/queued``.
+    // The call doesn't throw, because there is no error of the server; see ``MutationResult/queued``.
     calls.end(id, .success(.queued))
     engine.start { engine in await engine.writer.save(id, in: engine) }
   }
@@ -226,9 +228,11 @@ final class MutationQueue<Source: RepositorySource> {
     }
   }
 
-  /// Records that an attempt failed and that this repository no longer leads: the next leader sends the mutation again.
+  /// Records the failed attempt of a repository that no longer leads.
+  ///
+  /// The next leader sends the mutation again.
   func handOffAttempt(_ entry: Entry) {
-    // The failure isn't examined, so the server may have the mutation.
+    // The failure isn't examined, so the outcome counts as unknown.
     state.recordFailure(of: entry.id, isOutcomeUnknown: true)
   }
 
@@ -258,7 +262,7 @@ final class MutationQueue<Source: RepositorySource> {
     state.recordUnknownOutcome(of: id)
   }
 
-  /// The number of failed attempts in a row of a mutation's lane, the present one included.
+  /// The number of failed attempts of a mutation's lane in a row, the present one included.
   func failures(of entry: Entry) -> Int { state.failures(of: entry) }
 
   /// Makes a lane wait after a failed attempt; see ``MutationQueueState/backOff(_:until:isServerDelay:)``.
@@ -275,7 +279,7 @@ final class MutationQueue<Source: RepositorySource> {
     let id = entry.id
     engine.start { engine in
       await engine.writer.save(id, in: engine)
-      // The user may sign in through another repository, which stores that.
+      // The user may sign in through another repository. It stores the sign-in, and this repository observes that.
       await engine.keepTrying { (engine) async throws(StoreError) in try await engine.users.start(in: engine) }
     }
   }
@@ -292,7 +296,7 @@ final class MutationQueue<Source: RepositorySource> {
     state.resume()
   }
 
-  /// Whether this repository sends mutations, and one is waiting or in flight whose user doesn't have to sign in.
+  /// Whether a mutation that this repository sends is waiting or in flight, and its user doesn't have to sign in.
   var canSend: Bool { state.canSend }
 
   /// Ends all backoffs, except those whose delay the server named, and resets the numbers of failures.
@@ -308,7 +312,7 @@ final class MutationQueue<Source: RepositorySource> {
 
   // MARK: - Removing
 
-  /// Forgets mutations that the stored value includes, and whose records a commit removed.
+  /// Forgets confirmed mutations, whose records a commit removed.
   func confirm(_ ids: [MutationID], _ commit: StoreCommit?, in engine: isolated Engine) {
     for id in ids { state.remove(id) }
     if let commit { records.recordRemoval(of: ids, commit) }
@@ -334,7 +338,7 @@ final class MutationQueue<Source: RepositorySource> {
     if isOutcomeUnknown { state.recordUnknownOutcome(of: id) }
     if let entry = state[id] { engine.removeFromOverlay([id], of: entry.key) }
     events.emit(.mutationRefused(id, refusal))
-    // Claimed first, so that the caller gets the error even if it is cancelled while the record is removed.
+    // The call is claimed first, so that it gets the error even if its task is cancelled during the removal.
     let hasCaller = calls.claim(id)
     state.recordVerdict(.refused(reason: refusal.description), on: id)
     if hasCaller {

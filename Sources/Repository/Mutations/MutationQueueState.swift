@@ -5,9 +5,10 @@ internal import Foundation
 ///
 /// A pure state machine that keeps ``MutationLedger`` and ``MutationLanes`` consistent: while this repository sends,
 /// each live mutation that it sends is in its lane, in flight, or answered; see ``MutationLedger/Entry/isLive``. While
-/// it follows, the lanes are empty. The parts of the queue share this object, in the isolation of their engine.
+/// this repository follows, the lanes are empty. The parts of the queue share this object, in the isolation of their
+/// engine.
 ///
-/// - Complexity: That of the two parts.
+/// - Complexity: That of the ledger and of the lanes.
 final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   typealias Ledger = MutationLedger<Key, Mutation>
   typealias Entry = Ledger.Entry
@@ -22,9 +23,10 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     case wait(until: Duration?)
   }
 
-  /// The number of attempts in a row, interrupted by the end of a process, at which a mutation is refused.
+  /// The number of interrupted attempts in a row after which a mutation is refused.
   ///
-  /// A mutation that crashes the process whenever it is sent would otherwise do so after every launch.
+  /// An attempt is interrupted if its process ends. Without this limit, a mutation that crashes the process whenever it
+  /// is sent would do so after every launch.
   static var maximumInterruptedAttempts: Int { 5 }
 
   /// The number of lanes that may send at the same time.
@@ -46,14 +48,15 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   private(set) var leadership = LeadershipStatus.following
   /// The lanes in which a stored mutation has been placed since this repository began to send.
   private var startedLanes: Set<LaneID> = []
-  /// The lanes that wait for something other than their turn, as another repository's writes show.
+  /// The lanes whose mutations wait for something other than their turn, to judge from another repository's writes.
   private var lanesStalledElsewhere: Set<LaneID> = []
-  /// The lanes that may be out of order: a mutation was placed in them while any mutation of the queue had no sequence
+  /// The lanes that may be out of order: a mutation was placed in them while some mutation of the queue had no sequence
   /// number yet.
   private var unorderedLanes: Set<LaneID> = []
   /// The sequence number up to which all stored mutations are known.
   ///
-  /// An independent repository ignores gaps, so this is the greatest number it knows.
+  /// An independent repository ignores gaps between the numbers that it knows, so for such a repository this is the
+  /// greatest of them.
   private(set) var knownSequence: UInt64 = 0
   /// The durable mutations behind a gap: stored mutations before them may not be known yet.
   private var idsBehindGap: Set<MutationID> = []
@@ -71,7 +74,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   /// Whether this repository sends mutations.
   var sends: Bool { leadership != .following }
 
-  /// Whether this repository sends a mutation.
+  /// Whether this repository sends the given mutation.
   func sends(_ entry: Entry) -> Bool { sends && !entry.isExternal }
 
   /// All live mutations, in order.
@@ -154,7 +157,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
 
   /// Records that this repository no longer sends.
   ///
-  /// Attempts in flight complete before ``lead(as:)`` is called again.
+  /// The caller waits for the attempts in flight before it calls ``lead(as:)`` again.
   func follow() {
     leadership = .following
     lanes.removeAll()
@@ -167,21 +170,22 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     knownSequence = max(knownSequence, sequence)
   }
 
-  /// Records that stored mutations may not be known, until they are read again.
+  /// Records that some stored mutations may be unknown until the queue is read again.
   func forgetReading() {
     knownSequence = 0
   }
 
   /// Adds a stored mutation that the first read of the queue has found.
   ///
-  /// Mutations are added in order.
+  /// The caller adds these mutations in order.
   ///
   /// - Returns: Whether the mutation is now refused, so that its record must be written.
   func restore(_ entry: Entry) -> Bool {
     ledger.add(entry)
     if sends { return adopt(entry) }
     let record = entry.record
-    // The leader has tried to send it and hasn't marked it again, so it has to wait; see ``receive(_:of:)``.
+    // The leader has tried to send the mutation and hasn't marked it again, so the mutation has to wait; see
+    // ``receive(_:of:)``.
     if record.isLive, record.attempts > 0, !record.isMarked { lanesStalledElsewhere.insert(entry.lane) }
     return false
   }
@@ -191,8 +195,9 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     case nothing
     /// The mutation is now refused, so its record must be written.
     case refused
-    /// This repository leads, and stored mutations before this one may not be known yet. ``recordPredecessors(of:)``
-    /// follows.
+    /// This repository leads, and stored mutations before this one may not be known yet.
+    ///
+    /// The caller reads them, and then calls ``recordPredecessors(of:)``.
     case behindGap
   }
 
@@ -218,7 +223,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     return .refused
   }
 
-  /// Records that the mutation with a sequence number is known, unless it is behind a gap.
+  /// Records that the mutation with the given sequence number is known, unless it is behind a gap.
   ///
   /// - Returns: Whether it is behind a gap: stored mutations before it may not be known yet. Always `false` for an
   ///   independent repository, because it doesn't send the mutations that other repositories add.
@@ -263,9 +268,9 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   ///
   /// If this repository sends, the mutation takes the last place in its lane and blocks the lane there.
   ///
-  /// If it can probably be sent as soon as it is durable, its first record already has the mark of an attempt, which
-  /// saves a second write. If a refused or conflicted mutation is sent again under its id, the new entry replaces its
-  /// old one.
+  /// If the mutation can probably be sent as soon as it is durable, its first record already has the mark of an
+  /// attempt, which saves a second write. If a refused or conflicted mutation is sent again under its id, the new entry
+  /// replaces the old one.
   func add(_ id: MutationID, key: Key, lane: LaneID, record: Record) {
     remove(id)
     let isFirst = sends && lanes.isFree(lane)
@@ -278,8 +283,8 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   ///
   /// If the mutation is still live, the caller then calls ``release(_:)``.
   ///
-  /// - Returns: Whether this repository leads and stored mutations before this one may not be known yet. If so,
-  ///   ``recordPredecessors(of:)`` follows too.
+  /// - Returns: Whether this repository leads and stored mutations before this one may not be known yet. If so, the
+  ///   caller also reads them, and then calls ``recordPredecessors(of:)``.
   func recordAddition(of id: MutationID, sequence: UInt64, tag: StoreTag, revision: UInt64) -> Bool {
     ledger.recordAddition(of: id, sequence: sequence, tag: tag, revision: revision)
     putInOrder(id)
@@ -317,7 +322,9 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     }
   }
 
-  /// Marks a mutation whose request is about to be sent, and the next ones in its lane, unless it is marked already.
+  /// Marks a mutation whose request is about to be sent, and the next ones in its lane.
+  ///
+  /// Does nothing if this process has already marked the mutation.
   ///
   /// - Returns: The mutations whose records must be written before the first one is sent.
   func mark(_ id: MutationID) -> [MutationID] {
@@ -341,7 +348,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   /// Whether sending is paused, because the network is offline.
   var isPaused: Bool { lanes.isPaused }
 
-  /// Whether a lane has a mutation, waiting or in flight, whose user doesn't have to sign in.
+  /// Whether any lane has a mutation, waiting or in flight, whose user doesn't have to sign in.
   ///
   /// `false` while this repository follows, because its lanes are empty.
   var canSend: Bool { lanes.canSend }
@@ -353,7 +360,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
 
   /// Records that the request of an attempt begins, and counts the attempt.
   ///
-  /// - Returns: The mutation, or `nil` if it was removed, refused or found in conflict meanwhile.
+  /// - Returns: The mutation, or `nil` if it was removed, refused or found in conflict since the attempt began.
   func beginRequest(_ id: MutationID) -> Entry? {
     guard ledger[id]?.isLive ?? false else { return nil }
     ledger.beginRequest(id)
@@ -420,12 +427,13 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
 
   /// The waiting mutations of a lane, in order.
   ///
-  /// While this repository follows: all live mutations of the lane, because the leader may be sending any of them.
+  /// While this repository follows: all live mutations of the lane, because it isn't known which of them the leader is
+  /// sending.
   func waiting(in lane: LaneID) -> [MutationID] {
     sends ? lanes.waiting(in: lane) : ledger.live.filter { $0.lane == lane }.map(\.id)
   }
 
-  /// Whether a lane waits for something other than its turn.
+  /// Whether the mutations of a lane wait for something other than their turn, such as a sign-in or the network.
   func isStalled(_ lane: LaneID) -> Bool {
     sends ? lanes.isStalled(lane) : lanes.isPaused || lanesStalledElsewhere.contains(lane)
   }
@@ -497,7 +505,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     if verdict != nil, !entry.isInFlight, !entry.isAnswered { lanes.remove(entry.id, lane: entry.lane) }
     ledger.receive(stored.value, of: entry.id, tag: stored.tag, revision: stored.revision)
     if !sends, entry.isLive {
-      // The leader marks a mutation before it sends it. It writes a live record without a mark only if the mutation has
+      // The leader marks a mutation before sending it, and writes a live record without a mark only if the mutation has
       // to wait.
       if stored.value.isLive, !stored.value.isMarked {
         lanesStalledElsewhere.insert(entry.lane)
@@ -512,7 +520,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
 
   /// Keeps a mutation from being sent, and from a second decision at the same time.
   ///
-  /// It keeps its place in its lane and blocks the lane.
+  /// The mutation keeps its place in its lane and blocks the lane.
   func hold(_ id: MutationID) {
     lanes.block(id)
     ledger.beginDecision(on: id)

@@ -20,7 +20,7 @@ final class MutationReader<Source: RepositorySource> {
   private var readingCount = 0
   /// The number of sign-ins of users whose records may have been ignored before.
   private var signInCount = 0
-  /// Cancels the subscription to changes of the records since the last read.
+  /// Cancels the subscription to the changes of the records that follow the last read.
   private var endSubscription: (@Sendable () -> Void)?
 
   init(
@@ -48,7 +48,7 @@ final class MutationReader<Source: RepositorySource> {
       let added = found.compactMap { isFirst ? restore($0, in: engine) : take($0.key, $0.stored, in: engine) }
       subscribe(to: reading.changes, in: engine)
       engine.queue.reportChanges(in: engine)
-      // Cells are opened only after the first read, and then show what it has found.
+      // No cell is open during the first read. A cell that is opened later shows the mutations in the queue.
       for entry in added where !isFirst { await engine.external.show(entry, in: engine) }
       let foundIDs = Set(found.map(\.key.id))
       let missing = state.durableIDs.filter { !foundIDs.contains($0.rawValue) }
@@ -58,8 +58,7 @@ final class MutationReader<Source: RepositorySource> {
     }
   }
 
-  /// Reads the mutations again, because records of a user who has signed in may have been reported before the sign-in,
-  /// and were ignored.
+  /// Reads the mutations again, because records of a user may have been ignored before that user signed in.
   func readForSignIn(in engine: isolated Engine) {
     guard hasBegunReading else { return }
     signInCount += 1
@@ -93,8 +92,8 @@ final class MutationReader<Source: RepositorySource> {
       do throws(StoreError) {
         let signInCount = signInCount
         try await read(in: engine)
-        // The record was stored before the queue was read, and so were the records before it. But if a user has signed
-        // in since, the read may have ignored that user's records.
+        // The record and those before it were stored before the read, so the read has found them. But it may have
+        // ignored the records of a user who signed in during the read.
         if signInCount == self.signInCount { state.recordReading(upTo: sequence) }
       } catch {
         events.emit(.storeFailed(error))
@@ -219,7 +218,7 @@ final class MutationReader<Source: RepositorySource> {
     engine.sender.pump(in: engine)
   }
 
-  /// Returns those of the given mutations that another repository or process has completed.
+  /// Returns those of the given mutations whose records another repository or process has removed.
   ///
   /// - Complexity: Loads the record of each mutation.
   func externallyFinished(
@@ -229,7 +228,8 @@ final class MutationReader<Source: RepositorySource> {
     return try await records.externallyRemoved(durable).filter { state[$0] != nil }
   }
 
-  /// Forgets mutations that another repository or process has completed, and completes the calls that wait for them.
+  /// Forgets mutations whose records another repository or process has removed, and completes the calls that wait for
+  /// them.
   func finishExternally(_ ids: [MutationID], in engine: isolated Engine) {
     let finished = ids.compactMap { state.remove($0) }
     for entry in finished where calls.isOpen(entry.id) {
@@ -244,8 +244,8 @@ final class MutationReader<Source: RepositorySource> {
   ///
   /// - Parameters:
   ///   - entry: The mutation.
-  ///   - signOutCount: The number of times the mutation's user had signed out when its record was found to be removed.
-  ///     A sign-out erases records too, and the store may report the sign-out later.
+  ///   - signOutCount: The number of times the mutation's user had signed out when the removal of the record was found.
+  ///     A sign-out erases records too, and the store may report the removal before the sign-out.
   ///   - engine: The engine.
   private func endCall(of entry: Entry, _ signOutCount: UInt64, in engine: isolated Engine) async {
     // Ends the call even if the store keeps failing.

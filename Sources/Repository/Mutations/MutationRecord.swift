@@ -9,7 +9,7 @@ struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
     case refused(reason: String)
   }
 
-  /// The `storeID` of the value that it changes.
+  /// The `storeID` of the key whose value the mutation changes.
   let key: String
 
   /// The position in the order of all mutations of the repository, across processes.
@@ -27,15 +27,17 @@ struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
   /// The size of the encoded mutation in bytes, for the limits of the queue.
   let byteCount: Int
 
-  /// The number of attempts whose requests have begun, except those after which the user has to sign in.
+  /// The number of attempts whose requests have begun or, if a process ended, may have begun.
   ///
-  /// A stored record with a mark doesn't count the attempt that it is marked for.
+  /// An attempt after which the user has to sign in doesn't count. A stored record doesn't count the attempt that it is
+  /// marked for.
   var attempts = 0
 
-  /// Whether it is *marked*: an attempt that has no result may have begun.
+  /// Whether it is *marked*: an attempt with an unknown result may have begun.
   ///
-  /// A record is marked before its attempt begins; see ``MutationWriter/mark(_:in:)``. A process that finds the mark of
-  /// an earlier process counts an interrupted attempt; see ``MutationLedger/recordInterruption(of:wasFirst:limit:)``.
+  /// A record is marked before the request of an attempt is sent; see ``MutationWriter/mark(_:in:)``. A repository that
+  /// begins to send counts an interrupted attempt if the first mutation of a lane has the mark of another process; see
+  /// ``MutationLedger/recordInterruption(of:wasFirst:limit:)``.
   var isMarked = false
 
   /// The number of attempts in a row that the ends of processes interrupted.
@@ -47,7 +49,7 @@ struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
   /// The reason why it is no longer sent, or `nil` while it is live.
   var verdict: Verdict?
 
-  /// Whether it is waiting, in flight, or answered while the value with the change isn't stored yet.
+  /// Whether the mutation is waiting, in flight, or answered but not confirmed yet.
   var isLive: Bool { verdict == nil }
 
   /// Returns the ``key`` in the stored bytes of a record, even if this program can't decode the mutation.
@@ -64,7 +66,7 @@ struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
     }
   }
 
-  /// Returns the record with a sequence number.
+  /// Returns a copy of the record with the given sequence number.
   func with(sequence: UInt64) -> Self {
     var record = self
     record.sequence = sequence
@@ -80,7 +82,7 @@ private struct KeyOfRecord: Decodable {
 /// The last sequence number of the repository's mutations.
 ///
 /// Each commit that adds mutations saves the counter too, and requires that no other commit has changed the counter
-/// since it was read. So the order of mutations is the order of the commits of all processes, whatever their clocks
+/// since it was read. So the order of mutations is the order of these commits, whatever the clocks of the processes
 /// say.
 struct MutationCounter: Codable, Sendable {
   var last: UInt64 = 0
@@ -88,10 +90,10 @@ struct MutationCounter: Codable, Sendable {
 
 /// The last mutations that were *withdrawn*: cancelled, discarded or replaced, and therefore not confirmed.
 ///
-/// A confirmation and a withdrawal both remove the record of a mutation. If another repository completes a mutation
-/// that a call waits for, the stored value doesn't tell which of the two happened: the value may be newer for another
-/// reason, and a confirmation may store no value. So the commit that withdraws a mutation also saves its id in this
-/// type. A confirmation costs nothing more, except that a repository that waits for it loads these ids once.
+/// A confirmation and a withdrawal both remove the record of a mutation. If another repository removes the record, a
+/// call that waits for the mutation can't learn from the stored value which of the two happened. The value may be newer
+/// for another reason, and a confirmation may store no value. So the commit that withdraws a mutation also adds its id
+/// to this list. A confirmation saves nothing extra, but a repository with such a call loads these ids once.
 struct MutationWithdrawals: Codable, Sendable {
   /// The greatest number of ids that are kept.
   ///

@@ -3,14 +3,14 @@ internal import Multicast
 
 /// Writes the records of mutations.
 ///
-/// Writes that arrive during a commit share the next one.
+/// Writes that arrive during a commit share the next commit.
 ///
 /// A commit that adds mutations also saves the counter; see ``MutationCounter``. A commit that withdraws mutations also
-/// saves ``MutationWithdrawals``. The replacement of a record requires the tag of the stored record, because another
-/// process may have changed the record or completed the mutation; see ``Write``.
+/// saves ``MutationWithdrawals``. A commit that replaces a record requires that the stored record still has the
+/// expected tag, because another process may have changed the record or completed the mutation; see ``Write``.
 ///
-/// ``perform(_:_:isolation:)`` enqueues its write before it suspends, so the order of an actor's calls is the order of
-/// the writes.
+/// ``perform(_:_:isolation:)`` enqueues its write before it suspends, so an actor's writes are enqueued in the order of
+/// its calls.
 final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
   typealias Record = MutationRecord<Mutation>
 
@@ -19,24 +19,27 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     ///
     /// `replacing` names a record that the same commit removes, or an older record of the same mutation.
     ///
-    /// Fails with ``DataStore/StoreError/preconditionFailed(_:)`` if the user has signed out or in.
+    /// Fails with ``DataStore/StoreError/preconditionFailed(_:)`` if the user has signed out or in since the
+    /// requirement was made.
     case add(
       @Sendable (_ sequence: UInt64) -> Record, replacing: (id: MutationID, tag: StoreTag?)?, UserRequirement?)
     /// Replaces a record.
     ///
-    /// If another process has changed the record, the changed one stays if `unlessChanged` is `true`. Otherwise it is
-    /// replaced too, except that a live record doesn't replace a verdict.
+    /// A record that another process has changed stays if `unlessChanged` is `true`. If `unlessChanged` is `false`, it
+    /// is replaced too, except that a live record doesn't replace one with a verdict.
     case replace(Record, tag: StoreTag?, unlessChanged: Bool)
     case remove
-    /// Removes a record. If another process has changed the record, removes it only if it still meets the condition.
+    /// Removes a record.
+    ///
+    /// If another process has changed the record, removes it only if the changed record meets the condition.
     case removeIf(RemovalCondition, tag: StoreTag)
   }
 
   /// The condition under which a record is removed even if another process has changed it.
   enum RemovalCondition: Sendable {
-    /// The record isn't marked, so no attempt can be in flight.
+    /// The changed record isn't marked, so the process that changed it isn't sending the mutation.
     case unsent
-    /// Refused or in conflict.
+    /// The changed record says that the mutation is refused or in conflict.
     case undecided
 
     func includes(_ record: Record) -> Bool {
@@ -105,13 +108,13 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
         line.waiting.append(turn)
         return !line.isWriting
       }
-      // Not one of the owner's tasks, which are cancelled with the owner: callers wait for the result.
+      // This isn't one of `tasks`, because those are cancelled with their owner, and callers wait for the result.
       if isFirst { Task(executorPreference: tasks.executor) { await self.writeAll() } }
     }.get()
   }
 
   private func writeAll() async {
-    // Read again by each run, because another process may have changed them since the last one.
+    // Each run reads these values again, because another process may have changed them since the last run.
     var shared = Shared()
     while true {
       let turns = line.withLock { line in
@@ -128,8 +131,8 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
 
   /// Separates the replacements of records that are also removed.
   ///
-  /// They are postponed, so that they don't undo the removal. Of several replacements of one record, the batch keeps
-  /// the last.
+  /// Such a replacement is postponed, so that it doesn't undo the removal. Several replacements of one record needn't
+  /// be separated, because the batch keeps the last.
   private func withoutConflicts(_ turns: [Turn]) -> (compatible: [Turn], postponed: [Turn]) {
     var removed: Set<MutationID> = []
     for turn in turns {
@@ -230,7 +233,7 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
         guard condition.includes(stored.value) else { return turn.continuation.resume(returning: .success(.unchanged)) }
         next.write = .removeIf(condition, tag: stored.tag)
         return await write([next], &shared)
-      case .add(_, nil, _), .remove: preconditionFailure("The write requires no record.")
+      case .add(_, nil, _), .remove: preconditionFailure("Only a write that requires a record is repeated.")
       }
       turn.continuation.resume(returning: .success(.gone))
     } catch {

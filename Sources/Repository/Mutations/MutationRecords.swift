@@ -3,8 +3,8 @@ internal import Multicast
 
 /// The records of a repository's mutations in the store, and which of their changes are external.
 ///
-/// Belongs to one ``SyncEngine`` and is used in its isolation only. The store may report a change of a record before a
-/// write of the record has returned; ``RecordEchoes`` decides whose change it is.
+/// Belongs to one ``SyncEngine`` and is used in its isolation only. While a record is being written, the store may
+/// report a change of that record; ``RecordEchoes`` decides whose change it is.
 final class MutationRecords<Mutation: Codable & Sendable> {
   typealias Record = MutationRecord<Mutation>
   typealias Commit = StoreCommit
@@ -34,7 +34,7 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     }
   }
 
-  /// The stored records and their later changes.
+  /// The stored records, and their changes after the read.
   struct Reading {
     let stored: [StoreObservation<Record>.Entry]
     let changes: MulticastSubscription<[StoreChange<Record>], Never>
@@ -51,7 +51,7 @@ final class MutationRecords<Mutation: Codable & Sendable> {
 
   /// Reads all records and subscribes to their changes.
   ///
-  /// The caller ignores the subscription of an earlier read from now on.
+  /// From now on, the caller must ignore what the subscription of an earlier read receives.
   func read(
     isolation: isolated (any Actor)? = #isolation
   ) async throws(StoreError) -> Reading {
@@ -68,8 +68,8 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   ///
   /// It may replace another record, or an older record of the same mutation.
   ///
-  /// - Returns: The record with its sequence number, its commit, and whether another process has changed it since.
-  ///   `nil` if another process has sent, resolved or discarded the mutation that it replaces.
+  /// - Returns: The record with its sequence number, its commit, and whether another process has changed the record
+  ///   since. `nil` if another process has sent, resolved or discarded the mutation that is to be replaced.
   /// - Throws: A `StoreError`; `preconditionFailed` if the user has signed out or in; see ``UserRequirement``.
   func add(
     _ id: MutationID, _ record: Record, replacing replaced: (id: MutationID, tag: StoreTag?)?,
@@ -96,7 +96,8 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     do throws(StoreError) {
       var outcome = try await records.perform(write, id)
       let reported = echoes.endWriting(id) ?? 0
-      // A commit that confirms the mutation may have removed the record. The queue is notified of that shortly.
+      // A commit of this repository that confirms the mutation may have removed the record. The queue is notified of
+      // that shortly.
       if case .gone = outcome, echoes.isBeingWritten(id) { outcome = .unchanged }
       return (outcome, reported)
     } catch {
@@ -110,7 +111,7 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   /// - Parameters:
   ///   - id: The id of the mutation.
   ///   - record: The new record.
-  ///   - tag: The tag of the stored record, as far as it is known.
+  ///   - tag: The last known tag of the stored record.
   ///   - unlessChanged: Whether to keep the stored record if it has another tag.
   /// - Returns: The outcome, and whether another process has changed the written record since. The written record
   ///   includes what another process had stored about the outcome of an attempt.
@@ -123,12 +124,12 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     return (outcome, reported > commit.revision)
   }
 
-  /// Removes a record, under a condition if another process has changed it.
+  /// Removes a record, unless another process has changed it and the changed record doesn't meet a condition.
   ///
   /// - Parameters:
   ///   - id: The id of the mutation.
   ///   - condition: The condition.
-  ///   - tag: The tag of the stored record, as far as it is known.
+  ///   - tag: The last known tag of the stored record.
   func remove(
     _ id: MutationID, if condition: MutationRecordStore<Mutation>.RemovalCondition, tag: StoreTag,
     isolation: isolated (any Actor)? = #isolation

@@ -13,7 +13,7 @@ final class MutationSender<Source: RepositorySource> {
   private let clock: ElapsedClock
   private let events: RepositoryEvents
   private let tasks: OwnedTasks
-  /// The next time at which ``pump(in:)`` is called.
+  /// Calls ``pump(at:in:)`` at the deadline that the queue named last.
   private let alarm: Alarm
   /// The number of attempts in flight, including their reads and writes of the store.
   private var attemptCount = 0
@@ -38,7 +38,7 @@ final class MutationSender<Source: RepositorySource> {
     batchCount += 1
   }
 
-  /// Ends ``beginBatch()``, and sends the mutations that may be sent.
+  /// Ends ``beginBatch()``, and calls ``pump(in:)`` if that was postponed and no other batch is being applied.
   func endBatch(in engine: isolated Engine) {
     batchCount -= 1
     guard batchCount == 0, isPumpDue else { return }
@@ -58,7 +58,8 @@ final class MutationSender<Source: RepositorySource> {
         attemptCount += 1
         engine.start { engine in await engine.sender.send(entry, in: engine) }
       case .lead:
-        // Waits for the attempts from before this repository became a follower. Otherwise they would be made twice.
+        // Attempts that began before this repository became a follower must end first. Otherwise it might lead again
+        // and send their mutations a second time.
         if attemptCount == 0 { engine.election.campaign(in: engine) }
         return
       case .wait(let deadline):
@@ -107,7 +108,7 @@ final class MutationSender<Source: RepositorySource> {
       return abandon(dequeued, reason: "another process has changed the mutation's record", in: engine)
     }
     guard let sending = capabilities.sending, let entry = queue.beginRequest(dequeued.id) else {
-      // It was removed, refused or found in conflict meanwhile.
+      // The mutation was removed, refused or found in conflict meanwhile.
       advanceLane(after: dequeued, in: engine)
       return engine.release(cell)
     }
@@ -120,7 +121,8 @@ final class MutationSender<Source: RepositorySource> {
     } catch {
       reply = .failure(error)
     }
-    // If another repository leads now, it sends the mutation too and gets its own answer.
+    // A failure matters only if this repository still leads. A new leader sends the mutation again, and gets an answer
+    // of its own.
     var hasLostLead = false
     if case .failure = reply { hasLostLead = await !engine.election.confirmLead(in: engine) }
     // The user has signed out, so the answer no longer matters.
@@ -164,7 +166,8 @@ final class MutationSender<Source: RepositorySource> {
       backOff(entry, attempt: entry.record.attempts, after: nil, reason: reason, in: engine)
     case .needsSignIn:
       cell.state.fail(entry.id, isOutcomeUnknown: false)
-      // Published before the waiting calls complete, because the mutation may be in conflict now.
+      // Published first, because the mutation may be in conflict now. Its call then reports the conflict instead of
+      // ``MutationResult/queued``.
       engine.publish(cell)
       queue.waitForSignIn(entry, in: engine)
       pump(in: engine)
@@ -176,9 +179,10 @@ final class MutationSender<Source: RepositorySource> {
     }
   }
 
-  /// Records that an attempt ended because the repository was released, and not because the process ended.
+  /// Records that an attempt ended because the repository was released.
   ///
-  /// The next repository sends the mutation.
+  /// The attempt doesn't count as one that the end of a process interrupted. The next repository on the store sends the
+  /// mutation again.
   private func endWithRepository(_ entry: Entry, in engine: isolated Engine) async {
     engine.queue.recordUnknownOutcome(of: entry.id)
     await engine.writer.save(entry.id, in: engine)
@@ -205,7 +209,8 @@ final class MutationSender<Source: RepositorySource> {
   ) {
     cell.state.fail(entry.id, isOutcomeUnknown: isOutcomeUnknown)
     engine.queue.recordFailure(of: entry.id, isOutcomeUnknown: isOutcomeUnknown, in: engine)
-    // The server no longer decides about the mutation, so it is in conflict if it isn't possible on the present value.
+    // The server no longer decides whether the mutation is possible, but the present value does. So a conflict may be
+    // found here.
     engine.publish(cell)
   }
 
@@ -215,7 +220,7 @@ final class MutationSender<Source: RepositorySource> {
     backOff(entry, attempt: entry.record.attempts + 1, after: nil, reason: reason, in: engine)
   }
 
-  /// Makes a lane wait after a failed attempt, unless its mutation is no longer sent.
+  /// Makes a lane wait after a failed attempt, unless the mutation of the attempt is no longer sent.
   ///
   /// - Parameters:
   ///   - entry: The mutation whose attempt failed.
@@ -231,7 +236,7 @@ final class MutationSender<Source: RepositorySource> {
       events.emit(.retryScheduled(entry.id, attempt: attempt, delay: delay, reason: reason))
       engine.queue.backOff(entry, until: clock.elapsed() + delay, isServerDelay: serverDelay != nil)
     } else {
-      // It was removed, refused or found in conflict meanwhile.
+      // The mutation was removed, refused or found in conflict meanwhile.
       engine.queue.complete(entry)
     }
     pump(in: engine)

@@ -25,7 +25,7 @@ final class MutationWriter<Source: RepositorySource> {
   ///   - id: The id of the mutation.
   ///   - unlessChanged: Whether to write nothing if another process has changed the record.
   ///   - engine: The engine.
-  /// - Returns: The error if that failed.
+  /// - Returns: The error if the write failed.
   func write(_ id: MutationID, unlessChanged: Bool = false, in engine: isolated Engine) async -> StoreError? {
     // A mutation without a tag isn't durable yet: ``MutationAdder`` is writing it.
     while let entry = state[id], let tag = entry.tag {
@@ -39,7 +39,8 @@ final class MutationWriter<Source: RepositorySource> {
         case .kept:
           await engine.reader.reload(id, in: engine)
           guard let known = state[id], known.ownsMark else { return nil }
-          // The mark is still this process's, so another write of this repository has changed the record.
+          // The mark is still this process's, so no other process's record was read. If the tag is new, another write
+          // of this repository has changed the record.
           if known.tag != tag { continue }
           // The changed record could not be read, so the mark isn't stored.
           state.unmark([id])
@@ -57,7 +58,7 @@ final class MutationWriter<Source: RepositorySource> {
 
   /// Writes the present record of a mutation.
   ///
-  /// If that fails, retries in the background until the store accepts the record, the mutation is removed, or the
+  /// If the write fails, retries in the background until a write doesn't fail, the mutation is removed, or the
   /// repository is released.
   func save(_ id: MutationID, in engine: isolated Engine) async {
     guard let error = await write(id, in: engine) else { return }
@@ -65,9 +66,9 @@ final class MutationWriter<Source: RepositorySource> {
     saveLater(id, in: engine)
   }
 
-  /// Writes the present record of a mutation in the background, after a pause.
+  /// Writes the present record of a mutation in the background, after the delay that follows a failed attempt.
   ///
-  /// Retries until the store accepts the record, the mutation is removed, or the repository is released.
+  /// Retries until a write doesn't fail, the mutation is removed, or the repository is released.
   func saveLater(_ id: MutationID, in engine: isolated Engine) {
     engine.start { engine in
       var attempt = 1
@@ -81,21 +82,20 @@ final class MutationWriter<Source: RepositorySource> {
 
   // MARK: - Marks
 
-  /// Stores that an attempt is about to begin, so that the next process learns of it if this process ends during the
-  /// attempt.
+  /// Marks a mutation: stores that an attempt is about to begin, in case this process ends during the attempt.
   ///
-  /// The next mutations of the lane are marked too. A record that another process has changed stays as it is, and
-  /// ``needsMark(_:)`` is then still `true`.
+  /// The next mutations of the lane are marked too. A record that another process has changed stays as it is. If its
+  /// mutation is still live, ``needsMark(_:)`` is then still `true`.
   ///
-  /// - Throws: A `StoreError` if a mark can't be written. All these marks then count as not written.
+  /// - Throws: A `StoreError` if a mark can't be written. All marks of this call then count as not written.
   func mark(_ id: MutationID, in engine: isolated Engine) async throws(StoreError) {
     let ids = state.mark(id)
     marking.formUnion(ids)
     defer {
       marking.subtract(ids)
-      // If sending was paused during the writes, ``removeMarks(of:in:)`` kept these marks. The first mutation isn't
-      // waiting: its attempt goes on.
-      if state.isPaused { for id in ids.dropFirst() { removeMark(of: id, in: engine) } }
+      // If sending was paused during the writes, ``removeMarks(of:in:)`` skipped these marks, so they are removed now.
+      // The mutation of this attempt keeps its mark, because its attempt continues.
+      if state.isPaused { for waiting in ids where waiting != id { removeMark(of: waiting, in: engine) } }
     }
     var failure: StoreError?
     await withTaskGroup(of: StoreError?.self) { group in
@@ -116,7 +116,7 @@ final class MutationWriter<Source: RepositorySource> {
     engine.start { engine in await engine.writer.save(id, in: engine) }
   }
 
-  /// Removes the marks of mutations that have to wait, except those that are being written.
+  /// Removes the marks of mutations that have to wait, except marks that are still being written.
   func removeMarks(of ids: [MutationID], in engine: isolated Engine) {
     for id in ids where !marking.contains(id) { removeMark(of: id, in: engine) }
   }

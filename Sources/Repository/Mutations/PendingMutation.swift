@@ -2,23 +2,25 @@ public import Foundation
 
 /// A mutation in the queue of a repository.
 public struct PendingMutation<Key: RepositoryKey, Mutation: Sendable>: Sendable {
-  /// The standing of a mutation.
+  /// The standing of a mutation: the reason why it is still in the queue.
   public enum Standing: Hashable, Sendable {
     /// It waits to be sent: for its turn, for the network, or for the end of the delay after a failed attempt.
     case waiting
 
     /// It is being sent, or the server has it and the value with the change isn't stored yet.
     ///
-    /// A mutation that another process may be sending counts too.
+    /// A mutation that another process may be sending is in flight too.
     case inFlight
 
     /// The server requires the user to sign in again; see ``SyncedRepository/credentialsChanged(userID:)``.
     case needsSignIn
 
-    /// It isn't possible on the present value and has no effect. It waits for ``PendingMutations/resolve(_:_:)``.
+    /// It isn't possible on the present value, so it has no effect and waits for ``PendingMutations/resolve(_:_:)``.
     case conflicted(MutationConflict)
 
-    /// It was refused permanently and rolled back. It is listed until it is requeued or discarded.
+    /// It is no longer sent and was rolled back; see ``MutationRefusal``.
+    ///
+    /// It is listed until it is requeued or discarded.
     case refused(reason: String)
   }
 
@@ -36,7 +38,7 @@ public struct PendingMutation<Key: RepositoryKey, Mutation: Sendable>: Sendable 
 
   /// The number of attempts that have begun, in all processes.
   ///
-  /// An attempt after which the user has to sign in doesn't count, and an attempt of another process counts when it has
+  /// An attempt after which the user has to sign in doesn't count. An attempt of another process counts once it has
   /// ended.
   public let attempts: Int
 

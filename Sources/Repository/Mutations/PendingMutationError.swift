@@ -5,8 +5,7 @@ public import DataStore
 /// An operation that throws it has changed nothing. The exception is a ``store(_:)`` error whose outcome is unknown, as
 /// `StoreError` describes.
 public enum PendingMutationError: Error, Hashable, Sendable {
-  /// The mutation isn't in the queue any more, another process has decided about it, or another operation on it is in
-  /// progress.
+  /// The mutation isn't in the queue, another process has decided about it, or another operation on it is in progress.
   ///
   /// It may have reached the server meanwhile.
   case unknown(MutationID)
@@ -16,7 +15,7 @@ public enum PendingMutationError: Error, Hashable, Sendable {
   /// The other operations throw it only for a mutation that isn't durable yet.
   case alreadySent(MutationID)
 
-  /// The mutation was not refused, so it can't be requeued. It can be discarded only if it is in conflict.
+  /// The mutation was not refused, so it can't be requeued, and can be discarded only if it is in conflict.
   case notRefused(MutationID)
 
   /// The mutation is not in conflict, so it can't be resolved.
@@ -30,13 +29,13 @@ public enum PendingMutationError: Error, Hashable, Sendable {
 }
 
 extension PendingMutationError: CustomStringConvertible {
-  /// What happened, and what to do about it.
+  /// A description of the error, with a suggested action if there is one.
   public var description: String {
     switch self {
     case .unknown(let id):
       "The mutation \(id) isn't in the queue, or another operation on it is in progress. The server may have it."
     case .alreadySent(let id):
-      "The mutation \(id) is in flight or not durable yet: undo it with another one. If it was refused, discard it."
+      "The mutation \(id) is in flight, refused or not durable yet: discard it if refused, or undo it with a new one."
     case .notRefused(let id):
       "The mutation \(id) was not refused, so it can't be requeued, and can be discarded only if it is in conflict."
     case .notConflicted(let id): "The mutation \(id) is not in conflict, so it can't be resolved."

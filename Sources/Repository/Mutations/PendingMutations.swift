@@ -4,8 +4,8 @@ internal import Multicast
 /// The queue of a repository's mutations: lists them, and acts on those that need a decision.
 ///
 /// The repository sends them on its own. A mutation stays in the queue until the server has it and the value with the
-/// change is stored. After a definite answer of the server, an id isn't used again: a mutation that is sent again then
-/// has a new id.
+/// change is stored, unless it is cancelled or discarded. Once the server has refused a mutation or reported a
+/// conflict, the id isn't used again: if the mutation is sent again, it gets a new id.
 public struct PendingMutations<Source: MutableSource>: Sendable {
   /// A mutation in the queue.
   public typealias Item = PendingMutation<Source.Key, Source.Mutation>
@@ -51,8 +51,8 @@ public struct PendingMutations<Source: MutableSource>: Sendable {
 
   /// Sends a refused mutation again, at the end of its lane.
   ///
-  /// It has a new id, unless the server may have made the change. Then it keeps its id, so that the server makes the
-  /// change once.
+  /// The mutation gets a new id. But if the server may have made the change already, the mutation keeps its id, so that
+  /// the change isn't made twice.
   ///
   /// - Returns: The id under which it is sent.
   /// - Throws: ``PendingMutationError/notRefused(_:)``, ``PendingMutationError/conflict(_:)``,
@@ -65,8 +65,8 @@ public struct PendingMutations<Source: MutableSource>: Sendable {
 
   /// Resolves a mutation that is in conflict.
   ///
-  /// A mutation that is sent has a new id, unless it is retried and the server may have made the change already. Then
-  /// it keeps its id, so that the server makes the change once.
+  /// The mutation that is sent gets a new id. But a retried mutation keeps its id if the server may have made the
+  /// change already, so that the change isn't made twice.
   ///
   /// - Returns: The id of the mutation that is sent, or `nil` if it was discarded.
   /// - Throws: ``PendingMutationError/notConflicted(_:)``, ``PendingMutationError/conflict(_:)`` if the mutation to

@@ -1,6 +1,7 @@
 internal import Multicast
 
-/// Reports the contents of a repository's queue: the number of live mutations at once, and the list shortly afterwards.
+/// Reports the contents of a repository's queue: immediately the number of live mutations, and shortly afterwards the
+/// list of all mutations.
 ///
 /// Belongs to one ``SyncEngine`` and is used in its isolation only.
 final class QueueReports<Source: RepositorySource> {
@@ -13,7 +14,7 @@ final class QueueReports<Source: RepositorySource> {
   private let version: CurrentValueRelay<UInt64>
   private let lists: KeyChannels<String, List>
   private let events: RepositoryEvents
-  /// The number of refused and conflicted mutations that was reported last.
+  /// The last reported number of refused and conflicted mutations.
   private var undecidedCount = 0
   private var sentVersion: UInt64 = 0
   private var isListScheduled = false

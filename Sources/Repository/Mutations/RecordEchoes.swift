@@ -1,17 +1,17 @@
-/// Decides whether a change of a record that the store reports is external, or the echo of a change by this repository.
+/// Decides whether a reported change of a record is external, or the echo of a change by this repository.
 ///
 /// The store reports this repository's own changes too, possibly long after they were made.
 ///
 /// A pure state machine.
 ///
 /// - Complexity: O(1) for each function, except ``recordReading(of:)``, which is O(*n*) for the *n* remembered
-///   removals. Remembers each record that is being written, and each removed record until the store reports the
-///   removal or all records are read again.
+///   removals. This type remembers each record that is being written, and each removed record until the store reports
+///   the removal or all records are read again.
 struct RecordEchoes {
   private var writeCounts: [MutationID: Int] = [:]
-  /// The newest revision of each record that was reported while the record was being written.
+  /// For each record that is being written, the newest revision that was reported since the write began.
   private var reportedDuringWrite: [MutationID: UInt64] = [:]
-  /// The revisions of own removals that the store hasn't reported yet.
+  /// The revisions of this repository's removals that the store hasn't reported yet.
   private var removals: [MutationID: UInt64] = [:]
   /// The newest revision that was reported.
   private var reportedRevision: UInt64 = 0
@@ -39,8 +39,8 @@ struct RecordEchoes {
 
   /// Records that a write or a removal has succeeded or failed.
   ///
-  /// - Returns: The newest revision that was reported during the writes, if no other write of the record is in flight.
-  ///   The revision is external if it is newer than that of the last write.
+  /// - Returns: The newest revision that was reported while the record was being written; `nil` if none was, or another
+  ///   write of the record is in flight. A revision that is newer than that of the last write is external.
   @discardableResult
   mutating func endWriting(_ id: MutationID) -> UInt64? {
     writeCounts[id]? -= 1
@@ -49,20 +49,20 @@ struct RecordEchoes {
     return reportedDuringWrite.removeValue(forKey: id)
   }
 
-  /// Records that a record was removed.
+  /// Records that this repository removed a record.
   mutating func recordRemoval(of id: MutationID, revision: UInt64) {
     if revision > reportedRevision { removals[id] = revision }
   }
 
   /// Records a change that the store reports.
   ///
-  /// - Returns: Whether the change may be external: also `true` for a late echo of an own write, whose revision the
-  ///   caller knows. `false` during a write, when only ``endWriting(_:)`` can decide, and for the changes of a removed
-  ///   record until its removal is reported.
+  /// - Returns: Whether the change may be external. It is also `true` for a late echo of a write by this repository,
+  ///   because the caller recognizes the revision. It is `false` during a write, because ``endWriting(_:)`` decides
+  ///   later. After a removal by this repository, it is `false` until the removal has been reported.
   mutating func receive(_ id: MutationID, revision: UInt64) -> Bool {
     reportedRevision = max(reportedRevision, revision)
     if let removal = removals[id] {
-      // A removed record doesn't change again.
+      // A removed record doesn't change again, so this change is the removal or an earlier one.
       if revision >= removal { removals[id] = nil }
       return false
     }

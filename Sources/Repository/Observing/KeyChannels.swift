@@ -2,9 +2,9 @@ internal import Multicast
 
 /// The channels of a repository's observers, by key.
 ///
-/// A channel lives as long as its subscriptions and iterators do. Observers subscribe on any thread and get their
-/// channel at once, with the current element if it is known. The repository is notified of a new channel, and sends the
-/// first element soon afterwards if it wasn't known.
+/// A channel lives as long as its streams, subscriptions and iterators do. Observers subscribe on any thread and get
+/// their channel at once, with the current element if it is known. The repository is notified of a new channel, and
+/// soon sends the first element if none was known.
 final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
   private struct Channel {
     let number: UInt64
@@ -27,7 +27,7 @@ final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
   /// - Parameters:
   ///   - key: The key.
   ///   - onOpen: Called if the channel is new, before this function returns.
-  ///   - onClose: Called when the last observer of the channel is gone, on any thread. It should only start a task that
+  ///   - onClose: Called on any thread when the last observer of the channel is gone. It should only start a task that
   ///     calls ``forgetReleased(_:)``.
   func stream(
     of key: Key, onOpen: () -> Void, onClose: @escaping @Sendable () -> Void
@@ -49,7 +49,7 @@ final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
     return stream
   }
 
-  /// The keys that have a channel, in the order in which they were opened.
+  /// The keys that have a channel, in the order in which the channels were opened.
   ///
   /// - Complexity: O(*n* log *n*), where *n* is the number of channels.
   var keys: [Key] { state.withLock { $0.channels.sorted { $0.value.number < $1.value.number }.map(\.key) } }
@@ -61,7 +61,7 @@ final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
 
   /// Returns the number of iterators and subscriptions of a key.
   func observerCount(of key: Key) -> Int {
-    // The lock must be free before the channel's own lock is taken.
+    // Counted outside the lock, because the count may release the last reference to the channel.
     state.withLock { $0.channels[key]?.channel }?.subscriberCount ?? 0
   }
 
@@ -72,7 +72,7 @@ final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
 
   /// Sends an element to the observers of a key.
   ///
-  /// - Returns: The number of their channel; `nil` if the key isn't observed.
+  /// - Returns: The number that identifies their channel; `nil` if the key isn't observed.
   @discardableResult
   func send(_ element: Element, to key: Key) -> UInt64? {
     let open = state.withLock { state -> (Channel, MulticastStream<Element, Never>)? in
@@ -84,7 +84,7 @@ final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
     return open?.0.number
   }
 
-  /// Returns the number of the channel of a key; `nil` if the key isn't observed.
+  /// Returns the number that identifies the channel of a key; `nil` if the key isn't observed.
   func number(of key: Key) -> UInt64? {
     let open = state.withLock { state in state.channels[key].map { ($0.number, $0.channel.stream) } }
     return open?.1 == nil ? nil : open?.0
@@ -102,9 +102,9 @@ final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
     return send(element, to: key)
   }
 
-  /// Discards the first element for later observers of a key.
+  /// Discards the element with which a new channel of a key begins.
   ///
-  /// Existing channels keep their replay.
+  /// An existing channel keeps its replay.
   func forgetCurrent(of key: Key) {
     let element = state.withLock { $0.current.removeValue(forKey: key) }
     // Released here, outside the lock, because releasing an element may run arbitrary code.

@@ -24,7 +24,7 @@ public final class Observed<Value: Sendable> {
   /// Receives values until the calling task is cancelled, the repository or this object is released, or `run()` is
   /// called again.
   ///
-  /// The call doesn't keep the object alive. Call it from the task of a view.
+  /// The call doesn't keep the object alive. Call `run()` from the task of a view.
   public consuming func run() async {
     let subscription = current.replace(with: values.subscribe())
     await WeakSubscriber(consume self).receive(subscription) { $0.value = $1 }

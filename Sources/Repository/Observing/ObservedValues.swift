@@ -3,8 +3,8 @@ public import Multicast
 /// The values or states of a key over time: an asynchronous sequence that any number of tasks can iterate.
 ///
 /// The sequence itself holds no resources. Iterating it, or calling ``subscribe()``, opens the key in the repository,
-/// which then reads its stored value. When a key has no more iterators and subscriptions, no call uses it, and no
-/// mutation of it is pending, the repository may release the state of the key.
+/// which then reads its stored value. The repository may release the state of a key once nothing uses the key: no
+/// iterator, subscription, call or pending mutation.
 ///
 /// ```swift
 /// for await profile in profiles.values(of: userID) {
@@ -15,7 +15,7 @@ public import Multicast
 /// - **Ordering**: An observer receives the current element first, if there is one, then every later one in order.
 ///   Changes that the repository processes together may be delivered as one element.
 /// - **Overflow**: By default, nothing is dropped, however slow the observer is. An observer that needs only the newest
-///   element uses `buffering(.latest)`.
+///   element uses `buffering(.latest)`, which is the default of ``PendingMutations/changes``.
 /// - **Cancellation** of a task ends its iteration.
 /// - **Completion**: The sequence finishes when the repository is released. It doesn't keep the repository alive.
 public struct ObservedValues<Element: Sendable>: AsyncSequence, Sendable {
@@ -70,7 +70,7 @@ public struct ObservedValues<Element: Sendable>: AsyncSequence, Sendable {
 
   /// Returns a sequence with the transformed elements of another sequence.
   ///
-  /// An element that equals the one before it is omitted.
+  /// A transformed element that equals the previous one is omitted.
   package static func mapping<Base: Sendable>(
     _ base: ObservedValues<Base>, _ policy: BufferingPolicy<Never> = .unbounded,
     _ transform: @escaping @Sendable (Base) -> Element

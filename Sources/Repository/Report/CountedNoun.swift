@@ -2,7 +2,7 @@
 ///
 /// - Parameters:
 ///   - count: The number.
-///   - noun: The noun in the singular, whose plural ends with an added “s”.
+///   - noun: The singular of a noun whose plural only adds an “s”.
 package func counted(_ count: Int, _ noun: String) -> String {
   "\(count) \(noun)\(count == 1 ? "" : "s")"
 }

@@ -9,19 +9,21 @@ public import Foundation
 /// The report contains keys, ids of users, ordering keys, sizes and times, but no values. Errors of the source and of
 /// the store are represented as text.
 public struct RepositoryReport: Codable, Hashable, Sendable {
-  /// A report of a key that is or was recently in use, or has mutations that are waiting or in flight.
+  /// A report of a key that is in use, was in use recently, or has mutations that are waiting or in flight.
   ///
-  /// If the key is only needed by its mutations, the report says nothing about its value.
+  /// If the key is reported only because of its mutations, the properties of its value are `nil` or `false`.
   public struct KeyReport: Codable, Hashable, Sendable {
     /// The key's ``RepositoryKey/storeID``.
     public var key: String
     /// The id of the user to whom the value belongs; `nil` if there is none.
     public var userID: String?
-    /// The time at which the value was fetched; `nil` if nothing is stored.
+    /// The key's ``RepositoryState/fetchedAt``; `nil` if nothing is stored.
     public var fetchedAt: Date?
     /// Whether the value is fresh, so that ``SyncedRepository/refresh(_:)`` wouldn't fetch it.
     public var isFresh: Bool
-    /// The size of the encoded value with pending mutations applied, in bytes; `nil` if there is no value.
+    /// The size in bytes of the value with pending mutations applied, encoded as JSON.
+    ///
+    /// `nil` if there is no value, or it can't be encoded.
     public var byteCount: Int?
     /// The number of iterators and subscriptions of the key.
     public var observerCount: Int
@@ -41,17 +43,19 @@ public struct RepositoryReport: Codable, Hashable, Sendable {
       case waiting
       /// The first mutation of the lane is being sent.
       case inFlight
-      /// The lane waits for the given time until the next attempt.
+      /// The lane's next attempt begins after the associated duration.
       case backingOff(Duration)
       /// The lane waits for ``SyncedRepository/credentialsChanged(userID:)``.
       case needsSignIn
       /// The lane waits for the network; see ``RepositoryConfiguration/network``.
       case offline
-      /// The lane waits for the repository that leads; see ``Leadership``.
+      /// Only the repository that leads sends the lane's mutations; see ``Leadership``.
       case sentElsewhere
     }
 
-    /// The lane's ordering key, preceded by the id of the lane's user if there is one that differs from the key.
+    /// The lane's ordering key, which may be preceded by the id of the lane's user.
+    ///
+    /// The id is included if the lane has a user, and the user's id differs from the ordering key.
     public var lane: String
     /// The number of mutations, including the one in flight.
     public var count: Int
@@ -75,15 +79,17 @@ public struct RepositoryReport: Codable, Hashable, Sendable {
   public var name: String
   /// The time of the report.
   public var time: Date
-  /// The keys in the order of their store ids, except keys that can't be read from the store.
+  /// The reports of keys, in the order of their store ids.
+  ///
+  /// A key whose value can't be read from the store is included only if it has mutations.
   public var keys: [KeyReport]
   /// The lanes in the order of their names.
   public var lanes: [LaneReport]
-  /// The number of mutations that were refused or are in conflict.
+  /// The number of mutations that were refused, see ``MutationRefusal``, or are in conflict.
   public var undecidedCount: Int
   /// The size of all encoded mutations, in bytes.
   public var queueByteCount: Int
-  /// The role of the repository, which decides whether it sends mutations; `nil` if it is read-only.
+  /// The role of the repository in sending mutations; `nil` if its source is read-only.
   public var leadership: LeadershipStatus?
   /// The stored values; `nil` if the ``EvictionPolicy`` sets no limit, or they haven't been read yet.
   public var stored: StoredReport?
@@ -94,14 +100,14 @@ public struct RepositoryReport: Codable, Hashable, Sendable {
 }
 
 extension RepositoryReport {
-  /// Creates a report without the queue, which is added later.
+  /// Creates a report without the state of the queue, which ``MutationQueue/report(to:at:)`` adds.
   init(name: String, time: Date, keys: [KeyReport]) {
     self.init(name: name, time: time, keys: keys, lanes: [], undecidedCount: 0, queueByteCount: 0)
   }
 }
 
 extension RepositoryReport.KeyReport {
-  /// Creates a report of a key that is only needed by its mutations.
+  /// Creates a report of a key that is reported only because of its mutations.
   init<Key: RepositoryKey>(_ key: Key, pendingCount: Int) {
     self.init(
       key: key.storeID, userID: key.userID, fetchedAt: nil, isFresh: false, byteCount: nil, observerCount: 0,

@@ -5,12 +5,12 @@ internal import Multicast
 /// A caller that asks for a key while a request for it is in flight joins that request. Each caller that isn't
 /// cancelled gets the request's value or its failure.
 ///
-/// - **Cancellation**: A caller whose task is cancelled returns at once, with ``SharedRequestError/cancelled``, and the
-///   request continues for the remaining callers. When the last caller has left, the request's task is cancelled. A
-///   later caller starts a new request, even if the cancelled one has not ended.
+/// - **Cancellation**: A call whose task is cancelled throws ``SharedRequestError/cancelled`` at once, and the request
+///   continues for the remaining callers. When the last caller has left, the request's task is cancelled. A later
+///   caller starts a new request, even if the cancelled request hasn't ended.
 /// - **Caching**: A completed request is forgotten, together with its value.
 /// - **Priority**: The request runs with the priority of the caller that started it. When a caller of higher priority
-///   joins, the request's priority is raised to it, where the system supports that.
+///   joins, the request gets the higher priority, if the system can raise the priority of a task.
 /// - Complexity: O(1) for each caller.
 public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Failure: Error>: Sendable {
   private typealias Outcome = MulticastChannel<Result<Value, Failure>, Never>
@@ -45,8 +45,8 @@ public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Fai
   ///
   /// - Parameters:
   ///   - key: The key of the request. Requests with equal keys must be interchangeable.
-  ///   - request: The request. It runs once for all callers of the key, in a task of its own, which is cancelled when
-  ///     the last caller is cancelled.
+  ///   - request: The request. It runs once for all callers of the key, in a task of its own. That task is cancelled
+  ///     when all callers have been cancelled.
   /// - Throws: ``SharedRequestError/failed(_:)`` if the request failed, or ``SharedRequestError/cancelled`` if the
   ///   calling task was cancelled.
   public func value(
@@ -57,8 +57,8 @@ public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Fai
 
   /// Variant of ``value(for:request:)`` for a request that checks whether it is still wanted.
   ///
-  /// A request's task is cancelled shortly after its last caller has left, and another request may have begun and ended
-  /// by then. `isWanted` returns `false` from the moment at which the last caller leaves.
+  /// `isWanted` returns `false` from the moment at which the last caller leaves. `Task.isCancelled` becomes `true`
+  /// shortly afterwards, when another request for the key may already have begun and ended.
   func value(
     for key: Key, request: @escaping @Sendable (_ isWanted: @Sendable () -> Bool) async throws(Failure) -> Value
   ) async throws(SharedRequestError<Failure>) -> Value {
@@ -92,7 +92,7 @@ public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Fai
     }
   }
 
-  /// Cancels requests and fails their callers, without an event.
+  /// Cancels the requests of some keys, whose callers then throw a failure; emits no event.
   func end(with failure: Failure, where isEnded: (Key) -> Bool) {
     for request in state.withLock({ $0.remove(where: isEnded) }) {
       request.task.value?.cancel()
@@ -111,8 +111,8 @@ public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Fai
     } catch {
       outcome = .failure(error)
     }
-    // Forgotten before the outcome is sent, so that a later caller starts another request. Earlier callers are
-    // subscribed to the channel.
+    // Forgotten before the outcome is sent, so that a later caller starts another request. Earlier callers receive the
+    // outcome from the request's channel, which replays it.
     guard state.withLock({ $0.finish(key, number: number) }) else { return }
     switch outcome {
     case .success: events.emit(.requestFinished(key: "\(key)"))

@@ -60,7 +60,7 @@ struct SharedRequestsState<Key: Hashable & Sendable, Request: Sendable> {
     return .cancel
   }
 
-  /// Forgets requests, which the caller must cancel and complete.
+  /// Forgets the requests of some keys, and returns them for ``SharedRequests`` to cancel and complete.
   mutating func remove(where isRemoved: (Key) -> Bool) -> [Request] {
     let removed = entries.filter { isRemoved($0.key) }.sorted { $0.value.number < $1.value.number }
     for (key, _) in removed { entries[key] = nil }

@@ -1,8 +1,8 @@
 internal import Multicast
 
-/// Determines the delays before further attempts, and waits for them until ``endWaits()``.
+/// Determines the delay before each further attempt, and waits until it has passed or ``endWaits()`` is called.
 ///
-/// Used in the isolation of one object, because each random number changes the generator.
+/// Used in the isolation of one actor, because each random number changes the generator.
 final class Backoff {
   private let policy: RetryPolicy
   private let clock: ElapsedClock
@@ -22,7 +22,7 @@ final class Backoff {
     policy.delay(forAttempt: attempt, using: &random)
   }
 
-  /// Waits after a failed attempt, or until ``endWaits()`` if that is called first.
+  /// Waits until the delay after a failed attempt has passed, or ``endWaits()`` is called.
   ///
   /// Cancellation ends the wait.
   func wait(afterAttempt attempt: Int, isolation: isolated (any Actor)? = #isolation) async {
@@ -30,7 +30,9 @@ final class Backoff {
     await clock.wait(until: deadline, or: ends.stream.subscribe())
   }
 
-  /// Ends all calls of ``wait(afterAttempt:isolation:)``, but no delay that ``delay(forAttempt:)`` returned.
+  /// Ends all calls of ``wait(afterAttempt:isolation:)``.
+  ///
+  /// Has no effect on a caller that waits for a delay returned by ``delay(forAttempt:)``.
   func endWaits() {
     ends.send(())
   }

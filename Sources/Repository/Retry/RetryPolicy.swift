@@ -44,8 +44,8 @@ public struct RetryPolicy: Hashable, Sendable {
 
   /// The longest delay after a failed attempt: `base` · `multiplier`^(attempt − 1), at most ``cap``.
   ///
-  /// The delay is defined for every attempt. If the multiplier is a whole number, the delay is exact to the nanosecond
-  /// up to a hundred days.
+  /// The result doesn't overflow, however great the number of the attempt. If the multiplier is a whole number, a
+  /// result of up to a hundred days is exact to the nanosecond.
   ///
   /// - Parameter attempt: The number of the failed attempt; the first is 1. Smaller numbers count as 1.
   public func ceiling(forAttempt attempt: Int) -> Duration {

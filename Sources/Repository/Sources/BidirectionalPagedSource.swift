@@ -15,7 +15,7 @@ public protocol BidirectionalPagedValue: PagedValue {
 ///
 /// While there is a previous page, ``SyncedRepository/refresh(_:)`` and ``SyncedRepository/reload(_:)`` fetch the first
 /// stored page again instead of the newest one, so that the list stays in place. If the server has refused to return
-/// that page, or the page after the last stored element, they fetch the newest page.
+/// that page, or the page after the last stored element, both functions fetch the newest page.
 /// ``SyncedRepository/loadNewest(_:)`` returns to the newest page.
 ///
 /// ```swift
@@ -40,13 +40,13 @@ public protocol BidirectionalPagedSource: PagedSource where Value: Bidirectional
   /// - Parameters:
   ///   - key: The key of the value.
   ///   - cursor: The ``cursor(of:)`` of the element that follows the page.
-  ///   - limit: The maximum number of elements: the last ones before the element.
+  ///   - limit: The maximum number of elements in the page. They immediately precede the element of the cursor.
   /// - Returns: Only the elements of the page, in the server's order.
   func fetch(_ key: Key, before cursor: String, limit: Int) async throws(Failure) -> Value
 
-  /// Returns the cursor of an element of the server.
+  /// Returns the cursor of an element in the server's list.
   ///
-  /// The page after the cursor begins with the element that follows, and the page before the cursor ends with the
-  /// element that precedes.
+  /// The page after the cursor begins directly after the element, and the page before the cursor ends directly before
+  /// the element.
   func cursor(of element: Value.Element) -> String
 }

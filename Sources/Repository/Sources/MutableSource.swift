@@ -8,7 +8,7 @@ public protocol MutableSource: RepositorySource {
 
   /// The value that a mutation is applied to if nothing is stored.
   ///
-  /// The default implementation returns `nil`: a mutation then becomes visible once a value is stored.
+  /// The default is `nil`: if nothing is stored, a mutation becomes visible only once a value is stored.
   static var empty: Value? { get }
 
   /// Sends a mutation to the server.
@@ -20,32 +20,34 @@ public protocol MutableSource: RepositorySource {
   ///     must not apply it again.
   func send(_ mutation: Mutation, to key: Key, id: MutationID) async throws(Failure) -> MutationReply<Value>
 
-  /// Returns the name of the mutation's lane, among the lanes of the key's user.
+  /// Returns the name of the mutation's lane.
   ///
-  /// Mutations of the same lane are sent one after the other in the order in which they were made. Different lanes are
-  /// sent concurrently. The default implementation returns the `storeID` of the key. The lane of a mutation must never
-  /// change.
+  /// Mutations of the same lane are sent one after the other in the order in which they were made. Mutations of
+  /// different lanes may be sent concurrently. Lanes of different users are separate, even if they have the same name.
+  /// The function must always return the same name for the same mutation and key. The default implementation returns
+  /// the `storeID` of the key.
   func orderingKey(of mutation: Mutation, on key: Key) -> String
 }
 
 extension MutableSource {
-  /// `nil`: a mutation becomes visible once a value is stored.
+  /// `nil`: if nothing is stored, a mutation becomes visible only once a value is stored.
   public static var empty: Value? { nil }
 
   /// Returns the `storeID` of the key.
   public func orderingKey(of mutation: Mutation, on key: Key) -> String { key.storeID }
 }
 
-/// A change of a value, which is applied optimistically and sent, and is durable until the stored value includes it.
+/// A change of a value: it is applied optimistically, sent, and kept durably until the stored value includes it.
 public protocol RepositoryMutation<Value>: Codable, Sendable {
   /// The type of the value that the mutation changes.
   associatedtype Value
 
-  /// Applies to a value the change that the server will make.
+  /// Changes a value as the server will change it.
   ///
   /// The function must be pure, because it is called again for every new value of the server. It must have no further
-  /// effect on a value that already has the change. If the repository can determine that a value has the change,
-  /// because a reply was accepted or a fetch began after the confirmation, it doesn't apply the mutation again.
+  /// effect on a value that already has the change. Once the repository has accepted the server's reply to the
+  /// mutation, it doesn't apply the mutation again. Nor does it apply the mutation to a whole value whose fetch began
+  /// after that reply arrived.
   ///
   /// - Throws: A ``MutationConflict`` if the change isn't possible on this value.
   func apply(to value: inout Value) throws(MutationConflict)

@@ -3,14 +3,16 @@
 enum PageJoin {
   /// Returns the newest page, followed by the stored elements after the page's last element.
   ///
-  /// The stored elements are dropped if they may not be contiguous with the page, or if the server's list can't be
-  /// continued after them:
-  /// - The page is the last one of the server's list.
+  /// Returns only the page in each of these cases:
+  /// - Nothing is stored, or the page is empty.
+  /// - The page is the last one of the server's list, so no elements follow it.
   /// - The page's last element isn't stored, so there may be a gap between the page and the stored elements.
   /// - The page's last element is stored, but not at the server's position, because a mutation of this device inserted
   ///   it.
-  /// - The page lacks an element that is stored before the page's last one. That element may have moved anywhere.
-  /// - The page includes the last stored element, or the server refused to return the page after that element.
+  /// - The page lacks an element that is stored before the page's last element. The missing element may have moved
+  ///   anywhere in the server's list.
+  /// - The page includes the last stored element, or the server refused to return the page after that element. The
+  ///   server's list then can't be continued after the remaining stored elements.
   ///
   /// - Parameters:
   ///   - page: The newest page.
@@ -68,13 +70,13 @@ extension PageJoin {
     return join(page, stored.elements[...], of: stored)
   }
 
-  /// Returns the stored elements with the first ones fetched again, or `nil` if they can't be joined.
+  /// Returns the stored elements with the first ones replaced by a page, or `nil` if the page can't be joined.
   ///
-  /// They can't if nothing is stored, the stored elements begin with the newest one, or the element after the page
-  /// isn't stored.
+  /// It can't be joined if nothing is stored, the stored elements begin with the newest one, or the element after the
+  /// page isn't stored.
   ///
   /// - Parameters:
-  ///   - page: The page that precedes an element.
+  ///   - page: The page that was fetched again.
   ///   - stored: The stored value.
   ///   - isNext: Returns whether an element is the one that follows the page.
   /// - Complexity: O(*n*), where *n* is the number of elements.

@@ -26,7 +26,7 @@ where Element.ID: Sendable {
     self.previousCursor = previousCursor
   }
 
-  /// Replaces the element with the same id in place, or inserts the element at the front if there is none.
+  /// Puts an element in the place of the one with the same id, or at the front if there is none.
   ///
   /// - Complexity: O(*n*), where *n* is the number of elements.
   public mutating func upsertFirst(_ element: Element) {

@@ -16,10 +16,11 @@ public protocol PagedValue: Codable, Equatable, Sendable {
 ///
 /// ``SyncedRepository/refresh(_:)`` and ``SyncedRepository/reload(_:)`` fetch the newest page and join it to the stored
 /// pages. ``SyncedRepository/loadMore(_:)`` fetches the page after the last stored element. The stored elements are
-/// always a contiguous part of the server's list, except for elements that mutations of this device inserted. A newest
-/// page that ends with an inserted element replaces the stored pages, because unknown elements may follow it.
+/// always a contiguous part of the server's list, except for elements that mutations of this device inserted. If the
+/// last element of the newest page was inserted by such a mutation, the page replaces the stored pages, because unknown
+/// elements may follow that element.
 public protocol PagedSource: RepositorySource where Value: PagedValue {
-  // Redeclared, so that they are inferred from the page's `fetch`.
+  // Redeclared, so that the types are inferred from `fetch(_:after:limit:)`.
   associatedtype Key
   associatedtype Value
   associatedtype Failure
@@ -38,8 +39,8 @@ public protocol PagedSource: RepositorySource where Value: PagedValue {
 extension PagedSource {
   /// Fetches the newest page, with at most 20 elements.
   ///
-  /// The repository calls this function when a value must replace all stored pages, because a change may not be visible
-  /// on the newest page. Implement it to fetch more elements at once.
+  /// The repository calls this function when a fetched value must replace all stored pages, for example because the
+  /// newest page may lack the change of a mutation. Implement this function to fetch more elements.
   public func fetch(_ key: Key) async throws(Failure) -> Value {
     try await fetch(key, after: nil, limit: 20)
   }

@@ -30,7 +30,7 @@ public protocol RepositoryKey: Hashable, Sendable {
   /// `StoreKey.validate()`.
   var storeID: String { get }
 
-  /// Creates the key with a store id, or returns `nil` if there is none.
+  /// Creates the key with a ``storeID``, or returns `nil` if no key has it.
   init?(storeID: String)
 
   /// The id of the user to whom the value belongs, or `nil` if it belongs to no user.

@@ -1,7 +1,7 @@
 /// The source of a ``SyncedRepository``'s values: an adapter between the repository and a client of a server.
 ///
-/// Each call of a source makes one request. A source is stateless: storing, ordering and deciding is the repository's
-/// work.
+/// A source makes one request for each fetch and for each attempt to send a mutation. It is stateless: the repository
+/// stores the values, orders the requests, and decides which replies to store.
 ///
 /// ```swift
 /// struct ProfileSource: RepositorySource {
@@ -36,14 +36,14 @@ public protocol RepositorySource<Key, Value>: Sendable {
 
   /// Fetches a value.
   ///
-  /// The repository makes one request for all concurrent callers of the same value, and cancels its task when the last
-  /// of them is cancelled. An error that a cancelled task throws counts as the cancellation.
+  /// Concurrent calls of the repository for the same value share one request. Its task is cancelled when the last of
+  /// these calls is cancelled. An error that the request then throws counts as the cancellation.
   func fetch(_ key: Key) async throws(Failure) -> Value
 
   /// Returns the meaning of an error for the repository.
   ///
   /// Decide by the type of the error, not by its text. The default implementation returns
-  /// ``FailureDisposition/retryLater(after:)``.
+  /// ``FailureDisposition/retryLater(after:)``, so implement this function if the reply to a mutation can get lost.
   func disposition(of failure: Failure) -> FailureDisposition
 
   /// Returns whether the value of a key must stay in the store, regardless of the ``EvictionPolicy``.
@@ -63,17 +63,20 @@ extension RepositorySource {
 
 /// The meaning of a failed request for the repository.
 ///
-/// The cases describe a mutation, which is sent again only as often as the ``RetryPolicy`` allows. For a fetch, only
-/// two things matter: whether the server has answered, and whether the server refused the request permanently.
+/// The cases say what happens to a mutation, which is sent again only as often as the ``RetryPolicy`` allows. For a
+/// fetch, only two things matter: whether the case proves that the server has answered, and whether the server refused
+/// the request permanently.
 public enum FailureDisposition: Hashable, Sendable {
-  /// The server certainly didn't apply the mutation. It is sent again under the same id, but not before `after` has
-  /// elapsed if the server requested a delay.
+  /// The server certainly didn't apply the mutation.
+  ///
+  /// The mutation is sent again under the same id. If the server requested a delay, `after` is that delay, and the
+  /// mutation isn't sent earlier.
   case retryLater(after: Duration? = nil)
 
   /// It isn't known whether the server applied the mutation: the connection failed, or the reply couldn't be read.
   ///
-  /// The mutation is sent again under the same id. The reply to a later attempt may repeat an older one, so a fetched
-  /// value determines what is stored.
+  /// The mutation is sent again under the same id. The reply to that attempt isn't stored, because it may repeat the
+  /// server's reply to an earlier attempt. The value is fetched instead.
   case unknownOutcome
 
   /// The server requires the user to sign in again.
@@ -81,10 +84,14 @@ public enum FailureDisposition: Hashable, Sendable {
   /// All mutations of that user wait for ``SyncedRepository/credentialsChanged(userID:)``. The attempt isn't counted.
   case needsSignIn
 
-  /// The change isn't possible on the server's value. The mutation waits for ``PendingMutations/resolve(_:_:)``.
+  /// The change isn't possible on the server's value.
+  ///
+  /// The mutation waits for ``PendingMutations/resolve(_:_:)``.
   case conflict
 
-  /// The server refused the mutation permanently. It is rolled back.
+  /// The server refused the mutation permanently.
+  ///
+  /// The mutation is rolled back.
   case refused
 
   /// Whether the failure proves that the server was reached.

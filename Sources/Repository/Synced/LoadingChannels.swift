@@ -2,8 +2,8 @@ internal import Multicast
 
 /// The channels of the observers that have a loading policy; see ``LoadingPolicy``.
 ///
-/// The observers of a key with the same schedule share a channel of values and a channel of states. When both channels
-/// are released, the last of these observers is gone.
+/// All observers with the same key and the same schedule share a channel of values and a channel of states. Both
+/// channels are released once the last of these observers is gone.
 final class LoadingChannels<Source: RepositorySource>: Sendable {
   typealias Cell = SyncCell<Source>
 
@@ -67,9 +67,9 @@ final class LoadingChannels<Source: RepositorySource>: Sendable {
     for observed in allObserved(of: key) { values.resetReplay(of: observed) }
   }
 
-  /// Releases the channels that have no observers.
+  /// Removes the channels that were released because they have no observers.
   ///
-  /// - Returns: Whether the last observer with the schedule is gone.
+  /// - Returns: Whether this call ends the observation of the key with the schedule.
   func forgetReleased(_ observed: Observed) -> Bool {
     let isReleased = values.forgetReleased(observed)
     guard states.forgetReleased(observed), isReleased else { return false }

@@ -42,13 +42,15 @@ final class NewestValue<Source: RepositorySource> {
     (self.name, self.store, self.events, self.channels) = (name, store, events, channels)
   }
 
-  /// Sends the new value of a key, unless it was sent before or a newer one is known.
+  /// Sends the visible value of a key.
+  ///
+  /// The value with which a key was opened isn't sent if it was sent before, or if a newer value of any key is known.
   func send(_ visible: Value, _ cell: Cell) {
     let order = SaveOrder(revision: cell.state.base?.revision ?? 0, savedAt: cell.fetchedAt ?? .distantPast)
     if cell.sentVersion == cell.openVersion {
       // A key that was opened again may show a value that was sent before.
       if let number = cell.newestValueNumber, number == channels.number(of: name) { return }
-      // A value that was stored earlier isn't sent if a newer one is known.
+      // A value that was stored before the key was opened isn't sent if a newer one is known.
       if let newest = self.order, order < newest { return }
     }
     self.order = max(self.order ?? order, order)
@@ -59,7 +61,7 @@ final class NewestValue<Source: RepositorySource> {
   /// Returns whether the value of a key was sent last, and the values of all keys are observed.
   func isShown(_ key: Source.Key) -> Bool { self.key == key && channels.isObserved(name) }
 
-  /// Stops replaying the value of a key if it was sent last, because it was removed.
+  /// Stops replaying the value of a key that is removed, if that value was sent last.
   func forget(_ removed: Source.Key) {
     forget { $0 == removed }
   }
@@ -71,7 +73,7 @@ final class NewestValue<Source: RepositorySource> {
     order = nil
   }
 
-  /// Opens every stored key, unless the newest value is known, and from then on each key whose stored value changes.
+  /// Opens every stored key unless the newest value is known, and later each key whose stored value changes.
   func observe(in engine: isolated Engine) async {
     guard !isObserving else { return }
     isObserving = true
@@ -95,8 +97,8 @@ final class NewestValue<Source: RepositorySource> {
     }
   }
 
-  /// Opens the stored keys of a user who has signed in, because their values may have been reported before the sign-in,
-  /// and were ignored.
+  /// Opens the stored keys of a user who has signed in, because changes that were reported before the sign-in were
+  /// ignored.
   func openStored(of user: UserDigest, in engine: isolated Engine) {
     guard isObserving else { return }
     engine.start { [store, name] engine in

@@ -78,8 +78,8 @@ final class ObservedLoading<Source: RepositorySource> {
       next = state.endFetch(request, wasAsked ? .fetched : .wasFresh, isReasonLeft: isStale)
     } catch {
       if Task.isCancelled { return }
-      // The state contains the errors of the server. A key that can't be opened has no state, so the failure of the
-      // store is reported as an event.
+      // The state of an open key contains the error. If the key couldn't be opened, the failure of the store is
+      // reported as an event instead.
       if case .store(let error) = error, !(engine.cell(key)?.isOpen ?? false) {
         events.emit(.storeFailed(error))
       }

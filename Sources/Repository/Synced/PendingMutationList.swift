@@ -1,8 +1,7 @@
 /// The mutations that the base of one key doesn't include yet, in the order in which they are applied; see
 /// ``SyncState``.
 ///
-/// - Complexity: O(1) amortized for each operation, except ``uncertain`` and iteration. Most mutations are removed from
-///   the front.
+/// - Complexity: O(1) amortized for each operation, except ``uncertain`` and iteration.
 struct PendingMutationList<Mutation> {
   typealias Timestamp = VersionBarriers.Timestamp
 
@@ -10,12 +9,13 @@ struct PendingMutationList<Mutation> {
   enum Phase {
     /// The mutation isn't known to have reached the server.
     ///
-    /// `unknownSince` is the end of the last attempt, if its outcome is unknown and the base didn't show the mutation
-    /// at that time. A value that is requested later and shows the mutation proves that the server has it.
+    /// `unknownSince` is the end of the last attempt, if its outcome is unknown and a fetched value can reveal it. A
+    /// value *shows* a mutation if it already has the change. A value that is requested after `unknownSince` and shows
+    /// the mutation then proves that the server has it.
     case waiting(unknownSince: Timestamp?)
     /// An attempt is in flight, or another repository sends the mutation.
     case inFlight
-    /// The server has the mutation, and every value that is requested later includes it.
+    /// The server has the mutation, and every value that is requested after `at` includes it.
     case confirmed(at: Timestamp)
   }
 
@@ -32,7 +32,7 @@ struct PendingMutationList<Mutation> {
 
     /// Whether a fetched value can end the mutation by including it.
     ///
-    /// The reply ends a mutation in flight.
+    /// A mutation in flight is ended by its own reply instead.
     fileprivate var isUncertain: Bool {
       switch phase {
       case .confirmed, .waiting(_?): true
@@ -45,6 +45,8 @@ struct PendingMutationList<Mutation> {
   /// The ids in order, possibly including those of removed items.
   private var order: [MutationID] = []
   /// The index of the first item in `order`.
+  ///
+  /// Most mutations are removed from the front, which only advances this index.
   private var head = 0
   private var lastPlace: UInt64 = 0
   private var uncertainIDs: Set<MutationID> = []
@@ -95,7 +97,8 @@ struct PendingMutationList<Mutation> {
     uncertainIDs.remove(id)
     if case .confirmed = item.phase { confirmedCount -= 1 }
     while head < order.count, items[order[head]] == nil { head += 1 }
-    // Compacts the order unless it is short. That moves remaining ids at most once for each removed item.
+    // Compacts the order once most of its ids are those of removed items, unless it is short. On average, that moves at
+    // most one id for each removed item.
     if order.count > 2 * items.count + 32 {
       order = order[head...].filter { items[$0] != nil }
       head = 0

@@ -4,21 +4,22 @@ internal import DataStore
 ///
 /// A part of ``SyncState``, which passes its state in and takes the result back. Each reply is judged against the base
 /// that results from the replies before it:
-/// - A fetched value is accepted if it is certainly newer, see ``VersionBarriers``, and fits the base. A whole value
-///   then includes each mutation that was confirmed before its request began. It may also include mutations of unknown
-///   outcome, which count as confirmed if the value shows them.
+/// - A fetched value is accepted if it is certainly newer than the base and fits it; see ``VersionBarriers``. A whole
+///   value then includes each mutation that was confirmed before the value was requested. It may also include mutations
+///   of unknown outcome, which count as confirmed if the value already has their change.
 /// - If the server refuses to return the whole value, the mutations that were confirmed before the request began are
 ///   applied to the base.
-/// - The reply to a mutation is accepted if its value is certainly newer, or if the base certainly doesn't include its
-///   change yet and no earlier confirmed mutation is missing from the base. Otherwise the mutation enters the phase
-///   `confirmed`, and stays applied on top of the base until a whole value includes it.
+/// - The reply to a mutation is accepted only if it can't repeat the reply to an earlier attempt. If it is a value,
+///   that must certainly be newer than the base. Any other reply requires that the base certainly doesn't include the
+///   change yet, and includes every earlier confirmed mutation. If the reply isn't accepted, the mutation enters the
+///   phase `confirmed`, and stays applied on top of the base until a whole value includes it.
 ///
 /// A mutation in the phase `confirmed` is one that the server has and the base may lack. To *confirm* a mutation here
 /// means to end it with this write; see ``SyncState/Write/confirmed``.
 ///
 /// - Complexity: O(*k* log *k*) for each reply, where *k* is the number of mutations that are confirmed or have an
-///   unknown outcome, plus the application of the mutation or the merging of the fetched value. A whole value also
-///   applies each mutation of unknown outcome once.
+///   unknown outcome, plus the application of the mutation or the merging of the fetched value. For a whole value, each
+///   mutation of unknown outcome is also applied once.
 struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value>> {
   typealias State = SyncState<Value, Mutation>
   typealias Timestamp = VersionBarriers.Timestamp
@@ -103,11 +104,11 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
     }
   }
 
-  /// Applies the reply to a mutation to the base, if the result is certainly correct.
+  /// Changes the base by the reply to a mutation, if the result is certainly correct.
   ///
-  /// - Returns: Whether the reply was accepted. Otherwise there is no base, or the change isn't possible on the base;
-  ///   or the base may be newer than the reply, may already include the mutation, or lacks an earlier confirmed
-  ///   mutation.
+  /// - Returns: Whether the reply was accepted. It isn't accepted if there is no base for the change, or the change
+  ///   isn't possible on the base. Neither is it accepted if the base may be newer than the reply, may already include
+  ///   the mutation, or lacks an earlier confirmed mutation.
   private mutating func accept(
     _ reply: MutationReply<Value>, of item: Item, requestedAt: Timestamp, arrivedAt: Timestamp
   ) -> Bool {
@@ -131,8 +132,8 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
       return true
     case .done:
       if isBehindConfirmed(item) { return false }
-      // Without a base, there is nothing to store. If the mutation was applied to `empty`, it stays confirmed and
-      // visible until the whole value is fetched.
+      // Without a base, there is nothing to store. If the mutation was applied to `empty`, it enters the phase
+      // `confirmed`, and stays visible until the whole value is fetched.
       guard base != nil else {
         return empty == nil && versions.acceptChange(requestedAt: requestedAt, arrivedAt: arrivedAt)
       }
@@ -166,7 +167,7 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
     judged.keepsVisible = false
   }
 
-  /// Keeps a copy of the base as it was fetched before its first change, because pages are joined to that.
+  /// Keeps a copy of the fetched base before a mutation first changes it, because joining a page requires that copy.
   private mutating func keepFetched() {
     if isPaged, fetched == nil { fetched = base }
   }
@@ -237,10 +238,13 @@ extension RepositoryMutation where Value: Equatable {
 extension SyncState {
   /// The extent of a fetched value.
   enum Extent {
-    /// A value that replaces the base. It includes every change that was confirmed before its request began.
+    /// A value that replaces the base.
+    ///
+    /// It includes every change that was confirmed before its request began.
     case whole
-    /// The newest page, or the first stored page fetched again, joined to the base. It may lack a change of another
-    /// page.
+    /// The newest page, or the first stored page fetched again, joined to the base.
+    ///
+    /// It may lack a change on another page.
     case newest
     /// A page that follows or precedes the stored ones.
     case next
@@ -258,7 +262,9 @@ extension SyncState {
       case fetched(number: Int, Extent, merge: Merge)
       /// The server refused to return the whole value.
       case refused(number: Int)
-      /// The reply to a mutation. It isn't trusted if it may repeat the reply to an earlier attempt.
+      /// The reply to a mutation.
+      ///
+      /// It isn't trusted if it may repeat the reply to an earlier attempt.
       case mutation(MutationID, MutationReply<Value>, isTrusted: Bool)
     }
 
@@ -282,8 +288,8 @@ extension SyncState {
     fileprivate(set) var rejected: [Int] = []
     /// Whether the new base is a value that the server sent, or includes a newest or first page that it sent.
     fileprivate(set) var isRefreshed = false
-    /// Whether the visible value stays the same: the new base with the remaining mutations equals the old base with
-    /// all.
+    /// Whether the visible value stays the same: the new base with the remaining mutations equals the old base with all
+    /// mutations.
     fileprivate(set) var keepsVisible = true
 
     /// Whether there is nothing to commit.

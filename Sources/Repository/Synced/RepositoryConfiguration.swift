@@ -9,16 +9,16 @@ public struct RepositoryConfiguration: Sendable {
 
   /// The maximum number of pages that a value of a ``BidirectionalPagedSource`` keeps; `nil` for no limit.
   ///
-  /// Fetching a page at one end of such a value drops the elements at the other end that exceed the limit. A value has
-  /// at most ``pageSize`` elements for each page, not counting the elements that mutations of this device inserted. A
-  /// whole value of the server isn't shortened before a page is fetched.
+  /// Fetching a page at one end of such a value drops elements at the other end until at most this number times
+  /// ``pageSize`` remain. A mutation of this device, or a whole value that the server sends, can exceed this limit
+  /// until a page is fetched again.
   public var maximumPages: Int?
 
   /// The rule by which ``SyncedRepository/refresh(_:)`` treats a stored value as fresh.
   public var freshness: Freshness
 
-  /// The schedule for resending a mutation after a failed attempt, for retrying a store that failed, and for repeating
-  /// a fetch that mutations wait for.
+  /// The schedule for resending a mutation after a failed attempt, for retrying a failed operation of the store, and
+  /// for repeating a fetch that mutations wait for.
   public var retryPolicy: RetryPolicy
 
   /// The limits on the queue of mutations.
@@ -35,16 +35,16 @@ public struct RepositoryConfiguration: Sendable {
 
   /// The monitor that reports whether the network is available.
   ///
-  /// On Apple platforms, `PathNetworkMonitor` uses the system's path monitor. Without a monitor, the repository always
-  /// tries the network.
+  /// On Apple platforms, `PathNetworkMonitor` uses the system's path monitor. By default, the status is unknown, and
+  /// the repository always tries the network.
   public var network: any NetworkMonitor
 
   /// The monitor that reports whether the app is active.
   ///
-  /// Without a monitor, the app is always considered active.
+  /// By default, the app is always considered active.
   public var activity: any ActivityMonitor
 
-  /// The rule that decides which of the repositories on one store sends the mutations of all.
+  /// The rule that decides which of the repositories on one store sends the mutations of all of them.
   public var leadership: any Leadership
 
   /// The limits on the number, the size and the idle time of stored values.
@@ -62,15 +62,15 @@ public struct RepositoryConfiguration: Sendable {
   ///   - maximumPages: The maximum number of pages that a value keeps if its source fetches in both directions; at
   ///     least 1.
   ///   - freshness: The rule by which ``SyncedRepository/refresh(_:)`` treats a stored value as fresh.
-  ///   - retryPolicy: The schedule for resending a mutation after a failed attempt, for retrying a store that failed,
-  ///     and for repeating a fetch that mutations wait for.
+  ///   - retryPolicy: The schedule for resending a mutation after a failed attempt, for retrying a failed operation of
+  ///     the store, and for repeating a fetch that mutations wait for.
   ///   - queueLimits: The limits on the queue of mutations.
   ///   - clock: The clock that measures delays, intervals and time limits.
   ///   - now: A closure that returns the current time, used to determine the age of values and mutations.
   ///   - random: The random number generator that varies the delays between attempts.
   ///   - network: The monitor that reports whether the network is available.
   ///   - activity: The monitor that reports whether the app is active.
-  ///   - leadership: The rule that decides which of the repositories on one store sends the mutations of all.
+  ///   - leadership: The rule that decides which of the repositories on one store sends the mutations of all of them.
   ///   - eviction: The limits on the number, the size and the idle time of stored values. By default, all values are
   ///     kept.
   public init(

@@ -10,7 +10,7 @@ public enum RepositoryError<Failure: Error & Sendable>: Error, Sendable {
   /// The store couldn't read or save the data.
   case store(StoreError)
 
-  /// The mutation isn't possible on the current value. Nothing was stored.
+  /// The mutation isn't possible on the current value, and wasn't stored.
   case conflict(MutationConflict)
 
   /// The queue of mutations has reached one of its ``QueueLimits``. The mutation wasn't stored.
@@ -22,7 +22,8 @@ public enum RepositoryError<Failure: Error & Sendable>: Error, Sendable {
   /// The calling task was cancelled, or the mutation was cancelled with ``PendingMutations/cancel(_:)``, in this or
   /// another process.
   ///
-  /// The server may have handled the request already. A mutation isn't cancelled with the task that made it.
+  /// The server may have handled the request already. Cancelling the task that made a mutation doesn't cancel the
+  /// mutation.
   case cancelled
 }
 
@@ -37,7 +38,7 @@ extension RepositoryError: CustomStringConvertible {
     case .store(let error): error.description
     case .conflict(let conflict): "The change isn't possible on the current value: \(conflict.reason)"
     case .queueFull:
-      "The queue of changes is full, or its oldest change is too old. Try again after changes were sent or discarded."
+      "The queue of changes is full, or its oldest change is too old. Try again once changes are sent or discarded."
     case .signedOut:
       "The user has signed out or is signing out. After the next sign-in, call credentialsChanged(userID:) and try again."
     case .cancelled: "The call was cancelled. Fetch again if the value is still needed; a change may still be sent."

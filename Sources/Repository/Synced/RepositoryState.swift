@@ -10,10 +10,13 @@ public struct RepositoryState<Value: Sendable, Failure: Error & Sendable>: Senda
 
   /// The time at which the value was fetched; `nil` if nothing is stored.
   ///
-  /// After a relaunch, or if another repository stored the value, the time at which it was last saved.
+  /// If the repository doesn't know that time, for example after a relaunch or because another repository stored the
+  /// value, this is the time at which the value was last saved.
   public var fetchedAt: Date?
 
-  /// Whether there are mutations that the stored value doesn't include, even if there is no value.
+  /// Whether there are mutations that the stored value doesn't include yet.
+  ///
+  /// It can be `true` even if ``value`` is `nil`.
   public var isPending: Bool
 
   /// Whether the value is being fetched.
@@ -31,9 +34,9 @@ public struct RepositoryState<Value: Sendable, Failure: Error & Sendable>: Senda
   /// Whether there is a previous page.
   public var hasPrevious: Bool
 
-  /// The error of the last fetch; `nil` if it succeeded, or if another fetch has succeeded or begun since.
+  /// The error of the fetch that ended last; `nil` if it succeeded, or as soon as another fetch begins.
   ///
-  /// Also the reason why the value can't be shown: the store can't be read, or the user has signed out.
+  /// If the value can't be shown, this is the reason: the store can't be read, or the user has signed out.
   public var failure: Failure?
 
   /// Creates a state.

@@ -19,18 +19,18 @@ struct SourceCapabilities<Source: RepositorySource>: Sendable {
     let backward: Backward?
   }
 
-  /// The operations for pages before the first stored element.
+  /// The operations of a ``BidirectionalPagedSource``.
   struct Backward: Sendable {
     let fetch: @Sendable (Key, _ cursor: String, _ limit: Int) async throws(Source.Failure) -> Value
     let previousCursor: @Sendable (Value) -> String?
     let joinNext: @Sendable (_ page: Value, _ cursor: String, _ stored: Value?) -> Value?
     let joinPrevious: @Sendable (_ page: Value, _ cursor: String, _ stored: Value?) -> Value?
     let joinFirst: @Sendable (_ page: Value, _ cursor: String, _ stored: Value?) -> Value?
-    /// Returns the cursor of the element before which the first page of a value ends, and the number of elements in
-    /// that page; `nil` if that can't be determined.
+    /// Returns the cursor of the element that follows the first page of a value, and the number of elements in that
+    /// page; `nil` if no element after the first one is known to come from the server.
     let endOfFirstPage: @Sendable (Value, _ fetched: Value?, _ limit: Int) -> (cursor: String, count: Int)?
-    /// Drops elements at the end if `isAtEnd` is `true`, otherwise at the beginning, so that at most `count` remain, if
-    /// that is possible; see ``PageJoin``.
+    /// Drops elements until at most `count` remain, if that is possible: at the end if `isAtEnd` is `true`, and
+    /// otherwise at the beginning; see ``PageJoin``.
     let shorten: @Sendable (inout Value, _ fetched: Value?, _ page: Value, _ count: Int, _ isAtEnd: Bool) -> Void
   }
 
@@ -46,9 +46,9 @@ struct SourceCapabilities<Source: RepositorySource>: Sendable {
   /// Completes a fetched value with parts of the stored one; see ``CompletingSource``.
   let completing: (@Sendable (_ fetched: Value, _ stored: Value) -> Value)?
 
-  /// Whether a key can name a user.
+  /// Whether keys can have a ``RepositoryKey/userID``.
   ///
-  /// A `String`, `Int` or `UUID` key can't.
+  /// `String`, `Int` and `UUID` keys have none.
   let hasUsers = !(Key.self is String.Type || Key.self is Int.Type || Key.self is UUID.Type)
 
   /// Returns whether a value has no further pages, so an element that it lacks doesn't exist on the server.

@@ -14,15 +14,16 @@ final class SyncCell<Source: RepositorySource> {
     case whole
     /// The newest page, joined to the stored pages.
     case newestPage
-    /// The first stored page, fetched again and joined to the others. It is the newest page unless pages before it were
-    /// dropped. If the server refused to return it, or the page after the last element, the newest page is fetched
-    /// instead.
+    /// The first stored page, fetched again and joined to the other stored pages.
+    ///
+    /// It is the newest page unless there is a page before it. If the server refused to return the first stored page,
+    /// or the page after the last stored element, the newest page is fetched instead.
     case firstPage
     case nextPage
     case previousPage
   }
 
-  /// The state of a key that outlives its cell.
+  /// The part of a cell's state that outlives the cell.
   struct Residue {
     fileprivate let fetchedAt: Date?
     fileprivate let failure: Failure?
@@ -104,13 +105,13 @@ final class SyncCell<Source: RepositorySource> {
   /// An earlier cursor of the value may remain here; see ``isNextPageRefused``.
   var refusedCursor: String?
 
-  /// Whether the server refused to return the first stored page again.
+  /// Whether the server refused to return the first stored page when it was fetched again.
   var isFirstPageRefused = false
 
   /// The time at which the value was fetched.
   ///
-  /// If another repository saved the value, or if it was saved before the key was opened, the time at which it was last
-  /// saved.
+  /// If another repository saved the value, or nothing is remembered of its fetch, this is the time at which the value
+  /// was last saved.
   private(set) var fetchedAt: Date?
 
   /// The number of calls of ``invalidate()``.
@@ -189,7 +190,7 @@ final class SyncCell<Source: RepositorySource> {
   /// - Parameters:
   ///   - entry: The mutation.
   ///   - isSentHere: Whether this repository sends the mutation. Otherwise the repository that sends it decides whether
-  ///     it is in conflict, because this one may not know the value that the mutation was made for.
+  ///     it is in conflict, because this repository may not know the value that the mutation was made for.
   func restore(_ entry: MutationQueue<Source>.Entry, isSentHere: Bool) {
     state.restore(entry.id, entry.record.mutation)
     if !isSentHere { deferDecision(on: entry.id) }
@@ -217,10 +218,11 @@ final class SyncCell<Source: RepositorySource> {
     if let stored = change.stored { fetchedAt = stored.savedAt }
   }
 
-  /// Records that a value of the server, fetched or in the reply to a mutation, has become a part of the base.
+  /// Records that the base is now a value that the server sent, or includes a newest or first page that the server
+  /// sent.
   ///
-  /// A refusal of the next page stays recorded if the value still ends at the cursor that the server refused, because
-  /// then only pages at the beginning were fetched.
+  /// A refusal of the next page stays recorded while the value ends at the refused cursor, because the server still
+  /// hasn't returned the page after that cursor.
   func recordFetch(at time: Date) {
     (fetchedAt, isFirstPageRefused) = (time, false)
     if !isNextPageRefused { refusedCursor = nil }
@@ -266,7 +268,8 @@ final class SyncCell<Source: RepositorySource> {
 
   /// Ends a load.
   ///
-  /// Once no load is in flight, the state reports the error of the load that ended last, if it failed.
+  /// Once no load is in flight, the state reports the error of the load that ended last, if it failed. Cancelled loads
+  /// don't count.
   func endLoading(_ load: Load, _ error: Failure?) {
     guard loads[load.part] == load.number else { return }
     loads[load.part] = nil

@@ -18,14 +18,15 @@ final class SyncCells<Source: RepositorySource> {
 
   /// The maximum number of ``idleKeys``.
   ///
-  /// Their cells stay open, so that an observer that subscribes soon afterwards gets the current value at once.
+  /// The cells of these keys stay open, so that an observer that subscribes soon after the last use gets the current
+  /// value at once.
   private static var idleLimit: Int { 16 }
 
   private let channels: SyncChannels<Source>
   private var cells: [Key: Cell] = [:]
   /// The keys in the order in which their cells became idle.
   ///
-  /// A key keeps its place when it is used again. May contain keys whose cells are needed or gone.
+  /// A key keeps its place when it is used again. The list may contain keys whose cells are needed again or gone.
   private var idleKeys = FIFO<Key>()
   /// The remaining state of keys whose cells were released.
   private var residues: [Key: Cell.Residue] = [:]
@@ -50,7 +51,7 @@ final class SyncCells<Source: RepositorySource> {
     cells[cell.key] = cell
   }
 
-  /// Removes a cell that could not be opened, unless another call is about to open it.
+  /// Removes a cell that couldn't be opened, unless another call is about to open it.
   func removeUnopened(_ cell: Cell) {
     if !cell.isOpen, cell.useCount == 0, cells[cell.key] === cell { cells[cell.key] = nil }
   }
@@ -96,7 +97,7 @@ final class SyncCells<Source: RepositorySource> {
 
   /// Adds the key of an idle cell to the idle keys.
   ///
-  /// If there are then more than ``idleLimit``, removes the oldest, and releases its cell unless it is needed.
+  /// While there are more than ``idleLimit``, removes the oldest key, and releases its cell unless the cell is needed.
   func release(_ cell: Cell) {
     guard cell.isIdle, cells[cell.key] === cell else { return }
     if !cell.isInIdleList {

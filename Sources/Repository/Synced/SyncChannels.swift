@@ -49,7 +49,7 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
     loading.sendFirst(cell, cell.currentState(paging), to: observed)
   }
 
-  /// Sends the error to the observers of a key that can't be opened.
+  /// Sends the failure to open a key to the observers of the key's state.
   ///
   /// New observers of the pending mutations get an empty list.
   func sendFailure(_ failure: Cell.Failure, to key: Key) {
@@ -90,7 +90,7 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
     Set(values.keys + states.keys + pendings.keys + loading.keys).sorted { $0.storeID < $1.storeID }
   }
 
-  /// Replaces the visible state of a key, because its user has signed out.
+  /// Replaces the visible state of a key with ``RepositoryError/signedOut``, because its user has signed out.
   func close(_ key: Key) {
     let state = Cell.State(failure: .signedOut)
     values.resetReplay(of: key)
@@ -102,7 +102,9 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
     loading.send(state, of: key)
   }
 
-  /// Discards the first elements for new observers of a key, until the key is opened again.
+  /// Discards the elements that a new observer of a key receives first.
+  ///
+  /// Opening the key again sets new ones.
   func forgetCurrent(of key: Key) {
     values.forgetCurrent(of: key)
     states.forgetCurrent(of: key)

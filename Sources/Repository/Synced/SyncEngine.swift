@@ -4,20 +4,20 @@ internal import Multicast
 
 /// The implementation of a ``SyncedRepository``: holds the state of the keys in use, and sends it to observers.
 ///
-/// - ``SyncCells`` holds a ``SyncCell`` for each key in use. The cell's ``SyncState`` decides which value is visible,
-///   and which replies are stored.
-/// - ``SyncChannels`` sends values and states to the observers of a key, and ``NewestValue`` to the observers of all
-///   keys.
+/// - ``SyncCells`` holds a ``SyncCell`` for each key that is in use or was recently. The cell's ``SyncState`` decides
+///   which value is visible, and which replies are stored.
+/// - ``SyncChannels`` sends values and states to the observers of a key. ``NewestValue`` sends values to the observers
+///   of all keys.
 /// - ``SyncLoader`` fetches values, and ``SyncWrites`` stores the replies.
 /// - ``MutationQueue`` keeps the mutations. ``MutationAdder`` adds them, and ``MutationSender`` sends them while the
-///   ``Election`` permits it. ``MutationReader`` and ``MutationWriter`` read and write their records,
-///   ``MutationCalls`` completes the calls that wait for them, and ``MutationDecisions`` performs the operations of
-///   ``PendingMutations``.
+///   ``Election`` permits it. ``MutationReader`` and ``MutationWriter`` read and write the mutations' records,
+///   ``MutationCalls`` completes the calls that wait for mutations, and ``MutationDecisions`` performs the operations
+///   of ``PendingMutations``.
 /// - ``SyncExternalChanges`` applies the changes of other repositories and processes.
 /// - ``SyncUsers`` tracks which users have signed in and out, and ``SignOuts`` erases a user's data.
 /// - ``SyncEvictions`` removes stored values that exceed the limits of the ``EvictionPolicy``.
-/// - ``ObservedLoading`` fetches values because they are observed, and ``SyncEnvironment`` observes the network and the
-///   app.
+/// - ``ObservedLoading`` fetches values that are observed with a loading policy, and ``SyncEnvironment`` observes the
+///   network and the app.
 ///
 /// One actor serves all keys, so that changing the state and sending it to observers are one step. The parts aren't
 /// separate actors for the same reason. Their functions take the engine as an isolated parameter, and therefore run in
@@ -35,7 +35,7 @@ actor SyncEngine<Source: RepositorySource> {
   /// The number of mutations that are waiting or in flight, except those that another independent repository sends; see
   /// ``LeadershipStatus/independent``.
   nonisolated let liveCounts = CurrentValueRelay(0)
-  /// The version of the queue, which every change of it increments.
+  /// The version of the queue, which grows with each change of the queue.
   nonisolated let queueVersion = CurrentValueRelay<UInt64>(0)
   /// The collection of the values.
   nonisolated let name: String
@@ -122,13 +122,16 @@ actor SyncEngine<Source: RepositorySource> {
     }
   }
 
-  /// Starts a task in the engine's isolation that isn't cancelled, so that what it writes is stored even if the
-  /// repository is released.
+  /// Starts a task in the engine's isolation, and never cancels it.
+  ///
+  /// What the task writes is therefore stored even if the repository is released.
   nonisolated func startToCompletion(_ work: @escaping @Sendable (isolated SyncEngine<Source>) async -> Void) {
     Task(executorPreference: tasks.executor) { await work(self) }
   }
 
-  /// Performs work in the engine's isolation that isn't cancelled with the calling task, and returns its result.
+  /// Performs work in the engine's isolation, and returns the result.
+  ///
+  /// Cancelling the calling task doesn't cancel the work.
   nonisolated func runToCompletion<Result: Sendable>(
     _ work: @escaping @Sendable (isolated SyncEngine<Source>) async -> Result
   ) async -> Result {
@@ -137,10 +140,9 @@ actor SyncEngine<Source: RepositorySource> {
 
   // MARK: - Starting
 
-  /// Reads the records of users, makes one attempt to lead, and reads the queue of mutations, as far as the source
-  /// needs them.
+  /// Reads the records of users, makes one attempt to become the leader, and reads the queue of mutations.
   ///
-  /// Does nothing if an earlier call has succeeded.
+  /// Skips the steps that the source doesn't need. Does nothing if an earlier call has succeeded.
   func start() async throws(StoreError) {
     if hasStarted { return }
     try await starting.run { () async throws(StoreError) in
@@ -174,10 +176,10 @@ actor SyncEngine<Source: RepositorySource> {
 
   // MARK: - Cells
 
-  /// Returns the cell of a key, if the key is in use.
+  /// Returns the cell of a key; `nil` unless the key is in use or was recently.
   func cell(_ key: Key) -> Cell? { cells[key] }
 
-  /// Opens a key, unless it is open: reads its base from the store, and applies the pending mutations.
+  /// Opens a key unless it is open: reads its base, the stored value, and applies the pending mutations.
   ///
   /// - Throws: ``RepositoryError/store(_:)``, or ``RepositoryError/signedOut`` if the key's user has signed out.
   func open(_ key: Key) async throws(Failure) -> Cell {
@@ -220,8 +222,8 @@ actor SyncEngine<Source: RepositorySource> {
     defer { cell.useCount -= 1 }
     try await cell.opening.run { () async throws(StoreError) in
       if cell.isOpen { return }
-      // Subscribes before reading, so that no change is missed. A change that the read already included has no newer
-      // revision, and is ignored.
+      // Subscribes before reading, so that no change is missed. A change that the read already included is ignored,
+      // because its revision isn't newer than that of the base.
       let changes = try await store.changes(of: storeKey).subscribe()
       var mutations: [MutationQueue<Source>.Entry]
       var stored: StoredValue<Value>?
@@ -233,8 +235,8 @@ actor SyncEngine<Source: RepositorySource> {
         let revision = stored?.revision ?? 0
         let finished = await external.finished(mutations.filter { revision > $0.revision }.map(\.id), in: self)
         reader.finishExternally(finished, in: self)
-        // A mutation that was added or removed in the meantime may be included in a newer value, or in the one that was
-        // read.
+        // Reads again if mutations were added or removed meanwhile. The value that was read may already include an
+        // added one. A removed one may be included only in a newer value.
       } while mutations.map(\.id) != queue.liveMutations(of: key).map(\.id)
       if cell.isClosed { return }
       cells.open(cell, stored)
@@ -259,8 +261,8 @@ actor SyncEngine<Source: RepositorySource> {
 
   /// Records that a use of a cell has ended.
   ///
-  /// An idle cell stays open until enough others have become idle after it. Stored values that exceed a limit may be
-  /// evicted now.
+  /// An idle cell stays open until enough others have become idle after it. If the stored values exceed a limit, starts
+  /// to evict some.
   func release(_ cell: Cell) {
     cells.release(cell)
     evictions.recordUse(of: cell.key, in: self)
@@ -283,7 +285,7 @@ actor SyncEngine<Source: RepositorySource> {
     }
   }
 
-  /// Reports why a key can't be observed, if the store failed.
+  /// Reports why a key can't be opened, if the reason is a failure of the store.
   func reportFailureToOpen(_ error: Failure) {
     if case .store(let error) = error { events.emit(.storeFailed(error)) }
   }
@@ -349,7 +351,7 @@ actor SyncEngine<Source: RepositorySource> {
   }
 
   /// Applies the pending mutations of a key, records those that are in conflict now, and sends the changes to the
-  /// observers of the key.
+  /// observers of the key and of all keys.
   func publish(_ cell: Cell) {
     if cell.isClosed { return }
     for conflict in cell.state.fold() { queue.recordConflict(conflict.id, conflict.conflict, in: self) }
@@ -361,7 +363,7 @@ actor SyncEngine<Source: RepositorySource> {
   /// Fetches a value unless the stored one is fresh; see ``SyncLoader``.
   func refresh(_ key: Key, _ part: Cell.Part? = nil) async throws(Failure) {
     try checkMayBegin(key)
-    // After a fetch, the server is known to be reachable, so mutations that wait for that don't need to wait longer.
+    // The fetch has shown that the server is reachable, so the backoff delays end.
     if try await loader.refresh(key, part, in: self) { endWaits() }
   }
 
@@ -425,7 +427,7 @@ actor SyncEngine<Source: RepositorySource> {
     try await decisions.discard(id, in: self)
   }
 
-  /// Stops applying mutations to the visible value: they were rolled back, or the base includes them.
+  /// Stops applying mutations to the visible value, because they are rolled back or the base includes them.
   func removeFromOverlay(_ ids: [MutationID], of key: Key) {
     if let cell = cells[key] {
       for id in ids { cell.state.remove(id) }
@@ -452,7 +454,7 @@ actor SyncEngine<Source: RepositorySource> {
     calls.endExpired(at: deadline, in: self)
   }
 
-  /// Writes the record of a marked mutation, unless another process has changed it; see
+  /// Writes the record of a marked mutation, unless another process has changed the record; see
   /// ``MutationWriter/mark(_:in:)``.
   func writeMark(of id: MutationID) async -> StoreError? {
     await writer.write(id, unlessChanged: true, in: self)
@@ -476,7 +478,7 @@ actor SyncEngine<Source: RepositorySource> {
     sender.pump(in: self)
   }
 
-  /// Ends the waits of all mutations as ``retryNow()`` does, including those that wait for a user to sign in.
+  /// Ends the waits that ``retryNow()`` ends, and those for a user to sign in.
   func resumeAll() {
     for userID in queue.signedOutUsers { credentialsChanged(userID: userID) }
     retryNow()
@@ -497,7 +499,7 @@ actor SyncEngine<Source: RepositorySource> {
     guard users.mayBegin(key.userID) else { throw .signedOut }
   }
 
-  /// Records for every repository on the store that the credentials of a user have changed.
+  /// Records that the credentials of a user have changed, and notifies every repository on the store.
   func signIn(userID: String?) async {
     credentialsChanged(userID: userID)
     await users.signIn(UserDigest(userID), in: self)
@@ -509,7 +511,7 @@ actor SyncEngine<Source: RepositorySource> {
 
   /// Records that new credentials of a user have been reported through the store.
   func takeSignIn(of user: UserDigest) {
-    // A request in flight may be using the old credentials.
+    // Includes the users of mutations in flight, because their requests may be using the old credentials.
     let userIDs = queue.signedOutUsers.union(queue.liveCountsOfKeys.keys.map(\.userID))
     for userID in userIDs where UserDigest(userID) == user { credentialsChanged(userID: userID) }
   }
@@ -533,7 +535,7 @@ actor SyncEngine<Source: RepositorySource> {
     events.forget()
   }
 
-  /// Reads a user's stored data again, which may have been reported before the sign-in.
+  /// Reads a user's stored data again, because changes that were reported before the sign-in were ignored.
   ///
   /// Sends the user's values to the existing observers, and fetches those that are observed with a loading policy.
   func reopen(_ user: UserDigest) {
@@ -554,7 +556,7 @@ actor SyncEngine<Source: RepositorySource> {
 
   // MARK: - Eviction
 
-  /// Starts enforcing the limits of the store.
+  /// Starts enforcing the limits of the ``EvictionPolicy``.
   func beginEvicting() async {
     await evictions.begin(in: self)
   }
@@ -585,11 +587,11 @@ actor SyncEngine<Source: RepositorySource> {
 
   /// Releases the cell of a key whose value is to be removed.
   ///
-  /// - Returns: Whether the key wasn't in use.
+  /// - Returns: `false` if the key is in use, so its value must stay.
   func releaseIdle(_ key: Key) -> Bool {
     if let cell = cells[key], !cells.releaseIdle(cell) { return false }
     newestValue.forget(key)
-    // A new observer may have received the value already, so the key is in use.
+    // If the key is observed, a new observer may already have received the value.
     return !channels.isObserved(key)
   }
 

@@ -6,7 +6,7 @@ internal import Multicast
 final class SyncEnvironment<Source: RepositorySource> {
   typealias Engine = SyncEngine<Source>
 
-  /// The longest time that fetching observed values waits for mutations to be sent, after the network is back.
+  /// The maximum time by which a reconnection delays the fetches of observed values, so that mutations are sent first.
   private static var sendingTime: Duration { .seconds(5) }
 
   private let network: any NetworkMonitor
@@ -60,7 +60,7 @@ final class SyncEnvironment<Source: RepositorySource> {
   /// Records that the server has answered a request, so the network is available even if the monitor reports otherwise.
   ///
   /// - Parameters:
-  ///   - count: The ``changeCount`` when the request began. An older count proves nothing.
+  ///   - count: The ``changeCount`` when the request began. If it has grown since, the answer proves nothing.
   ///   - engine: The engine.
   func recordAnswer(toRequestAfter count: Int, in engine: isolated Engine) {
     if !isOnline, count == changeCount { reconnect(in: engine) }
@@ -68,8 +68,8 @@ final class SyncEnvironment<Source: RepositorySource> {
 
   /// Ends the backoff delays, except those that a server requested, and sends the mutations that are due.
   ///
-  /// If the network counts as unavailable, it counts as available from now on, whatever the monitor reports, and
-  /// observed values are fetched after the mutations.
+  /// If the network counts as unavailable, also fetches observed values once the mutations have been sent. From now on,
+  /// the network counts as available until the monitor reports `offline` again.
   func retryNow(in engine: isolated Engine) {
     if isOnline { engine.endWaits() } else { reconnect(in: engine) }
   }

@@ -1,9 +1,10 @@
 internal import DataStore
 
-/// Applies the changes of other repositories and processes: to values, and to mutations.
+/// Applies the changes that other repositories and processes make to values and mutations.
 ///
-/// A commit that confirms a mutation stores its value and removes its record. The store reports the two changes
-/// separately, so each report is applied together with what the other one will report.
+/// A commit that confirms a mutation stores the new value and removes the mutation's record. The store reports the two
+/// changes separately. Whichever is reported first is applied together with the other change, which is read from the
+/// store.
 ///
 /// Belongs to one ``SyncEngine`` and is only used in its isolation.
 final class SyncExternalChanges<Source: RepositorySource> {
@@ -53,7 +54,7 @@ final class SyncExternalChanges<Source: RepositorySource> {
     }
     guard cell.state.isNew(change.revision) else { return }
     // A value that another process stored may include mutations of this repository that the other process has sent.
-    // They are removed in the same step.
+    // These mutations are removed in the step that applies the value.
     let (finished, stored) = await finishedMutations(of: cell, in: engine)
     guard !cell.state.isWriting else {
       cell.heldChanges.append(change)
@@ -89,16 +90,15 @@ final class SyncExternalChanges<Source: RepositorySource> {
     do throws(StoreError) {
       return try await engine.reader.externallyFinished(ids)
     } catch {
-      // A mutation whose record can't be read stays pending until it can.
+      // A mutation stays pending as long as its record can't be read.
       return []
     }
   }
 
-  /// Returns the pending mutations of a key whose records another process has removed, and the stored value, which
-  /// includes those of them that were confirmed.
+  /// Returns a key's pending mutations whose records another process has removed, and the stored value.
   ///
-  /// The value is read after the records, because a value that was read before them may lack mutations that were
-  /// removed in between.
+  /// The value includes those of the mutations that were confirmed. It is read after the records, because an earlier
+  /// value may lack mutations whose records were removed in between. It isn't read if there are no such mutations.
   func finishedMutations(
     of cell: Cell, in engine: isolated Engine
   ) async -> (ids: [MutationID], stored: StoredValue<Value>?) {
@@ -106,7 +106,7 @@ final class SyncExternalChanges<Source: RepositorySource> {
       let ids = try await engine.reader.externallyFinished(cell.state.pendingIDs)
       return ids.isEmpty ? ([], nil) : (ids, try await load(cell.storeKey))
     } catch {
-      // A mutation whose record can't be read stays pending until it can.
+      // A mutation stays pending as long as its record can't be read.
       return ([], nil)
     }
   }
@@ -127,7 +127,7 @@ final class SyncExternalChanges<Source: RepositorySource> {
     }
     guard engine.queue[entry.id] != nil else { return }
     if cell.state.isWriting {
-      // The new base can't be applied during a write, and the mutation must not disappear before that.
+      // The new base can't be applied during a write, and the mutation must not disappear before the base is applied.
       cell.heldRemovals.append(entry.id)
       return
     }

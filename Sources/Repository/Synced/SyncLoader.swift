@@ -11,7 +11,7 @@ final class SyncLoader<Source: RepositorySource> {
   typealias Cell = SyncCell<Source>
   typealias Failure = RepositoryError<Source.Failure>
 
-  /// Identifies a request, which calls with equal keys share.
+  /// Identifies a request, which calls for the same key and part share.
   private struct LoadKey: Hashable, Sendable, CustomStringConvertible {
     let key: Key
     let part: Cell.Part
@@ -33,7 +33,7 @@ final class SyncLoader<Source: RepositorySource> {
     case nextPage(after: String)
     /// The page before the first stored one.
     case previousPage(before: String)
-    /// The first `count` stored elements, which end before an element.
+    /// The first `count` stored elements; the cursor is that of the element after them.
     case firstPage(before: String, count: Int)
 
     var extent: SyncState<Value, Source.Mutation>.Extent {
@@ -205,6 +205,8 @@ final class SyncLoader<Source: RepositorySource> {
     }
     engine.environment.recordAnswer(toRequestAfter: networkCount, in: engine)
     if cell.isClosed { throw .signedOut }
+    // The server returns the page after all, so its refusal no longer matters.
+    if case .nextPage(let cursor) = request, cell.refusedCursor == cursor { cell.refusedCursor = nil }
     let merge = merge(of: value, request, refusedCursor: cell.refusedCursor)
     let isAccepted = try await judge(requestedAt: requestedAt, cell, in: engine) {
       .fetched(number: $0, request.extent, merge: merge)
@@ -240,7 +242,9 @@ final class SyncLoader<Source: RepositorySource> {
     return try await fetches.outcome(of: number).get()
   }
 
-  /// Returns a closure that joins a reply to the stored value, or returns `nil` if the reply doesn't fit.
+  /// Returns a closure that joins a reply to the stored value.
+  ///
+  /// The closure returns `nil` if the reply doesn't fit.
   private func merge(
     of value: Value, _ request: Request, refusedCursor: String?
   ) -> SyncState<Value, Source.Mutation>.Reply.Merge {
@@ -301,7 +305,7 @@ final class SyncLoader<Source: RepositorySource> {
       } catch {
         guard cell.state.needsWholeValue, !cell.isClosed else { break }
         (attempt, cell.recovery) = (attempt + 1, .failing)
-        // The callers don't wait until a fetch succeeds, which may take long.
+        // The calls of the mutations end now, because it may take long until a fetch succeeds.
         for id in cell.state.idsThatNeedWholeValue { engine.calls.end(id, .success(.queued)) }
         recordThatAttemptsEnded(cell, in: engine)
         await engine.backoff.wait(afterAttempt: attempt)
@@ -311,11 +315,10 @@ final class SyncLoader<Source: RepositorySource> {
     engine.release(cell)
   }
 
-  /// Records that the attempts of the mutations that wait for a whole value have ended, so that they don't count as
-  /// interrupted if this process ends.
+  /// Records that the attempts of the mutations that wait for a whole value have ended.
   ///
-  /// The records are written only once a fetch has failed. A fetch that succeeds confirms the mutations, and removes
-  /// their records, soon afterwards.
+  /// Otherwise these attempts would count as interrupted if this process ends. The records are written only once a
+  /// fetch has failed, because a fetch that succeeds soon confirms the mutations and removes their records.
   private func recordThatAttemptsEnded(_ cell: Cell, in engine: isolated Engine) {
     for id in cell.state.idsThatNeedWholeValue where engine.queue.recordUnknownOutcome(of: id) {
       // Runs to completion even if the repository is released now.

@@ -11,19 +11,20 @@ internal import DataStore
 /// ## The life of a mutation
 /// 1. ``add(_:_:)`` applies it, which makes it visible.
 /// 2. ``beginSending(_:)`` and ``fail(_:isOutcomeUnknown:)`` record the beginning and the failure of each attempt.
-/// 3. ``receive(_:requestedAt:)`` takes a reply, which the next write judges. If the reply is accepted, it changes the
-///    base, and the mutation is removed in the same commit. Otherwise the mutation enters the phase `confirmed`: it
-///    stays applied on top of the base until a whole value whose request began later is accepted, or the server refuses
-///    to return one.
-/// 4. ``remove(_:)`` rolls it back if it was refused, cancelled or conflicted. It also ends a mutation that the value
-///    of another writer includes.
+/// 3. ``receive(_:requestedAt:)`` records a reply, which ``beginWriting()`` judges. If the reply is accepted, it
+///    changes the base, and the mutation is removed in the same commit. Otherwise the mutation enters the phase
+///    `confirmed`: it stays applied on top of the base. That ends when a whole value is accepted whose request began
+///    after the reply had arrived, or when the server refuses to return one.
+/// 4. ``remove(_:)`` rolls it back if it was refused or cancelled, or if the server reported a conflict. The function
+///    also ends a mutation that the value of another writer includes. ``fold()`` rolls back a waiting mutation that
+///    isn't possible on the base.
 ///
-/// Unless it is rolled back, or isn't possible on the base, a mutation is therefore visible from the moment it is made
-/// until the base includes it. As far as that can be determined, it is never applied twice.
+/// Unless it is rolled back or can't be applied, a mutation is therefore visible from the moment it is made until the
+/// base includes it. It is never applied twice, as far as the replies show what the base includes.
 ///
-/// - Complexity: A change of the base applies all pending mutations of the value again, except when a reply confirms
-///   the first ones with ``MutationReply/done`` or with the value that they produce, because observers then see no
-///   change. If an attempt fails with unknown outcome, the mutations before it are applied again.
+/// - Complexity: A change of the base applies all pending mutations of the value again. The exception is a reply that
+///   confirms the first of them with ``MutationReply/done`` or with the value that they produce, because observers then
+///   see no change. If an attempt fails with unknown outcome, the mutations before the attempted one are applied again.
 struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value>> {
   typealias Timestamp = VersionBarriers.Timestamp
 
@@ -47,6 +48,8 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
 
   private(set) var base: Base?
   /// The base as it was fetched; `nil` if no mutation has changed it since, as far as this process knows.
+  ///
+  /// Always `nil` unless ``isPaged``, because only pages are joined to it.
   private var fetched: Value?
   /// The revision of the last change of the base.
   private var revision: UInt64 = 0
@@ -57,7 +60,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   private var writing: (write: Write, arrivals: [Arrival], versions: VersionBarriers)?
   private var folded: Value?
   private var needsFold = false
-  /// Whether ``empty`` was visible, so that it remains visible when nothing is pending.
+  /// Whether ``empty`` remains visible when nothing is pending, because it was visible before.
   private var showsEmpty = false
   /// The mutations that are in flight or confirmed, but have no effect because they aren't possible on the current
   /// base.
@@ -83,7 +86,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     self.isComplete = isComplete
   }
 
-  /// The base as it was fetched, without the changes of mutations since.
+  /// For a value that is joined from pages, the base as it was fetched, without the changes of mutations since.
   var baseAsFetched: Value? { fetched ?? base?.value }
 
   /// The value that observers should see, valid after ``fold()``; `nil` if there is none.
@@ -92,7 +95,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   /// Whether there are mutations that the base doesn't include.
   var isPending: Bool { !pending.isEmpty }
 
-  /// The number of changes of the pending mutations.
+  /// The number of times that a pending mutation was added or removed.
   var pendingVersion: UInt64 { pending.version }
 
   /// The pending mutations in order.
@@ -145,7 +148,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
 
   /// Records that another writer stored or removed the value.
   ///
-  /// Replies to earlier requests are no longer accepted.
+  /// Replies to requests that began before this call are no longer accepted.
   ///
   /// - Parameters:
   ///   - stored: The stored value; `nil` after a removal.
@@ -186,7 +189,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     pending.append(.init(id: id, mutation: mutation, phase: .waiting(unknownSince: nil)))
   }
 
-  /// Adds a mutation that is durable already: one of an earlier process, or of another writer.
+  /// Adds a mutation that is already durable, for example because an earlier process or another writer made it.
   mutating func restore(_ id: MutationID, _ mutation: Mutation) {
     guard !contains(id) else { return }
     pending.append(.init(id: id, mutation: mutation, phase: .waiting(unknownSince: nil)))
@@ -207,8 +210,8 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   /// Records that an attempt to send a mutation failed.
   mutating func fail(_ id: MutationID, isOutcomeUnknown: Bool) {
     guard let item = pending[id], case .inFlight = item.phase else { return }
-    // A fetched value on which the mutation has no effect will prove that the server applied it, unless the mutation
-    // had no effect before it was sent either. If the value before it is incomplete, that isn't checked.
+    // A later fetched value that already has the change proves that the server applied the mutation, but only if the
+    // value before the mutation lacks the change. An incomplete value counts as lacking it.
     let before = isOutcomeUnknown ? valueBefore(id) : nil
     let isProvable = before.map { !isComplete($0) || !item.mutation.hasNoEffect(on: $0) } ?? false
     pending.setPhase(.waiting(unknownSince: isProvable ? versions.now() : nil), of: id)
@@ -216,12 +219,13 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     if hidden.contains(id) { invalidate() }
   }
 
-  /// Returns the base with the pending mutations that precede a mutation; `nil` if nothing is stored, or one of them
-  /// isn't possible.
+  /// Returns the base with the visible pending mutations that precede a mutation; `nil` if nothing is stored, or one of
+  /// them isn't possible.
   private func valueBefore(_ id: MutationID) -> Value? {
     guard var value = base?.value else { return nil }
-    for item in pending.all where !hidden.contains(item.id) {
+    for item in pending.all {
       if item.id == id { break }
+      if hidden.contains(item.id) { continue }
       guard let next = item.mutation.applied(to: value) else { return nil }
       value = next
     }
@@ -233,7 +237,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   /// Records that a fetch begins.
   mutating func beginFetching() -> Timestamp { versions.now() }
 
-  /// Records the arrival of a reply, which the next write judges.
+  /// Records a reply that has arrived, for ``beginWriting()`` to judge.
   mutating func receive(_ content: Reply.Content, requestedAt: Timestamp) {
     let reply = Reply(content: content, requestedAt: requestedAt)
     arrivals.append(Arrival(reply: reply, arrivedAt: versions.now()))
@@ -251,7 +255,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     var judgement = ReplyJudgement(
       base: base?.value, fetched: fetched, tag: base?.tag, pending: pending, versions: versions, empty: empty,
       isPaged: isPaged, isComplete: isComplete)
-    // The judgement holds the only copy of the list, so that its changes copy nothing.
+    // Releases this copy of the list, because the judgement changes its own.
     pending = PendingMutationList()
     for arrival in taken { judgement.judge(arrival.reply, arrivedAt: arrival.arrivedAt) }
     (pending, versions) = (judgement.pending, judgement.versions)
@@ -274,15 +278,15 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     if !write.keepsVisible || needsFold {
       invalidate()
     } else if write.isRefreshed {
-      // Observers get each value that the server sent, even if it equals the value they expected.
+      // Observers get an element for each value that the server sent, even if the visible value stays the same.
       visibleVersion += 1
     }
   }
 
   /// Records that the write failed.
   ///
-  /// The replies to mutations are judged again by the next write. So are the replies to fetches if `keepsFetches` is
-  /// `true`.
+  /// The replies to mutations are judged again for the next write. So are the replies to fetches if `keepsFetches` is
+  /// `true`. Otherwise those are discarded.
   mutating func abandon(keepsFetches: Bool) {
     guard let (_, taken, before) = writing else { return }
     writing = nil
@@ -308,7 +312,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
 
   /// Discards all replies that wait to be judged.
   ///
-  /// - Returns: The numbers of the discarded fetches.
+  /// - Returns: The numbers of the fetches whose replies were discarded.
   mutating func discardReplies() -> [Int] {
     defer { arrivals = [] }
     return arrivals.compactMap { arrival in
@@ -328,10 +332,10 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
 
   /// Applies all pending mutations to the base, unless nothing has changed since the last call.
   ///
-  /// If nothing is stored, the mutations are applied to ``empty``. That value stays visible when they are rolled back,
-  /// because observers would otherwise keep the last value they received.
+  /// If nothing is stored, the mutations are applied to ``empty``. If all of them are rolled back, ``empty`` itself
+  /// stays visible, because observers would otherwise keep the last value they received.
   ///
-  /// - Returns: The mutations that aren't possible on the new base, with the reasons. They are no longer pending. A
+  /// - Returns: The waiting mutations that aren't possible on the base, with the reasons. They are no longer pending. A
   ///   mutation that is in flight or confirmed stays pending without effect, because the server decides whether it is
   ///   possible.
   mutating func fold() -> [Conflict] {
@@ -349,8 +353,8 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     folded = start
     showsEmpty = base == nil
     var isCareful = false
-    // A mutation that throws may have changed a part of the value. The first conflict therefore restarts the loop,
-    // which then copies the value before each step.
+    // A mutation that throws may have changed a part of the value. After the first conflict, all mutations are
+    // therefore applied again from the start, and the value is copied before each of them.
     while let conflict = applyAll(to: start, isCareful: isCareful) {
       isCareful = true
       take(conflict)
@@ -369,7 +373,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
 
   /// Applies all pending mutations to a value, which becomes the visible value.
   ///
-  /// - Parameter isCareful: Whether to record conflicts and continue with a copy of the value from before each one.
+  /// - Parameter isCareful: Whether to record each conflict, and to continue with a copy of the value from before it.
   /// - Returns: The first conflict, unless `isCareful` is `true`.
   private mutating func applyAll(to start: Value, isCareful: Bool) -> Conflict? {
     var value = start

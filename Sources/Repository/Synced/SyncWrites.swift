@@ -5,7 +5,7 @@ internal import Foundation
 ///
 /// For each key there is one write at a time, with all replies that have arrived. A write is one commit: the new value,
 /// and the removal of the mutations that it includes. The commit requires that the value that the replies were judged
-/// against is still stored. If another repository or process has stored a newer one, the replies are judged again.
+/// against is still stored. If another repository or process has changed it, the replies are judged again.
 ///
 /// Belongs to one ``SyncEngine`` and is only used in its isolation.
 final class SyncWrites<Source: RepositorySource> {
@@ -16,10 +16,10 @@ final class SyncWrites<Source: RepositorySource> {
   private let store: any KeyValueStore
   private let now: @Sendable () -> Date
   private let events: RepositoryEvents
-  /// The cells whose task is about to begin to write.
+  /// The cells whose writing task was started, but hasn't begun to run.
   ///
-  /// A task takes its cell from here and not by the key, which may have a new cell by then: the user may have signed
-  /// out and in again.
+  /// The task takes its cell from here, because the key may have a new cell by then, if the user has signed out and in
+  /// again.
   private var beginning: [ObjectIdentifier: Cell] = [:]
 
   init(_ store: any KeyValueStore, now: @escaping @Sendable () -> Date, events: RepositoryEvents) {
@@ -61,7 +61,8 @@ final class SyncWrites<Source: RepositorySource> {
     defer { records.endWriting(write.confirmed) }
     if !write.isEmpty {
       var batch = StoreBatch()
-      // Required even if no value is saved, because another repository may have stored a value without the mutations.
+      // Required even if no value is saved, because another repository may have stored a value that lacks the
+      // mutations.
       batch.require(write.baseTag, of: cell.storeKey)
       engine.users.requirement(of: cell.key.userID)?.add(to: &batch)
       if let value = write.value { batch.save(value, for: cell.storeKey) }
@@ -70,7 +71,7 @@ final class SyncWrites<Source: RepositorySource> {
       // The time according to the store, which is also the time that the next process will read.
       if write.isRefreshed { savedAt = await storedTime(of: cell) ?? savedAt }
     }
-    // Without a commit there is no new base, so its revision and tag aren't used.
+    // Without a commit there is no new base, so `revision` and `tag` aren't used.
     cell.state.commit(revision: commit?.revision ?? 0, tag: commit?.tag ?? StoreTag())
     if write.isRefreshed { cell.recordFetch(at: savedAt) }
     engine.queue.confirm(write.confirmed, commit, in: engine)
@@ -99,8 +100,8 @@ final class SyncWrites<Source: RepositorySource> {
   ///
   /// The write's own change isn't newer than the base, and is ignored.
   ///
-  /// The tasks are needed because external changes are applied together with the mutations that they confirm, whose
-  /// records must be read.
+  /// The tasks are needed because an external change is applied together with the mutations that it confirms. Finding
+  /// these requires reading records from the store.
   private func takeHeldChanges(of cell: Cell, in engine: isolated Engine) {
     let (changes, removals) = (cell.heldChanges, cell.heldRemovals)
     (cell.heldChanges, cell.heldRemovals) = ([], [])
@@ -152,10 +153,11 @@ final class SyncWrites<Source: RepositorySource> {
       }
       return cell.state.discardReplies(to: write.confirmed)
     }
-    // The callers don't wait until the store works again. The mutations stay visible and are written later.
+    // The callers don't wait until the store works again. The mutations stay visible, and their results are written
+    // later.
     for id in write.confirmed { engine.calls.end(id, .success(.queued)) }
-    // A fetch whose reply arrived during the write doesn't wait for the mutations: it ends with the next write, whether
-    // that succeeds or fails.
+    // A fetch whose reply arrived during the write must not wait for the backoff, so the next write begins immediately.
+    // The fetch ends with that write, even if the write fails.
     if cell.state.hasFetchReplies { return true }
     cell.failedWrites += 1
     let (key, attempt) = (cell.key, cell.failedWrites)

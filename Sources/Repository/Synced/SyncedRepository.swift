@@ -1,7 +1,7 @@
 public import DataStore
 public import Multicast
 
-/// A repository of server values that are stored on the device, observed by any number of subscribers, and changed
+/// A repository of server values that are stored on the device, sent to any number of observers, and changed
 /// optimistically.
 ///
 /// ```swift
@@ -13,15 +13,15 @@ public import Multicast
 /// try await comments.perform(.add(comment), on: postID)
 /// ```
 ///
-/// Values flow in one direction: from the server's reply to the store, from the store to the pending mutations that are
-/// applied on top of it, and from there to the observers. No other value reaches an observer.
+/// Values flow in one direction. The server's reply is stored, the pending mutations are applied on top of the stored
+/// value, and the result is sent to the observers. A value reaches an observer in no other way.
 ///
-/// - **Ordering**: For each key, no observer sees an older value after a newer one, whichever process stored it. A
+/// - **Ordering**: For each key, no observer sees an older value after a newer one, whichever processes stored them. A
 ///   fetched value that may be older than the stored one is discarded and fetched again.
 /// - **Mutations** are visible as soon as ``perform(_:on:)`` applies them. They stay visible until the stored value
 ///   includes them, they are refused or cancelled, they conflict with a newer value, or their user signs out. They are
 ///   durable before they are sent, and from then on survive an exit, a crash or `SIGKILL` at any moment. The mutations
-///   of a lane, see ``MutableSource/orderingKey(of:on:)``, are sent in order, each under the same id for all attempts.
+///   of a lane are sent in order, each under the same id for all attempts; see ``MutableSource/orderingKey(of:on:)``.
 /// - **Requests**: Concurrent calls that need the same request share it.
 /// - **Cancellation** ends a call. A request is cancelled when its last caller is cancelled; a mutation isn't cancelled
 ///   with its caller.
@@ -134,10 +134,11 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   /// ``BidirectionalPagedSource``, it fetches the first stored page. When the call returns, the value is durable, and a
   /// new observer receives it. The call may join a request that is in flight.
   ///
-  /// A failed fetch doesn't change the stored value, with one exception: if the server refuses to return a whole value,
-  /// mutations that it has confirmed are applied to the stored value, because no fetched value will include them. If
-  /// the call is cancelled, the request continues for its other callers, and a reply that has already arrived is still
-  /// stored.
+  /// A failed fetch doesn't change the stored value, with one exception. If the server refuses to return a whole value,
+  /// the mutations that it has confirmed are applied to the stored value, because no fetched value will include them.
+  ///
+  /// If the call is cancelled, the request continues for its other callers, and a reply that has already arrived is
+  /// still stored.
   ///
   /// - Throws: ``RepositoryError/server(_:)``, ``RepositoryError/store(_:)``, ``RepositoryError/signedOut`` or
   ///   ``RepositoryError/cancelled``.
@@ -155,9 +156,9 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   /// Marks values as stale, so that the next ``refresh(_:)`` fetches them.
   ///
   /// Values that are observed with ``LoadingPolicy/whileObserved(stopTimeout:every:)`` are fetched as soon as the app
-  /// is active and the network is available. The reply to a request that began before this call is stale too. Keys that
-  /// aren't in use also become stale, until this repository is released; a later repository judges freshness by the age
-  /// of the stored value alone.
+  /// is active and the network is available. The reply to a request that began before this call is stale too, and so
+  /// are selected values whose keys aren't in use. The marks last until this repository is released: a later one judges
+  /// freshness by the age of the stored value alone.
   ///
   /// - Complexity: O(*n* log *n*), where *n* is the number of keys in use plus at most 4,096 recently used ones; O(log
   ///   *n*) for a single key.
@@ -167,21 +168,20 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
 
   /// Immediately sends the mutations that wait for another attempt.
   ///
-  /// Call it, for example, when the app knows that the network is back.
+  /// Call it, for example, when the app knows that the network is back. The mutations are sent even while the network
+  /// monitor reports that the network is unavailable. A delay that a server requested, such as with `Retry-After`, is
+  /// still respected.
   ///
-  /// If the repository considers the network unavailable, it also fetches the values that are observed with a loading
-  /// policy.
-  ///
-  /// This applies even while the network monitor reports that the network is unavailable. A delay that a server
-  /// requested, such as with `Retry-After`, is still respected.
+  /// If the repository has considered the network unavailable until now, it also fetches the values that are observed
+  /// with a loading policy.
   public func retryNow() async {
     await engine.retryNow()
   }
 
   /// Returns a report of the repository's contents and activity.
   ///
-  /// The report includes the keys that are in use, a few that were used recently, and those that have waiting mutations
-  /// or one in flight. It doesn't include other keys, even if their values are stored.
+  /// The report includes the keys that are in use, a few that were used recently, and those with mutations that are
+  /// waiting or in flight. It doesn't include other keys, even if their values are stored.
   ///
   /// - Complexity: O(*n* log *n*), where *n* is the number of keys in use plus the number of queued mutations. The
   ///   value of each key in use is encoded to determine its size.
@@ -189,14 +189,14 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
     await engine.report()
   }
 
-  /// Removes the selected values from the store, except those that are in use.
+  /// Removes the selected values from the store, except those that are in use or pinned.
   ///
   /// The next ``refresh(_:)`` fetches a removed value again.
   ///
-  /// A value stays if it is observed, in use by a call, pinned, or has pending mutations; see ``EvictionPolicy``. A
-  /// value that another process stores during the call stays too.
+  /// A value stays if it is observed, in use by a call or pinned, or if it has pending mutations; see
+  /// ``EvictionPolicy``. A value that another process stores during the call stays too.
   ///
-  /// - Throws: A `StoreError`. Some of the values may then be removed already.
+  /// - Throws: A `StoreError`. Some of the values may have been removed by then.
   /// - Complexity: O(*n*), where *n* is the number of the repository's stored values, all of which are read; O(1) for a
   ///   single key.
   public func evict(_ keys: KeySelection<Key>) async throws(StoreError) {
@@ -205,7 +205,7 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
 
   // MARK: - Users
 
-  /// Resumes sending the mutations of a user that wait for the user to sign in.
+  /// Resumes sending the mutations that wait for a user to sign in.
   ///
   /// Every repository on the store is notified, so that the one that leads sends them. A user who has signed out can
   /// use the repositories again. Cancelling the calling task has no effect.
@@ -225,34 +225,36 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   /// }
   /// ```
   ///
-  /// From now on, each new call that fetches or changes a value of the user throws ``RepositoryError/signedOut``, until
-  /// this call fails with the user still signed in, or ``credentialsChanged(userID:)`` is called. After the sign-out,
-  /// observers see no values, and replies that are in flight are discarded. The stored data is erased as described for
-  /// `KeyValueStore.erase(where:)`: values, mutations in any state, and quarantined bytes. The data of other users
-  /// stays, except that quarantined bytes are erased too if their user can't be determined. ``events`` no longer
-  /// replays earlier events.
+  /// As soon as this call has begun, each new call that fetches or changes a value of the user throws
+  /// ``RepositoryError/signedOut``. New calls are possible again when this call fails with the user still signed in, or
+  /// after the next call of ``credentialsChanged(userID:)``.
   ///
-  /// What has already been delivered can't be taken back. A subscriber that is behind still receives the values that
-  /// are buffered for it, and ``Observed/value`` keeps the last one. Cancel such subscriptions, and release such
-  /// objects, when the user signs out.
+  /// After the sign-out, observers see no values of the user, and replies that are in flight are discarded. The stored
+  /// data is erased as described for `KeyValueStore.erase(where:)`: values, mutations in any state, and quarantined
+  /// bytes. The data of other users stays, except that quarantined bytes are erased too if their user can't be
+  /// determined. ``events`` no longer replays earlier events.
+  ///
+  /// What has already been delivered can't be taken back. An observer that is behind still receives the values that are
+  /// buffered for it, and an ``Observed`` object keeps its last value. Cancel such observers, and release such objects,
+  /// when the user signs out.
   ///
   /// Cancelling the calling task before the sign-out has begun ends the call with ``SignOutError/cancelled``. If the
-  /// process ends once the sign-out has begun, another process or the next launch completes the sign-out.
+  /// process ends after the sign-out has begun, another process or the next launch completes the sign-out.
   ///
-  /// Afterwards the store keeps only a digest of the user's id, two numbers, and the random ids of the mutations that
-  /// were cancelled, discarded or replaced last.
+  /// Afterwards the store keeps only a digest of the user's id with the state of the sign-out and two numbers, and the
+  /// random ids of the mutations that were most recently cancelled, discarded or replaced.
   ///
   /// A lock of the store keeps an erasure from deleting what is stored after a new sign-in. If the store doesn't
-  /// support locks, or a server loses the connection that holds the lock, a process that is slow to erase may delete
-  /// such data. See `KeyValueStore.acquireLock(_:)`.
+  /// support locks, or a database server loses the connection that holds the lock, a process that is slow to erase may
+  /// delete such data. See `KeyValueStore.acquireLock(_:)`.
   ///
   /// - Parameters:
   ///   - userID: The id of the user; see ``RepositoryKey/userID``.
   ///   - policy: The treatment of the user's unsent mutations.
   /// - Throws: ``SignOutError``. After ``SignOutError/unsent(_:)`` and ``SignOutError/cancelled``, this call hasn't
   ///   signed the user out.
-  /// - Complexity: O(*n*), where *n* is the number of names in the store. A database is rewritten, twice unless
-  ///   mutations are discarded.
+  /// - Complexity: O(*n*), where *n* is the number of names in the store. A database is rewritten once if unsent
+  ///   mutations are discarded, and twice otherwise.
   public func signOut(userID: String, unsent policy: UnsentPolicy) async throws(SignOutError) {
     try await engine.signOut(userID: userID, unsent: policy)
   }
@@ -307,8 +309,9 @@ extension SyncedRepository where Source: PagedSource {
   /// Fetches the page after the last stored element, and appends it without duplicates.
   ///
   /// If there is no next page, nothing is fetched. If nothing is stored, the newest page is fetched. After a failure,
-  /// the next call requests the same page. If the server refuses the page permanently, the next fetch of the newest
-  /// page replaces all stored pages, and later pages continue from there. Call ``reload(_:)`` to do that immediately.
+  /// the next call requests the same page. If the server permanently refuses to return the page, the next fetch of the
+  /// newest page replaces all stored pages, and later calls continue after it. Call ``reload(_:)`` to replace them
+  /// immediately.
   ///
   /// - Throws: The errors of ``refresh(_:)``. A failed fetch doesn't change the stored value.
   public func loadMore(_ key: Key) async throws(RepositoryError<Failure>) {
@@ -330,7 +333,7 @@ extension SyncedRepository where Source: BidirectionalPagedSource {
   /// Fetches the newest page, regardless of where the stored elements begin.
   ///
   /// The page is joined to the stored elements if the result is certainly a contiguous part of the server's list.
-  /// Otherwise it replaces them.
+  /// Otherwise the page replaces them.
   ///
   /// - Throws: The errors of ``refresh(_:)``. A failed fetch doesn't change the stored value.
   public func loadNewest(_ key: Key) async throws(RepositoryError<Failure>) {
@@ -344,13 +347,15 @@ extension SyncedRepository where Source: MutableSource {
   /// Cancelling the calling task ends the call, but doesn't cancel the mutation.
   ///
   /// - Returns: ``MutationResult/confirmed`` when the stored value includes the mutation, ``MutationResult/queued`` as
-  ///   soon as the mutation has to wait, or ``MutationResult/conflicted(_:)``.
+  ///   soon as the mutation has to wait for more than its turn, or ``MutationResult/conflicted(_:)`` if it isn't
+  ///   possible on the server's value or on a newer stored one.
   /// - Throws: ``RepositoryError/conflict(_:)`` if the mutation isn't possible on the current value;
   ///   ``RepositoryError/queueFull``; ``RepositoryError/store(_:)`` if the mutation, or the value that results from it,
   ///   can't be stored, or the stored value can't be read; ``RepositoryError/server(_:)`` if the mutation was rolled
   ///   back, because the server refused it or the ``RetryPolicy`` allows no further attempt;
-  ///   ``RepositoryError/signedOut`` if the user has signed out; ``RepositoryError/cancelled`` if the calling task was
-  ///   cancelled, or the mutation was cancelled with ``PendingMutations/cancel(_:)``, in this or another process.
+  ///   ``RepositoryError/signedOut`` if the user has signed out or is signing out; ``RepositoryError/cancelled`` if the
+  ///   calling task was cancelled, or the mutation was cancelled with ``PendingMutations/cancel(_:)``, in this or
+  ///   another process.
   /// - Complexity: The cost of `apply(to:)`, plus O(1) for each observer of the key.
   @discardableResult
   public func perform(
@@ -364,10 +369,10 @@ extension SyncedRepository where Source: MutableSource {
 
   /// Waits until no mutation is waiting or in flight.
   ///
-  /// Mutations that were refused or are in conflict don't count, and neither do those that another repository sends
-  /// because the two are independent; see ``LeadershipStatus``.
+  /// A mutation whose user has to sign in counts as waiting. Mutations that were refused or are in conflict don't
+  /// count, and neither do those that another independent repository sends; see ``LeadershipStatus/independent``.
   ///
-  /// - Throws: `CancellationError` if the calling task is cancelled, or the repository is released, first.
+  /// - Throws: `CancellationError` if the calling task is cancelled or the repository is released before that.
   public func waitForPendingMutations() async throws(CancellationError) {
     await engine.startInBackground()
     for await count in engine.liveCounts.stream where count == 0 { return }

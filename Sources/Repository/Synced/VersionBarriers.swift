@@ -14,22 +14,24 @@
 ///
 /// ## The rule
 /// Each beginning of a request and each arrival of a reply takes a logical timestamp. A value is accepted only if its
-/// request began **after the last accepted reply had arrived**. Accepted values therefore never overlap, so they are
-/// stored in the order in which the server made them. A rejected value isn't stored, and its fetch is repeated. This
-/// always makes progress: of all requests that begin after an acceptance, the first to arrive is accepted.
+/// request began **after the last accepted reply had arrived**. The requests of accepted values therefore never
+/// overlap, so the values are stored in the order in which the server made them. A rejected value isn't stored, and its
+/// fetch is repeated. This always makes progress: of all requests that begin after an acceptance, the one whose reply
+/// arrives first is accepted.
 ///
 /// ## Two barriers
-/// Some mutations are confirmed without a value; their change is then applied to the stored value. That is correct only
-/// if the stored value doesn't include the change yet, which is certain if the value came from the server **before the
-/// mutation was sent**. Other mutations that were confirmed in the meantime do no harm, because each change is applied
-/// separately. A value, however, may lack any mutation that was confirmed after its request began. There are therefore
-/// two barriers: a change must have been requested after the last *replacement* of the base, and a value after the last
-/// *change* of any kind.
+/// Some mutations are confirmed without a value; their change is then applied to the stored value, the *base*. That is
+/// correct only if the base doesn't include the change yet, which is certain if the base came from the server **before
+/// the mutation was sent**. It stays correct if other mutations are confirmed in between, because each change is
+/// applied separately. A value of the server, however, may lack a mutation that was confirmed after the value's request
+/// began. There are therefore two barriers: a change must have been requested after the last *replacement* of the base,
+/// and a value after the last *change* of any kind.
 ///
 /// ## Several writers
-/// Timestamps are local to this process. A value that another writer stored counts as a replacement, because no earlier
-/// request is certainly newer. A commit requires that the store still holds the base that its replies were judged
-/// against. Otherwise the barriers are restored, and the same replies are judged against the new base.
+/// Timestamps are local to this process. A value that another writer stored counts as a replacement, because the reply
+/// to an earlier request isn't certainly newer. A commit requires that the store still holds the base that its replies
+/// were judged against. Otherwise the commit fails, the barriers return to their earlier state, and the same replies
+/// are judged against the new base.
 struct VersionBarriers: Sendable {
   /// A logical timestamp of one value.
   struct Timestamp: Hashable, Comparable, Sendable {
@@ -39,9 +41,9 @@ struct VersionBarriers: Sendable {
   }
 
   private var lastNumber: UInt64 = 0
-  /// The time at which the base was last replaced by a value of the server or of another writer.
+  /// The timestamp of the last accepted value or page, or of the last value that another writer stored.
   private var lastReplacement: UInt64 = 0
-  /// The time at which the base last changed in any way.
+  /// The timestamp of the last change of the base, whether a replacement or an accepted change.
   private var lastChange: UInt64 = 0
 
   /// Returns a timestamp that is later than all that were returned before.
@@ -82,7 +84,7 @@ struct VersionBarriers: Sendable {
 
   /// Restores the barriers of an earlier copy, as if nothing had been accepted since.
   ///
-  /// Timestamps aren't reset.
+  /// ``now()`` isn't reset, so it returns no timestamp twice.
   mutating func restoreBarriers(of earlier: VersionBarriers) {
     (lastReplacement, lastChange) = (earlier.lastReplacement, earlier.lastChange)
   }

@@ -2,13 +2,13 @@ public import DataStore
 
 /// The reason why a user could not be signed out.
 public enum SignOutError: Error, Hashable, Sendable {
-  /// Some of the user's mutations are unsent; see ``UnsentPolicy``. Their number is given. The user is still signed in.
+  /// This number of the user's mutations is unsent, so the user is still signed in; see ``UnsentPolicy``.
   case unsent(Int)
 
   /// The store could not be read, written or erased.
   ///
-  /// The user may be signed out although some data remains. It is erased as soon as the store works, if necessary by
-  /// the next launch.
+  /// The user may be signed out although some data remains. That data is then erased as soon as the store works, if
+  /// necessary by the next launch.
   case store(StoreError)
 
   /// The calling task was cancelled, or the repository was released, before the user was signed out.
@@ -23,7 +23,7 @@ extension SignOutError: CustomStringConvertible {
     case .unsent(let count):
       "The server doesn't have \(count) of the user's changes. Let them be sent, or sign out without them."
     case .store(let error): error.description
-    case .cancelled: "The call was cancelled before the user was signed out. Call again if it is still wanted."
+    case .cancelled: "The call was cancelled before the user was signed out. Sign out again if that is still wanted."
     }
   }
 }

@@ -5,18 +5,19 @@ internal import Multicast
 /// Signs users out: decides whether a user can be signed out, and erases the user's data.
 ///
 /// 1. This repository rejects new calls for the user.
-/// 2. Unless they are discarded, the unsent mutations are counted, and the commit that starts the sign-out requires
-///    that no process has added a mutation meanwhile.
-/// 3. Every repository on the store that learns of that commit forgets the user. Commits with data of the user now
-///    fail, because each of them requires the user's earlier record.
+/// 2. A commit begins the sign-out. Unless the policy discards unsent mutations, there must be none, and the commit
+///    requires that no process has added a mutation since they were counted.
+/// 3. Every repository on the store that learns of that commit forgets the user. A commit that saves a value or adds a
+///    mutation of the user now fails, because it requires the user's earlier record.
 /// 4. The stored data is erased, and another commit records that.
 ///
 /// If the process ends after the second step, another process on the store completes the sign-out. A process erases
 /// only while it holds the lock ``lockName``, so that it doesn't erase data that was stored after a new sign-in.
 ///
-/// The lock is checked, and the user's record is read, directly before the erasure. But an erasure has no
-/// preconditions. If the store supports no locks, or loses this lock at that moment, an erasure that is delayed until
-/// another process has completed the sign-out erases what was stored after a new sign-in.
+/// Directly before the erasure, the process checks the lock and reads the user's record. But an erasure has no
+/// preconditions. Without the lock, it may be delayed until another process has completed the sign-out, and then erases
+/// what was stored after a new sign-in. That can happen if the store supports no locks, or loses the lock after the
+/// check.
 ///
 /// Belongs to one ``SyncEngine`` and is used in its isolation only.
 final class SignOuts<Source: RepositorySource> {
@@ -92,10 +93,9 @@ final class SignOuts<Source: RepositorySource> {
 
   // MARK: - Deciding
 
-  /// Ends the backoffs of all users, and waits until one user has no waiting mutation and none in flight, or until a
-  /// time limit.
+  /// Ends the backoff delays, and waits until a user has no live mutations, or until a time limit.
   ///
-  /// Cancellation ends the wait.
+  /// See ``SyncEngine/endWaits()`` and ``MutationLedger/Entry/isLive``. Cancellation ends the wait.
   private func waitUntilSent(_ user: UserDigest, atMost time: Duration, in engine: isolated Engine) async {
     engine.endWaits()
     await clock.wait(until: clock.elapsed() + time) { [queueVersion, weak engine] in
@@ -158,7 +158,7 @@ final class SignOuts<Source: RepositorySource> {
   private struct HeldLock {
     let lock: StoreLock?
 
-    /// Throws if a server has released the lock, because it lost the connection.
+    /// Throws if the lock is no longer held, for example because the connection to its server was lost.
     func check(isolation: isolated (any Actor)? = #isolation, _ name: String) async throws(StoreError) {
       guard let lock, await !lock.isHeld() else { return }
       throw .removeFailed(SystemError(code: POSIXErrorCode.ENOLCK.rawValue, operation: "keeping the lock", path: name))
@@ -232,7 +232,7 @@ final class SignOuts<Source: RepositorySource> {
     events.forget()
   }
 
-  /// Returns the user of a mutation's record; `nil` if the bytes don't show it.
+  /// Returns the user of a mutation's record; `nil` if the bytes don't show the user.
   private static func owner(of bytes: Data) -> UserDigest? {
     MutationRecord<Source.Mutation>.key(in: bytes).flatMap { Key(storeID: $0) }.map { UserDigest($0.userID) }
   }

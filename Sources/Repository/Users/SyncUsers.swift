@@ -39,7 +39,7 @@ final class SyncUsers<Source: RepositorySource> {
 
   /// Whether the repository may hold data of a user.
   ///
-  /// With the id `nil`, this is about data that belongs to no user, which is always open.
+  /// The id `nil` stands for data that belongs to no user. The repository may always hold such data.
   func isOpen(_ userID: String?) -> Bool { userID.map { access.isOpen(UserDigest($0)) } ?? true }
 
   /// Whether new calls may begin for a user, or for data that belongs to no user.
@@ -65,7 +65,7 @@ final class SyncUsers<Source: RepositorySource> {
 
   // MARK: - Changes
 
-  /// Rejects new calls for a user until each call of this function is balanced by one of ``endSignOut(of:)``.
+  /// Rejects new calls for a user until each call of this function is balanced by a call of ``endSignOut(of:)``.
   func beginSignOut(of user: UserDigest) {
     access.beginSignOut(of: user)
   }
@@ -104,7 +104,7 @@ final class SyncUsers<Source: RepositorySource> {
 
   /// Stores a record of a user together with other changes, if the stored record is the known one.
   ///
-  /// - Returns: Whether the commit was made. It isn't if another record is stored, which is then read, or if a
+  /// - Returns: Whether the commit was made; `false` if another record is stored, which is then read, or if a
   ///   requirement of the batch doesn't hold.
   func commit(
     _ record: UserRecord, of user: UserDigest, _ batch: StoreBatch = StoreBatch(), in engine: isolated Engine
@@ -129,7 +129,7 @@ final class SyncUsers<Source: RepositorySource> {
   /// Stores that the credentials of a user have changed.
   ///
   /// If that fails, retries in the background until the change is stored, the user has signed out, or the repository is
-  /// released. The change counts even if the calling task is cancelled.
+  /// released. Cancelling the calling task has no effect.
   func signIn(_ user: UserDigest, in engine: isolated Engine) async {
     let (error, signOutCount) = await engine.runToCompletion { engine in
       var signOutCount: UInt64?

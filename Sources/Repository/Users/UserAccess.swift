@@ -24,7 +24,7 @@ struct UserAccess {
   }
 
   private var known: [UserDigest: Known] = [:]
-  /// The number of sign-outs of each user that this repository is performing.
+  /// The number of sign-outs that this repository is performing, by user.
   private var signOutCounts: [UserDigest: Int] = [:]
 
   /// The last known record of a user, or a new record if none is known.
@@ -44,7 +44,7 @@ struct UserAccess {
     signOutCounts[user, default: 0] += 1
   }
 
-  /// Ends ``beginSignOut(of:)``.
+  /// Balances a call of ``beginSignOut(of:)``.
   mutating func endSignOut(of user: UserDigest) {
     signOutCounts[user]? -= 1
     if signOutCounts[user] == 0 { signOutCounts[user] = nil }
@@ -52,7 +52,8 @@ struct UserAccess {
 
   /// Records that the record of a user isn't stored any more, for example because the database was replaced.
   ///
-  /// The record stays in force, so that a user who has signed out stays signed out. The next commit stores it again.
+  /// The record stays in force, so that a user who has signed out stays signed out. The next sign-in or sign-out
+  /// stores a record again.
   ///
   /// - Parameters:
   ///   - user: The user.

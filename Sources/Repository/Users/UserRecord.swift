@@ -1,6 +1,6 @@
 internal import DataStore
 
-/// The stored record of a user who has signed in or out, under a ``UserDigest``.
+/// The record of a user who has signed in or out, stored under the user's ``UserDigest``.
 struct UserRecord: Codable, Equatable, Sendable {
   enum Phase: String, Codable, Sendable {
     case signedIn
@@ -14,7 +14,9 @@ struct UserRecord: Codable, Equatable, Sendable {
   /// The number of times the user's credentials have changed, by which other repositories learn of a change.
   var signInCount: UInt64 = 0
 
-  /// The number of times the user has signed out, so that data requested before a sign-out isn't stored after it.
+  /// The number of times the user has signed out.
+  ///
+  /// It shows a sign-out even if the user has signed in again. Data requested before a sign-out isn't stored after it.
   var signOutCount: UInt64 = 0
 
   /// The collection of the records of a repository's users.

@@ -1,12 +1,12 @@
 public import Foundation
 
-/// A signed-in user.
+/// A user of the account server.
 public struct User: Sendable, Hashable {
   /// The server's identifier of the user.
   public let uid: String
   /// The name the user signs in with.
   public let username: String
-  /// The time of the sign-in.
+  /// The time of the user's last sign-in.
   public let date: Date
 
   /// Creates a user.

@@ -56,8 +56,9 @@ public actor InMemorySignInSession: SignInSessionType {
     _ = try account(uid: uid)
   }
 
-  /// Returns the user with the given id, with the date of the last sign-in, or `Date.distantPast` if the user has never
-  /// signed in.
+  /// Returns a user, with the date of the last sign-in.
+  ///
+  /// If the user has never signed in, the date is `Date.distantPast`.
   public func user(uid: String) async throws(SignInSessionError) -> User {
     try await answer()
     let account = try account(uid: uid)

@@ -2,15 +2,15 @@ public import Foundation
 
 /// An error thrown by a ``UserService``.
 public enum SignInError: Error, Sendable, Hashable {
-  /// The call isn't possible in the given state.
+  /// The call isn't possible in the given state, or the sign-in that it belongs to has ended.
   ///
-  /// No request was sent, or the reply arrived after the state had changed and was discarded.
+  /// No request was sent, or its reply was discarded because it arrived after a sign-out had begun.
   case refused(SignState)
   /// The server couldn't be reached, or it refused the request.
   case session(SignInSessionError)
   /// The user's data on this device wasn't erased, or only in part, so the user is still signed in.
   ///
-  /// The server doesn't have some of the user's changes, or the data couldn't be erased.
+  /// The cause is that the server doesn't have some of the user's changes, or that the data couldn't be read or erased.
   case userData(UserDataError)
   /// The calling task was cancelled. Whether the server processed the request is unknown.
   case cancelled

@@ -2,7 +2,7 @@ public import Foundation
 
 /// A session with the account server.
 ///
-/// Cancelling the calling task cancels the request and throws ``SignInSessionError/cancelled``.
+/// If the calling task is cancelled, the request is cancelled, and the method throws ``SignInSessionError/cancelled``.
 public protocol SignInSessionType: Sendable {
   /// Signs a user in.
   ///
@@ -12,7 +12,7 @@ public protocol SignInSessionType: Sendable {
 
   /// Signs a user out.
   ///
-  /// - Throws: A ``SignInSessionError``; the caller treats the user as still signed in.
+  /// - Throws: A ``SignInSessionError``. A ``UserService`` then treats the user as still signed in.
   func signOut(uid: String) async throws(SignInSessionError)
 
   /// Returns the server's current data of a user.

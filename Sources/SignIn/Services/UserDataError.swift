@@ -1,6 +1,6 @@
 /// An error thrown by ``UserDataType/erase(uid:discardingUnsent:)``.
 public enum UserDataError: Error, Sendable, Hashable {
-  /// The server doesn't have this number of the user's changes. Nothing was erased.
+  /// The server doesn't have some of the user's changes; their number is given. Nothing was erased.
   case unsent(Int)
   /// The data couldn't be read or erased. The reason says what to do.
   case notErased(reason: String)

@@ -1,4 +1,4 @@
-/// The data of users on this device, such as that of a repository.
+/// The data of users on this device, such as the data that a repository stores.
 ///
 /// A ``UserService`` opens it for a user at a sign-in, and erases the user's part at a sign-out.
 public protocol UserDataType: Sendable {

@@ -17,10 +17,10 @@ public actor UserService: UserServiceType {
   private var listed: [Date] = []
   /// The number of sign-ins so far, which identifies the current one.
   ///
-  /// The id of the user can't identify it, because the same user may sign in again while a request of the earlier
-  /// sign-in is in flight.
+  /// The id of the user can't identify it, because the same user may sign out and in again while a request is in
+  /// flight.
   private var signIns = 0
-  /// The number of the newest call of ``updateUser()``, in the order of the calls.
+  /// The number of the newest call of ``updateUser()``, counted from 1.
   private var lastUpdate = 0
   /// The number of the newest call of ``updateUser()`` whose result was broadcast.
   private var shownUpdate = 0
@@ -54,7 +54,7 @@ public actor UserService: UserServiceType {
     states.send(.signingIn)
     do throws(SignInSessionError) {
       let user = try await session.signIn(username: username, password: password)
-      // A cancelled call must not sign a user in, because no caller waits for its result.
+      // A cancelled call must not sign a user in, because its caller no longer needs the result.
       guard !Task.isCancelled else { throw .cancelled }
       await openUserData(of: user)
       signIns += 1
@@ -90,7 +90,7 @@ public actor UserService: UserServiceType {
     }
     listed = []
     recent.send(listed)
-    // The next user must not receive the list of the previous one.
+    // Otherwise later subscribers would receive the empty list, although no list is loaded.
     recent.resetReplay()
     states.send(.unsigned)
   }
@@ -175,7 +175,7 @@ public actor UserService: UserServiceType {
     return user
   }
 
-  /// Throws if the sign-in of a request has ended, even if a user has signed in again since.
+  /// Throws unless the sign-in with this number is still the current one and no sign-out is in flight.
   private func require(_ signIn: Int) throws(SignInError) {
     _ = try signedUser()
     guard signIns == signIn else { throw .refused(signState) }

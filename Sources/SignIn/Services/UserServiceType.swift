@@ -30,11 +30,11 @@ public protocol UserServiceType: Sendable {
   /// Signs a user in.
   ///
   /// Subscribers see `signingIn`, then `signed`, or `unsigned` if the call fails or is cancelled. A cancelled call
-  /// doesn't sign the user in, even if the server's reply has arrived, unless the service has already begun to open the
-  /// user's data; see ``UserDataType/open(uid:)``.
+  /// doesn't sign the user in, even if the server's reply has arrived. But once the service has begun to open the
+  /// user's data, the call succeeds, even if it is cancelled; see ``UserDataType/open(uid:)``.
   ///
-  /// - Throws: A ``SignInError``. If the state isn't `unsigned`, ``SignInError/refused(_:)`` at once, without a change
-  ///   of state.
+  /// - Throws: A ``SignInError``. The call throws at once, without a change of state, if the state isn't `unsigned`
+  ///   (``SignInError/refused(_:)``) or the calling task is already cancelled (``SignInError/cancelled``).
   @discardableResult
   func performSignin(username: String, password: Password) async throws(SignInError) -> User
 
@@ -53,28 +53,29 @@ public protocol UserServiceType: Sendable {
   /// - Parameter discardsUnsent: Whether to discard changes that the server doesn't have. If it is `false` and there
   ///   are any, the user stays signed in, and the call throws their number as ``UserDataError/unsent(_:)`` in
   ///   ``SignInError/userData(_:)``.
-  /// - Throws: A ``SignInError``. If no user is signed in, ``SignInError/refused(_:)`` at once, without a change of
-  ///   state.
+  /// - Throws: A ``SignInError``. The call throws at once, without a change of state, if no user is signed in
+  ///   (``SignInError/refused(_:)``) or the calling task is already cancelled (``SignInError/cancelled``).
   func performSignout(discardingUnsent discardsUnsent: Bool) async throws(SignInError)
 
   /// Fetches the signed-in user from the server, and broadcasts it as the state.
   ///
-  /// If several calls are in flight, a reply to an earlier call never replaces one to a later call.
+  /// If several calls are in flight, the reply to an earlier call never replaces the reply to a later call.
   ///
-  /// - Throws: A ``SignInError``; nothing is broadcast. ``SignInError/refused(_:)`` if no user is signed in, or if the
-  ///   user is signing out or has signed out when the reply arrives, even if a user has signed in again.
+  /// - Throws: A ``SignInError``; nothing is broadcast then. It is ``SignInError/refused(_:)`` if no user is signed in,
+  ///   or if the reply arrives during or after a sign-out, even if a user has signed in again.
   func updateUser() async throws(SignInError)
 
   /// Fetches the newest sign-ins of the signed-in user, and broadcasts them as the new list.
   ///
-  /// - Throws: A ``SignInError``; nothing is broadcast.
+  /// - Throws: A ``SignInError``; nothing is broadcast then.
   func reloadRecentSignIns() async throws(SignInError)
 
   /// Fetches the sign-ins before those in the list, and broadcasts the extended list.
   ///
-  /// If two of these loads are in flight, the first reply counts. A reply that no longer fits the list isn't broadcast.
+  /// A reply is discarded if the list has changed since the call. Two calls in flight therefore append the same
+  /// sign-ins only once.
   ///
-  /// - Throws: A ``SignInError``; nothing is broadcast.
+  /// - Throws: A ``SignInError``; nothing is broadcast then.
   func loadMoreRecentSignIns() async throws(SignInError)
 
   /// Fetches any user from the server, without notifying subscribers.

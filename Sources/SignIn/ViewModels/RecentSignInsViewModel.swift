@@ -8,7 +8,7 @@ public import Observation
 public final class RecentSignInsViewModel {
   /// The times at which the signed-in user signed in, newest first; empty until a list is loaded, and after a sign-out.
   public private(set) var dates: [Date] = []
-  /// The error of the last load; `nil` if it didn't fail, or if another load has begun.
+  /// The error of the last load; `nil` while that load is in flight, or if it succeeded or was cancelled.
   public private(set) var error: SignInError?
 
   @ObservationIgnored private let userService: any UserServiceType

@@ -1,13 +1,13 @@
-/// The content of the sign-in screen as a value, which derives every output from the inputs and the state.
+/// The content of the sign-in screen as a value, which derives every output from the inputs, the state and the report.
 struct SignInForm: Equatable {
-  /// The result of an earlier call, which neither the inputs nor the state show.
+  /// A result of an earlier call that the inputs and the state don't show.
   enum Report: Equatable {
     case signedOut
     case failedToSignIn(SignInError)
     case failedToSignOut(SignInError)
   }
 
-  /// The minimum length of a username in characters, as in the app that this module reimplements.
+  /// The minimum length of a username in characters, as in the original sign-in app, which this module replaces.
   static let minimumUsernameLength = 4
 
   private(set) var state: SignState
@@ -24,7 +24,7 @@ struct SignInForm: Equatable {
   /// A sign-out is reported, and clears the password. Once a user is signed in, a report of a sign-out or of a failed
   /// sign-in is discarded.
   ///
-  /// A failed call may report its error before or after the state that follows it; the result is the same.
+  /// A failed call may report its error before or after the state that follows the call; the result is the same.
   mutating func update(_ next: SignState) {
     switch (state, next) {
     case (.signingOut, .unsigned), (.signed, .unsigned):
@@ -55,7 +55,9 @@ struct SignInForm: Equatable {
     }
   }
 
-  /// Whether a sign-out was refused because it would lose changes, so the next one discards them.
+  /// Whether a sign-out was refused because it would lose changes.
+  ///
+  /// The next sign-out then discards the changes.
   var asksToDiscard: Bool {
     if case (.signed, .failedToSignOut(.userData(.unsent))) = (state, report) { true } else { false }
   }
@@ -64,8 +66,7 @@ struct SignInForm: Equatable {
     if case .signed = state { asksToDiscard ? "Discard and SignOut" : "SignOut" } else { "Submit" }
   }
 
-  /// The messages of the app that this module reimplements, except that a failure has the English description of its
-  /// error.
+  /// The message of the original sign-in app, except that a failure shows the English description of its error.
   ///
   /// As in that app, “应该大于4位” asks for more than four characters, although four are enough.
   var message: String {

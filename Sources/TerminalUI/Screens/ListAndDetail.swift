@@ -9,9 +9,9 @@ package struct ListAndDetail {
     package var columns: Range<Int>
   }
 
-  /// The minimum number of columns for list and detail side by side.
+  /// The minimum number of columns of a terminal that shows list and detail side by side.
   private static let sideBySideColumns = 70
-  /// The minimum number of rows for the detail below the list.
+  /// The minimum number of rows of a terminal that shows the detail below the list.
   private static let stackedRows = 18
   /// The number of rows of the detail below the list.
   private static let stackedDetailRows = 6
@@ -60,7 +60,7 @@ package struct ListAndDetail {
 
   /// The number of rows that a page key moves by on a screen of this size.
   ///
-  /// It is one less than the number of rows that the list shows, so that at least one row stays visible.
+  /// It is one less than the number of rows that the list shows, so that one of these rows stays visible.
   package static func pageHeight(of size: TerminalSize) -> Int {
     let body = ScreenChrome.body(of: size).count
     return max(1, (Arrangement(size) == .stacked ? body - stackedDetailRows - 1 : body) - 1)

@@ -1,7 +1,8 @@
 /// The selected row of a list.
 ///
-/// After ``select(_:in:)`` or ``anchor(in:)``, the selection follows the row when the row moves. If the row is removed,
-/// the selection is the row at the index that was recorded then, or the last row if there are fewer.
+/// ``select(_:in:)`` and ``anchor(in:)`` record the id and the index of the selected row. The selection then follows
+/// the row when the row moves. If the row is removed, the selection is the row at the recorded index, or the last row
+/// if the list is too short.
 package struct ListSelection<ID: Hashable> {
   private var id: ID?
   private var lastIndex = 0
@@ -24,7 +25,7 @@ package struct ListSelection<ID: Hashable> {
     id = ids[lastIndex]
   }
 
-  /// Selects the last row, including a row that is appended later, until ``anchor(in:)`` or another selection.
+  /// Selects the last row, and each row that becomes the last one, until ``anchor(in:)`` or another selection.
   package mutating func selectLast() {
     id = nil
     lastIndex = .max

@@ -3,7 +3,7 @@
 package protocol LiveScreen: AnyObject, Sendable {
   /// Returns the frame to show in a terminal of this size; `nil` to keep the last frame on the terminal.
   ///
-  /// The session calls this method again after a change of any `@Observable` property that the last call read.
+  /// A ``ScreenSession`` calls this method again after a change of any `@Observable` property that the last call read.
   func frame(size: TerminalSize) -> Frame?
 
   /// Handles a key.

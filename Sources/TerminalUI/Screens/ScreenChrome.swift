@@ -22,7 +22,7 @@ package struct ScreenChrome {
   package var title: String
   /// The counts after the title; left out if they don't fit.
   package var counts: String?
-  /// The states at the end of the title's row, from left to right.
+  /// The states at the end of the title's row, such as “offline”, from left to right.
   package var states: [(text: String, style: TextStyle)]
   /// The description of the latest activity.
   package var activity: String

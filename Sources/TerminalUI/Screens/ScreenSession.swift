@@ -1,12 +1,12 @@
 internal import Multicast
 internal import Observation
 
-/// Shows a screen on a terminal, and delivers keys to it, until the user leaves.
+/// Shows a screen on a terminal, and delivers keys to the screen, until the user leaves.
 ///
-/// - **Frames**: After the first frame, a frame is drawn only after a ``TerminalEvent/resized(_:)`` event, or a change
-///   of a property that the screen observes. Changes that occur while a frame is written, or within ``frameDuration``
-///   after it, are coalesced into the next frame.
-/// - **Keys**: Ctrl-C ends every session, and Ctrl-Z suspends the program. The other keys are delivered to the screen,
+/// - **Frames**: A frame is drawn at the start, after a ``TerminalEvent/resized(_:)`` event, and after a change of an
+///   `@Observable` property that the last frame was drawn from. Changes that occur while a frame is written, or within
+///   ``frameDuration`` after it, are coalesced into the next frame.
+/// - **Keys**: Ctrl-C ends the session, and Ctrl-Z suspends the program. The other keys are delivered to the screen,
 ///   one at a time.
 /// - **Cancellation**: Cancelling the task of ``run()`` ends the session as a quit does.
 @MainActor
@@ -25,7 +25,7 @@ package final class ScreenSession {
   package nonisolated static let frameDuration = Duration.nanoseconds(16_666_667)
   /// The time within which an incomplete key sequence must continue.
   ///
-  /// After it, a lone `ESC` is the Escape key, and any other incomplete sequence is discarded.
+  /// After this time, a lone `ESC` is the Escape key, and any other incomplete sequence is discarded.
   package nonisolated static let escapeDuration = Duration.milliseconds(50)
 
   private enum Command: Sendable {
@@ -39,7 +39,7 @@ package final class ScreenSession {
 
   private var size = TerminalSize(columns: 0, rows: 0)
   private var decoder = KeyDecoder()
-  /// The number of reads so far, by which a delayed check detects that a key sequence has continued.
+  /// The number of reads so far, which shows after ``escapeDuration`` whether a key sequence has continued.
   private var reads = 0
   /// The keys to deliver when the running `performFirst` action has completed; `nil` while no such action runs.
   private var pendingKeys: [Key]?
@@ -51,7 +51,7 @@ package final class ScreenSession {
   ///
   /// - Parameters:
   ///   - screen: The screen to show.
-  ///   - terminal: The terminal to show the screen on. Only ``run()`` takes it over.
+  ///   - terminal: The terminal to show the screen on. It isn't taken over before ``run()``.
   ///   - pause: Suspends for a duration, between two frames and while a key sequence is incomplete.
   package init(
     of screen: any LiveScreen, on terminal: any TerminalType,
@@ -62,7 +62,7 @@ package final class ScreenSession {
     self.pause = pause
   }
 
-  /// Takes over the terminal, shows the screen, and returns when the user has left and the terminal is restored.
+  /// Takes over the terminal, shows the screen, and returns when the session has ended and the terminal is restored.
   package func run() async -> Ending {
     let events = terminal.events.subscribe()
     let commands = commands.stream.subscribe()

@@ -1,6 +1,6 @@
-/// A single line of text that is edited at its end.
+/// Functions that edit a single line of text at its end, and draw it.
 package enum TextField {
-  /// Returns the text after a key; `nil` for a key that doesn't edit text.
+  /// Returns the text that results from a key; `nil` for a key that doesn't edit text.
   package static func text(_ text: String, after key: Key) -> String? {
     switch key {
     case .character(let character): text + String(character)

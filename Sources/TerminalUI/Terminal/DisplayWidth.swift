@@ -5,7 +5,7 @@ extension Unicode.Scalar {
 
   /// The number of columns that the scalar takes by itself: 0, 1 or 2.
   ///
-  /// A mark that is drawn over the preceding scalar takes none, and neither does a scalar without a visible form.
+  /// A mark that is drawn over the preceding scalar takes 0 columns, and so does a scalar without a visible form.
   var displayWidth: Int {
     if value < 0x300 { return properties.generalCategory == .control || value == 0xAD ? 0 : 1 }
     switch properties.generalCategory {
@@ -21,7 +21,7 @@ extension Unicode.Scalar {
 extension Character {
   /// The number of terminal columns that the character takes: 0, 1 or 2.
   ///
-  /// A character is a whole grapheme cluster. For example, a family of four joined emoji takes 2 columns.
+  /// A character is a whole grapheme cluster. For example, a family emoji, joined from four emoji, takes 2 columns.
   var displayWidth: Int {
     var width = 0
     for scalar in unicodeScalars {

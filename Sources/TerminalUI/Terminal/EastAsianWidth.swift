@@ -18,7 +18,7 @@ enum EastAsianWidth {
     return !low.isMultiple(of: 2)
   }
 
-  /// The bounds of the wide ranges, in ascending order: the first character of a range, then the first one after it.
+  /// For each wide range, in ascending order, its first character and the first character after the range.
   private static let boundaries: [UInt32] = [
     0x1100, 0x1160, 0x231A, 0x231C, 0x2329, 0x232B, 0x23E9, 0x23ED, 0x23F0, 0x23F1, 0x23F3, 0x23F4, 0x25FD, 0x25FF,
     0x2614, 0x2616, 0x2630, 0x2638, 0x2648, 0x2654, 0x267F, 0x2680, 0x268A, 0x2690, 0x2693, 0x2694, 0x26A1, 0x26A2,

@@ -1,6 +1,6 @@
 /// The contents of a terminal: a grid of cells.
 ///
-/// A wide character takes two cells and is never cut in half. If only one cell is left for it, that cell becomes blank.
+/// A wide character takes two cells and is never cut in half. If only one cell is left for it, that cell is a space.
 package struct Frame: Hashable, Sendable {
   package struct Cell: Hashable, Sendable {
     package static let blank = Cell(character: " ", style: .plain, span: 1)
@@ -75,7 +75,7 @@ package struct Frame: Hashable, Sendable {
 
   /// Makes a cell blank.
   ///
-  /// If the cell is half of a wide character, the other half becomes blank as well.
+  /// If the cell is half of a wide character, the other half becomes a space and keeps its style.
   private mutating func clear(row: Int, column: Int) {
     let index = row * size.columns + column
     switch cells[index].span {

@@ -1,7 +1,7 @@
 /// Renders the output that updates a terminal from one frame to the next with few bytes.
 ///
-/// - **Minimal updates**: Only cells that differ are written, and equal cells between them if that takes fewer bytes
-///   than moving the cursor. The output for an equal frame is empty.
+/// - **Minimal updates**: A cell is written only if it differs, or if writing it takes fewer bytes than moving the
+///   cursor past it. The output for an equal frame is empty.
 /// - **Uncertain widths**: After a character whose width terminals disagree about, the cursor is positioned explicitly
 ///   and the rest of the row is written again. Therefore no column shifts, no matter how wide a terminal draws an
 ///   emoji.
@@ -41,7 +41,7 @@ struct FrameRenderer: Sendable {
     let new = Array(frame[row: row])
     let isChanged = changes(to: new, from: Array(old[row: row]))
     guard isChanged.contains(true) else { return }
-    // A blank rest of the row is cleared with a single sequence if that is shorter than the spaces would be.
+    // The blank end of the row is cleared with a single sequence if that takes fewer bytes than writing spaces.
     let tail = new.lastIndex { reduced($0) != .blank }.map { $0 + 1 } ?? 0
     let isTailCleared = isChanged[tail...].count(where: \.self) > 3
     var column = 0
@@ -78,7 +78,7 @@ struct FrameRenderer: Sendable {
 
   /// Moves the cursor to a column.
   ///
-  /// The characters of a short gap are written again if they are ASCII and their style equals the current one, because
+  /// Up to three characters in between are written again instead, if they are ASCII and in the current style, because
   /// that takes fewer bytes.
   private func moveOrRewrite(to column: Int, in row: Int, cells: [Frame.Cell], with pen: inout Pen) {
     if let position = pen.position, position.row == row, position.column < column, column - position.column <= 3 {
@@ -100,7 +100,7 @@ struct FrameRenderer: Sendable {
   }
 }
 
-/// The cursor of a terminal, and the output that was written with it.
+/// The output so far, and the position and style of the cursor after it.
 private struct Pen {
   let depth: ColorDepth
   private(set) var text = ""
@@ -153,7 +153,7 @@ private struct Pen {
     apply(cell.style)
     let isUncertain = cell.character.hasUncertainWidth
     if isUncertain {
-      // If the terminal draws the character in fewer columns, the remaining ones would still show the old text.
+      // Without these spaces, the old text would stay visible if the terminal draws the character in fewer columns.
       text += String(repeating: " ", count: cell.span)
       position = nil
       move(row: row, column: column)

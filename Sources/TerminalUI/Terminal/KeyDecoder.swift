@@ -1,11 +1,12 @@
-/// Decodes the bytes that a terminal sends into keys.
+/// Decodes keys from the bytes that a terminal sends.
 ///
 /// The bytes of a key may be split across several reads. The decoder keeps an incomplete sequence until the rest
 /// arrives. A sequence that stands for no ``Key`` is discarded as a whole, so that none of its letters is mistaken for
 /// a key. Bytes that are not UTF-8 are discarded as well.
 ///
-/// Pasted text is distinguished from typed text. It is a single line, delivered as one ``Key/pasted(_:)`` for each
-/// read. The only other key within a paste is Ctrl-C, which ends a paste whose end doesn't arrive.
+/// Pasted text is distinguished from typed text, and becomes a single line. Each read delivers its part of a paste as
+/// one ``Key/pasted(_:)``. The only other key within a paste is Ctrl-C, which also ends the paste, in case its closing
+/// sequence never arrives.
 struct KeyDecoder: Sendable {
   private enum State {
     case ground
@@ -24,7 +25,7 @@ struct KeyDecoder: Sendable {
 
   /// The maximum length of a sequence, in bytes.
   ///
-  /// A longer one is abandoned.
+  /// If a sequence is longer, its remaining bytes are decoded as keys.
   private static let maximumLength = 256
 
   private var state = State.ground
@@ -37,8 +38,8 @@ struct KeyDecoder: Sendable {
   /// Whether the last bytes are ambiguous: either complete, such as Escape or a letter with the Alt key, or the start
   /// of a longer sequence.
   ///
-  /// Within a paste this is `false`, because such bytes can only start the sequence that ends the paste, no matter how
-  /// late the rest arrives.
+  /// Within a paste, this is `false`, because such bytes can only start the sequence that ends the paste. The decoder
+  /// waits for its rest.
   var isSequencePending: Bool {
     switch state {
     case .ground, .scalar: false
@@ -59,7 +60,7 @@ struct KeyDecoder: Sendable {
     return keys
   }
 
-  /// Abandons an incomplete sequence because it has not continued in time.
+  /// Abandons an incomplete sequence, because its rest hasn't arrived in time or never will.
   ///
   /// The abandoned bytes don't affect the decoding of later bytes.
   ///
@@ -70,7 +71,7 @@ struct KeyDecoder: Sendable {
     return []
   }
 
-  /// Moves the keys from an index on, which were decoded within a paste, to the pasted text.
+  /// Moves the keys that were decoded within a paste, those from `start` on, to the pasted text.
   ///
   /// When the paste ends, the text is appended to the keys as a single key. Ctrl-C ends the paste and remains a key.
   private mutating func paste(from start: Int, in keys: inout [Key]) {

@@ -11,11 +11,11 @@ internal import Synchronization
 
 /// Delivers signals through a pipe: the signal handler only writes the number of the signal into it.
 ///
-/// A dispatch source for a signal isn't suitable, because it requires that the program ignores the signal, and programs
-/// that this one starts would inherit that. The source also depends on which threads block the signal.
+/// A dispatch source for a signal isn't suitable, because it requires that the program ignores the signal. Programs
+/// that this one starts would then ignore it too. The source also depends on which threads block the signal.
 ///
-/// A signal handler receives only the signal, so it finds the pipe in a global variable. Therefore at most one
-/// instance may be in use at a time: the next one is created after ``stop()``.
+/// A signal handler receives only the signal, so it finds the pipe in a global variable. Therefore at most one instance
+/// may be in use at a time: create the next one only after ``stop()``.
 final class SignalPipe: Sendable {
   /// The descriptor to read from.
   ///
@@ -33,7 +33,7 @@ final class SignalPipe: Sendable {
   /// The descriptor that the handler writes to; -1 while no instance handles signals.
   private static let target = Atomic<CInt>(-1)
 
-  /// Starts to handle the signals, except those that are ignored, as SIGHUP is under `nohup`.
+  /// Starts to handle the signals, except those that the program already ignores, such as SIGHUP under `nohup`.
   ///
   /// - Throws: ``TerminalError`` if the pipe can't be created.
   init(signals: [CInt]) throws(TerminalError) {
@@ -60,7 +60,7 @@ final class SignalPipe: Sendable {
 
   /// Stops handling the signals, and restores the actions that were installed before.
   ///
-  /// Must be called once. Signals that arrived earlier can still be read.
+  /// Must be called exactly once. Signals that arrived earlier can still be read.
   func stop() {
     isHandling.store(false, ordering: .releasing)
     for (signal, action) in earlierActions {
@@ -91,8 +91,8 @@ final class SignalPipe: Sendable {
     var action = signalAction(SIG_DFL)
     var earlier = sigaction()
     sigaction(SIGTSTP, &action, &earlier)
-    // The threads of a dispatch queue block signals, and on Darwin they can't raise any. A signal that another thread
-    // raises for itself, and doesn't block, takes effect before `raise` returns.
+    // The threads of a dispatch queue block signals, and on Darwin they can't raise any. Therefore a new thread
+    // unblocks the signal and raises it for itself, so that it takes effect before `raise` returns.
     let isContinued = DispatchSemaphore(value: 0)
     Thread.detachNewThread {
       var signals = sigset_t()
@@ -106,7 +106,7 @@ final class SignalPipe: Sendable {
     sigaction(SIGTSTP, &earlier, nil)
   }
 
-  /// Returns the signals that have arrived since the last call, in order, at most 64.
+  /// Returns the signals that have arrived and not been returned yet, up to 64, in the order of arrival.
   func read() -> [CInt] {
     var bytes = [UInt8](repeating: 0, count: 64)
     let count = systemRead(readEnd, &bytes, bytes.count)

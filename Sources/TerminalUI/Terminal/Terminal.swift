@@ -13,14 +13,15 @@ package import Multicast
 /// The terminal that this program runs in.
 ///
 /// - **Threads**: The actor runs on its own queue, so a slow terminal blocks no thread of the cooperative pool.
-/// - **Restoration**: The modes and the screen of the terminal are restored when it is closed, when `SIGINT`,
-///   `SIGTERM`, `SIGHUP` or `SIGQUIT` ends the program, when `SIGTSTP` stops it, and when the program crashes.
+/// - **Restoration**: The modes and the screen of the terminal are restored when the terminal is closed and when the
+///   program crashes. They are also restored when `SIGINT`, `SIGTERM`, `SIGHUP` or `SIGQUIT` ends the program, and when
+///   `SIGTSTP` stops it.
 package actor Terminal: TerminalType {
   /// Shows the alternate screen, hides the cursor, disables wrapping at the right edge, and requests marks around
   /// pasted text.
   private static let takeover = "\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l\u{1B}[?2004h"
   private static let terminatingSignals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
-  /// The time after which a signal ends the program although the terminal accepts no output.
+  /// The time after which a terminating signal ends the program even if the terminal accepts no output.
   private static let terminationTimeout = DispatchTimeInterval.seconds(2)
 
   private let device: TerminalDevice
@@ -30,7 +31,7 @@ package actor Terminal: TerminalType {
   private let channel = MulticastChannel<TerminalEvent, Never>(buffering: .unbounded)
   private var renderer: FrameRenderer
   private(set) var signals: SignalPipe?
-  /// Whether ``open()`` was called.
+  /// Whether ``open()`` was called and could create the signal pipe.
   ///
   /// The channel of a closed terminal has finished, so the terminal can't be opened again.
   private var wasOpened = false
@@ -46,7 +47,7 @@ package actor Terminal: TerminalType {
     self.init(device: .standard, capabilities: capabilities)
   }
 
-  /// - Parameter restorationTimeout: The time for writing the sequence that restores the terminal, in milliseconds.
+  /// - Parameter restorationTimeout: The time limit for writing ``TerminalRestoration/sequence``, in milliseconds.
   init(
     device: TerminalDevice, capabilities: TerminalCapabilities, restorationTimeout: Int = TerminalRestoration.timeout
   ) {
@@ -133,15 +134,15 @@ package actor Terminal: TerminalType {
     let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
     source.setEventHandler(handler: action)
     watched.enter()
-    // Retains the action until the source has released the descriptor. The action for signals retains the pipe, which
-    // closes its descriptor when it is released. The descriptor of the input isn't closed by this actor.
+    // Retains the action until the source has released the descriptor. The action for signals retains the pipe, whose
+    // `deinit` closes the descriptor. The descriptor of the input isn't closed by this actor.
     source.setCancelHandler { [watched] in withExtendedLifetime(action) { watched.leave() } }
     source.activate()
     sources.append(source)
   }
 
   private func readInput() {
-    // In the background, a read fails and returns no keys.
+    // While another job is in the foreground, a read fails although the terminal isn't disconnected.
     guard originalModes != nil else { return }
     do throws(TerminalError) {
       let bytes = try device.read()
@@ -203,11 +204,11 @@ package actor Terminal: TerminalType {
   private func resume() {
     guard device.isInForeground else {
       restore()
-      // The SIGCONT that continues the program leads to this method again.
+      // When the program is continued, its SIGCONT causes another call of this method.
       SignalPipe.stopProgram()
       return
     }
-    // The shell has set its own modes meanwhile, even if the program was stopped by a signal that it can't handle.
+    // Meanwhile the shell has set its own modes, even if the program couldn't handle the signal that stopped it.
     do throws(TerminalError) {
       try takeOver()
       channel.send(.resized(device.size))

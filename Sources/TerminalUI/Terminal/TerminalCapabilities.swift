@@ -12,7 +12,8 @@ package struct TerminalCapabilities: Hashable, Sendable {
 
   /// Reads `TERM`, `COLORTERM` and `NO_COLOR`.
   ///
-  /// Returns `nil` if the terminal can't position its cursor, so that only lines can be printed.
+  /// Returns `nil` if `TERM` isn't set, or names a terminal that can't position its cursor. Then only lines can be
+  /// printed.
   package init?(environment: [String: String]) {
     let type = environment["TERM"] ?? ""
     guard !["", "dumb", "unknown", "network"].contains(type) else { return nil }
@@ -28,8 +29,8 @@ package struct TerminalCapabilities: Hashable, Sendable {
       } else {
         .basic
       }
-    // Terminals that don't support the mode ignore it. The ones excluded here are too old, or too simple, to rely on
-    // that.
+    // Terminals that don't support the marks usually ignore them. The terminals excluded here are old or simple, and
+    // may print them instead.
     synchronizesOutput = !type.hasPrefix("vt") && !["linux", "ansi", "cons25", "sun"].contains(type)
   }
 }

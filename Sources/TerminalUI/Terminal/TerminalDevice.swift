@@ -54,7 +54,7 @@ package struct TerminalDevice: Sendable {
 
   /// Reads the available bytes, at most 1,024.
   ///
-  /// Returns none at the end of the input.
+  /// Returns an empty array at the end of the input.
   func read() throws(TerminalError) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: 1024)
     let count = try perform("read") { systemRead(input, &bytes, bytes.count) }

@@ -14,15 +14,15 @@ internal import Synchronization
 /// Swift object. Therefore everything that it needs is prepared in memory, and is found through two atomic words. The
 /// first is the address of the data of the terminal. A thread takes the address out by an atomic exchange before it
 /// restores the terminal or frees the data, so the data is never freed while it is used. The second is the address of
-/// the earlier signal actions, which are never freed.
+/// the signal actions that were installed before the crash handlers. They are never freed.
 enum TerminalRestoration {
   /// The output that restores a terminal.
   ///
-  /// It cancels an incomplete control sequence and an incomplete frame. Then it resets the style, pasting and wrapping,
-  /// and shows the cursor and the original screen.
+  /// It cancels an incomplete control sequence, and ends an incomplete frame. Then it resets the style, turns off the
+  /// marks around pasted text, turns on wrapping, and shows the cursor and the original screen.
   static let sequence = "\u{18}\u{1B}[?2026l\u{1B}[m\u{1B}[?2004l\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l"
 
-  /// The time that a terminal has to accept ``sequence``, in milliseconds.
+  /// The time limit for writing ``sequence``, in milliseconds.
   static let timeout = 1_000
 
   private struct Prepared {
@@ -75,8 +75,8 @@ enum TerminalRestoration {
   }
 
   private static func restore(_ pointer: UnsafeMutablePointer<Prepared>) {
-    // The modes come first, without waiting for pending output, because a stalled terminal may never show it. A failure
-    // can't be reported, because the terminal is gone.
+    // The modes come first, and without waiting for pending output, because a stalled terminal may accept no output. A
+    // failure is ignored, because it usually means that the terminal is gone.
     _ = tcsetattr(pointer.pointee.device.input, TCSANOW, &pointer.pointee.modes)
     write(pointer.pointee.bytes, to: pointer.pointee.device.output, timeout: pointer.pointee.timeout)
   }
@@ -108,8 +108,8 @@ enum TerminalRestoration {
 
   /// Installs the handlers of crashes, unless they are installed already.
   ///
-  /// They stay installed until a crash. While no terminal is taken over, they only pass the signal on. If they were
-  /// removed, another thread could crash meanwhile, and its handler would use the earlier actions while they are freed.
+  /// They stay installed until a crash. While no terminal is taken over, they only pass the signal on. Removing them
+  /// would mean freeing the earlier actions, which the handler of another thread that crashes could be using.
   private static func installCrashHandlers() {
     guard earlierHandlers.load(ordering: .acquiring) == 0 else { return }
     // The numbers of the crash signals are less than 64.

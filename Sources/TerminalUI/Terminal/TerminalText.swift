@@ -81,7 +81,7 @@ package enum TerminalText {
   ///
   /// Returns no lines for a text without words, or if `columns` is less than 2.
   ///
-  /// Lines break between words, and before and after wide characters except before closing punctuation. A line breaks
+  /// A line breaks at a space, or next to a wide character unless closing punctuation follows the break. It breaks
   /// within a word only if the word is wider than a line. Spaces at a break are removed, and several spaces become one.
   package static func wrapped(_ text: String, to columns: Int) -> [String] {
     // A single column has no room for a wide character.

@@ -4,9 +4,11 @@ package import Multicast
 package enum TerminalEvent: Hashable, Sendable {
   /// Bytes from the keyboard.
   case input([UInt8])
-  /// The terminal has this size, and must be drawn again even if the size is unchanged.
+  /// The terminal was resized, or was taken over again after the program was suspended.
+  ///
+  /// The screen must be drawn again, even if the size is unchanged.
   case resized(TerminalSize)
-  /// The terminal was disconnected.
+  /// The terminal was disconnected, or couldn't be taken over again.
   case ended
 }
 
@@ -20,12 +22,12 @@ package protocol TerminalType: Sendable {
   /// Takes over the terminal, and returns its size.
   func open() async throws(TerminalError) -> TerminalSize
 
-  /// Shows a frame. Returns when the frame is written.
+  /// Shows a frame, and returns when it is written.
   func show(_ frame: Frame) async throws(TerminalError)
 
   /// Suspends the program, so that the shell has the terminal until the user continues the program.
   func suspend() async
 
-  /// Restores the terminal to its original state. Returns when its keys are no longer read.
+  /// Restores the terminal to its original state, and returns when its keys are no longer read.
   func close() async
 }

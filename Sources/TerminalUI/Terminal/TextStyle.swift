@@ -20,7 +20,7 @@ package struct TerminalColor: Hashable, Sendable {
   /// Red, green and blue, as in `0xRRGGBB`.
   package var direct: UInt32
 
-  /// Returns the parameters of the control sequence that selects the color for text; `nil` if there are no colors.
+  /// Returns the parameters of the control sequence that selects this text color; `nil` if the terminal has no colors.
   package func parameters(depth: ColorDepth) -> String? {
     switch depth {
     case .none: nil

@@ -1,10 +1,10 @@
 public import Foundation
 
-/// The items of a todo list in the order in which they were added, with the rules of the list.
+/// The items of a todo list, in the order in which they were added.
 ///
-/// No two items have the same id. Decoding fails if two items do.
+/// The ids of the items are unique; decoding fails if they aren't.
 public struct TodoItems: Sendable, Hashable {
-  /// The number of unfinished items from which on ``canAdd`` is `false`.
+  /// The number of unfinished items below which ``canAdd`` is `true`.
   public static let unfinishedLimit = 5
 
   /// The items, in the order in which they were added.
@@ -34,7 +34,7 @@ public struct TodoItems: Sendable, Hashable {
     index(of: id).map { elements[$0] }
   }
 
-  /// Appends an item, or replaces the item with the same id, so adding an item twice adds it once.
+  /// Appends an item, or replaces the item with the same id if there is one.
   mutating func add(_ item: TodoItem) {
     if !update(item) { elements.append(item) }
   }
@@ -48,9 +48,9 @@ public struct TodoItems: Sendable, Hashable {
     return true
   }
 
-  /// Marks an item as finished, or as unfinished if it is finished.
+  /// Toggles whether an item is finished.
   ///
-  /// - Returns: Whether there is such an item.
+  /// - Returns: Whether there is an item with this id.
   mutating func toggle(_ id: TodoItem.ID) -> Bool {
     guard let index = index(of: id) else { return false }
     elements[index].isFinished.toggle()

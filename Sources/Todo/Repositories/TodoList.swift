@@ -7,15 +7,15 @@ internal import Repository
 /// Data flows in one direction: edit → store → the store's changes → observers. So screens show only stored lists.
 /// An observer first receives the list that is already stored, if there is one.
 ///
-/// - **Ordering**: Edits are made one at a time, in the order of the calls. Observers see each edit that changes the
-///   list once, in that order. Of the edits of another process, they may see only the newest.
+/// - **Ordering**: Edits are made one at a time, in the order of the calls. Observers see each edit once, in that
+///   order, unless it leaves the list unchanged. Of the edits of another process, they may see only the newest.
 /// - **Durability**: Once an edit returns, it survives a crash or `SIGKILL` of the process if the store's medium does.
 ///   An edit that throws changes nothing, except as ``TodoListError/store(_:)`` says.
-/// - **Several lists** may share a store, in one process or in several. No edit is lost.
-/// - **Cancellation** doesn't interrupt an edit that has begun. The edit runs to completion and reports its result.
-/// - **Corrupt bytes** don't stop the program. The store quarantines them, and ``events`` reports it. The first call of
-///   ``fetchItems()`` or of an edit that finds them throws ``TodoListError/store(_:)`` with
-///   `StoreError.undecodable(_:movedTo:reason:)`, and the list is empty from then on.
+/// - **Several lists** on one store, in one process or in several, have the same items. No edit is lost.
+/// - **Cancellation** of a caller doesn't interrupt its edit. The edit runs to completion and reports its result.
+/// - **Corrupt bytes** don't stop the program. The store quarantines them, and ``events`` reports it. If a call of
+///   ``fetchItems()`` or an edit is the first to find them, it throws ``TodoListError/store(_:)`` with
+///   `StoreError.undecodable(_:movedTo:reason:)`. The list is empty afterwards.
 public actor TodoList {
   /// The key of the list in the store.
   public static let key = StoreKey<TodoItems>("todos")
@@ -31,7 +31,7 @@ public actor TodoList {
     items = LocalRepository(Self.key.collection, default: TodoItems(), store: store)
   }
 
-  /// The events of the store, such as quarantined bytes, including those that no call reports.
+  /// The events of the store, such as a quarantine of bytes, whether or not a call throws because of them.
   ///
   /// A subscriber receives the last few events first.
   public nonisolated var events: MulticastStream<StoreEvent, Never> { store.events }
@@ -47,9 +47,9 @@ public actor TodoList {
     }
   }
 
-  /// Returns the stored list, without notifying observers.
+  /// Returns the stored list, or an empty list if none is stored.
   ///
-  /// - Throws: A ``TodoListError``. Undecodable bytes are reported once, and the list is empty from then on.
+  /// - Throws: A ``TodoListError``. Undecodable bytes are reported once, because the list is empty afterwards.
   public func fetchItems() async throws(TodoListError) -> TodoItems {
     do throws(StoreError) {
       return try await items.value(of: .only)
@@ -72,7 +72,7 @@ public actor TodoList {
     guard try await edit({ $0.update(item) }) else { throw .noSuchItem(item.id) }
   }
 
-  /// Marks an item as finished, or as unfinished if it is finished.
+  /// Toggles whether an item is finished.
   ///
   /// - Throws: A ``TodoListError``; ``TodoListError/noSuchItem(_:)`` if the list has no such item.
   public func toggle(id: TodoItem.ID) async throws(TodoListError) {

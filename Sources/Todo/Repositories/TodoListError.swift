@@ -5,7 +5,7 @@ public import Foundation
 ///
 /// The list is unchanged, except as ``store(_:)`` says.
 public enum TodoListError: Error, Sendable, Hashable {
-  /// The list has no item with this id, for example because it was deleted meanwhile.
+  /// The list has no item with this id, for example because the item was deleted meanwhile.
   case noSuchItem(TodoItem.ID)
 
   /// The store couldn't read or write the list.
@@ -18,7 +18,7 @@ public enum TodoListError: Error, Sendable, Hashable {
 }
 
 extension TodoListError: CustomStringConvertible {
-  /// A sentence that says what happened and what to do.
+  /// A message that says what happened and what to do.
   public var description: String {
     switch self {
     case .noSuchItem: "The todo was deleted meanwhile. Add it again if it is still needed."

@@ -4,8 +4,8 @@ public import Observation
 
 /// The model of a todo list screen.
 ///
-/// Await ``run()`` in the view's task. The call doesn't keep the model alive, and ends when the model is released. This
-/// also releases ``detail``, unless the view still holds it.
+/// Await ``run()`` in the view's task. The call doesn't keep the model alive, and ends when the model is released.
+/// Releasing the model also releases ``detail``, unless the view still holds it.
 @MainActor
 @Observable
 public final class TodoListViewModel {
@@ -34,9 +34,9 @@ public final class TodoListViewModel {
   ///
   /// - Parameters:
   ///   - todoList: The list. Share one among all screens.
-  ///   - print: A closure that prints "Finish adding a new todo." or "Finish editing a todo.", once for each detail
-  ///     screen, after the screen's stream has finished and its item, if any, is stored or couldn't be stored. If
-  ///     storing the item fails after the model was released, the closure prints the error too.
+  ///   - print: A closure that prints a line. For each detail screen, the line is "Finish adding a new todo." or
+  ///     "Finish editing a todo.". It is printed after the screen's stream has finished and the item, if any, is stored
+  ///     or couldn't be stored. If storing the item fails after the model was released, the error is printed first.
   public init(todoList: TodoList, print: @escaping @MainActor (String) -> Void = { _ in }) {
     self.todoList = todoList
     self.print = print
@@ -73,8 +73,8 @@ public final class TodoListViewModel {
 
   /// Opens a screen that edits an item, and closes the screen that was open before, if any.
   ///
-  /// The item that the screen sends replaces the stored item with the same id, wherever that is in the list by then. If
-  /// the stored item was deleted meanwhile, ``error`` is set.
+  /// The item that the screen sends replaces the stored item with the same id, even if the stored item's position has
+  /// changed. If the stored item was deleted meanwhile, ``error`` is set.
   ///
   /// - Returns: The model of the screen, which is also ``detail``; `nil` if there is no such item.
   @discardableResult
@@ -86,28 +86,28 @@ public final class TodoListViewModel {
     }
   }
 
-  /// Marks an item as finished, or as unfinished if it is finished.
+  /// Toggles whether an item is finished.
   ///
-  /// Sets ``error`` on failure, also if the item was deleted meanwhile. The result arrives through ``run()``.
+  /// Sets ``error`` on failure, also if the item was deleted meanwhile. The changed list arrives through ``run()``.
   public func toggle(id: TodoItem.ID) async {
     await perform { list throws(TodoListError) in try await list.toggle(id: id) }
   }
 
   /// Deletes an item.
   ///
-  /// Sets ``error`` on failure. The result arrives through ``run()``.
+  /// Sets ``error`` on failure. The changed list arrives through ``run()``.
   public func delete(id: TodoItem.ID) async {
     await perform { list throws(TodoListError) in try await list.delete(id: id) }
   }
 
   /// Deletes all items.
   ///
-  /// Sets ``error`` on failure. The result arrives through ``run()``.
+  /// Sets ``error`` on failure. The changed list arrives through ``run()``.
   public func clear() async {
     await perform { list throws(TodoListError) in try await list.clear() }
   }
 
-  /// Observes the list until the calling task is cancelled, the store is released, or the model is released.
+  /// Observes the list until the calling task is cancelled or the model is released.
   ///
   /// Sets ``error`` and returns if the stored list can't be read. If its bytes can't be decoded, the store quarantines
   /// them, ``error`` has their new location, and the list continues empty. Another call ends this one.
@@ -129,7 +129,7 @@ public final class TodoListViewModel {
     }
   }
 
-  /// Reports stored lists that can't be decoded, and shows the stored list after each report.
+  /// Reports stored lists that can't be decoded, and loads the list again after each report.
   private static func report(
     _ events: MulticastSubscription<StoreEvent, Never>, of todoList: TodoList,
     to subscriber: WeakSubscriber<TodoListViewModel>
@@ -138,8 +138,8 @@ public final class TodoListViewModel {
       guard subscriber.object?.report(event) == true, let shown = subscriber.object?.shownChanges else { continue }
       do throws(TodoListError) {
         let stored = try await todoList.fetchItems()
-        // If a change was shown meanwhile, it may be newer than the fetched list. A change that isn't shown yet arrives
-        // as the next change.
+        // If a change was shown meanwhile, it may be newer than the fetched list. A change that isn't shown yet will
+        // replace the fetched list when it arrives.
         if let model = subscriber.object, model.shownChanges == shown { model.list = stored }
       } catch {
         subscriber.object?.error = error
@@ -175,9 +175,9 @@ public final class TodoListViewModel {
 
   /// Shows a detail screen, and stores the item that it sends.
   ///
-  /// The subscription is registered when the method returns. Only the task that reads from the subscription holds it,
-  /// so both are released when the detail's channel finishes. The task holds the `TodoList`, which stores the item, but
-  /// neither view model.
+  /// The subscription is registered before the method returns. Only the task that reads from the subscription holds it,
+  /// so the task and the subscription are released when the detail's channel finishes. The task holds neither view
+  /// model. It holds the `TodoList`, which stores the item.
   private func open(
     _ detail: TodoDetailViewModel, finishing line: String,
     store: @escaping @Sendable (TodoList, TodoItem) async throws(TodoListError) -> Void

@@ -64,7 +64,7 @@ import Testing
 
   private var parentName: String { temporary.url.deletingLastPathComponent().lastPathComponent }
 
-  @Test func `A write synchronizes the new bytes before they replace the old ones, and then the folder`() throws {
+  @Test func `A write synchronizes the new bytes, replaces the old ones, and then synchronizes the folder`() throws {
     var backend = backend()
     try backend.write(old, to: "a")
     let script = Script()
@@ -72,12 +72,12 @@ import Testing
     try second.write(new, to: "a")
     #expect(
       script.lines == [
-        // The backend looks for a journal and for staged files that ended processes left.
+        // The backend looks for a journal, and for staged files of processes that have ended.
         "open \(folderName)", "flock \(folderName)", "open temporary", "open \(folderName)",
         "readdir \(folderName)", "readdir \(folderName)", "readdir \(folderName)", "readdir \(folderName)",
         // The folder is made durable in its parent.
         "open \(parentName)", "fsync \(parentName)",
-        // The new bytes are durable before the lock is taken.
+        // The new bytes are durable before the folder is locked.
         "create temporary", "flock temporary", "fstat temporary", "write temporary", "fsync temporary",
         // The folder is locked, and has no journal of an interrupted commit.
         "flock \(folderName)", "open temporary",
@@ -128,7 +128,7 @@ import Testing
   }
 
   @Test(arguments: 2...8)
-  func `A new folder that cannot be made durable is removed, or not created at all`(failing: Int) throws {
+  func `If a folder can't be created durably, no new folder is left`(failing: Int) throws {
     // The first call opens the folder. The next four look for the folder and its parent, and make the parent durable.
     // The last three create the folder, and make it durable.
     var backend = backend(Script(failing: failing))
@@ -136,7 +136,7 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: temporary.url.path(percentEncoded: false)))
   }
 
-  @Test func `A file or value above the size limit throws`() throws {
+  @Test func `Reading a file or writing a value above the size limit throws`() throws {
     var backend = backend()
     try backend.write(old, to: "a")
     let path = temporary.url.appending(path: "a.value").path(percentEncoded: false)
@@ -144,7 +144,7 @@ import Testing
     #expect(throws: StoreError.readFailed(SystemError(code: EFBIG, operation: "read", path: path))) {
       try backend.read("a")
     }
-    // The file isn't replaced either, because its old bytes could not be restored.
+    // The file isn't replaced either: its old bytes can't be read, so they couldn't be restored after an error.
     #expect(throws: StoreError.self) { try backend.write(old, to: "a") }
     #expect(truncate(path, 3) == 0)
     let fileSystem = FileSystem(maximumFileSize: 5)
@@ -165,7 +165,7 @@ import Testing
     try backend.startWatching { wakes.withLock { $0 += 1 } }
     try FileManager.default.moveItem(
       at: temporary.url.appending(path: "outer"), to: temporary.url.appending(path: "elsewhere"))
-    // The watch is still that of the moved folder, until a call finds the new one.
+    // The moved folder is watched until a call finds the new one.
     other = FileBackend(folder: inner)
     try other.write(new, to: "a")
     #expect(try backend.takeExternalChanges() == .names([]))
@@ -207,8 +207,8 @@ import Testing
       try backend.write(old, to: "a")
       try backend.startWatching {}
       try FileManager.default.moveItem(at: outer, to: elsewhere)
-      // The first two calls find no folder, the third watches their parent, and the fourth, which looks for the first
-      // folder again, fails.
+      // The first call doesn't find `inner`, the second doesn't find `outer`, and the third watches the parent of
+      // `outer`. The fourth looks for `inner` again, and fails.
       failing.withLock { $0 = [nil, nil, nil, EACCES] }
       #expect(throws: StoreError.self) { try backend.read("a") }
       #expect(failing.withLock { $0 } == [])
@@ -297,8 +297,8 @@ import Testing
     }
   }
 
-  /// Returns a backend in which the first synchronization of the folder fails, and afterwards every call of an
-  /// operation.
+  /// Returns a backend whose first synchronization of the folder fails, and whose later calls of the given operation
+  /// fail too.
   private func backend(failingToUndoBy operation: String) -> FileBackend {
     let hasFailed = Lock(false)
     return FileBackend(
@@ -343,7 +343,7 @@ import Testing
   @Test func `The error of a removal that can't be undone says that its outcome is unknown`() throws {
     var setUp = backend()
     try setUp.write(old, to: "a")
-    // The first rename is that of the removal itself.
+    // A removal renames the file first. Only the second rename, which undoes the first one, fails.
     var backend = backend(failingToUndoBy: "rename")
     let error = unknownOutcome(of: "a.value")
     #expect(throws: StoreError.removeFailed(error)) { try backend.remove("a") }
@@ -383,7 +383,7 @@ import Testing
       #expect(try setUp.read("c") == (isDone ? new : nil), "\(script.lines)")
       #expect(try setUp.read("d") == (isDone ? nil : old), "\(script.lines)")
       #expect(setUp.takeEvents() == [])
-      // A staged file whose removal failed stays until a process sweeps the folder.
+      // If the removal of a staged file failed, the next backend that opens the folder removes the file.
       var sweeper = self.backend()
       _ = try sweeper.names()
       #expect(try contents.filter { !$0.hasSuffix(".value") } == [], "\(script.lines)")
@@ -434,8 +434,8 @@ import Testing
     let error = SystemError(
       code: EPERM, operation: operation, path: temporary.url.appending(path: "b.value").path(percentEncoded: false))
     #expect(throws: written.isEmpty ? StoreError.removeFailed(error) : .writeFailed(error)) { try commit() }
-    // The removal of the journal is durable before the staged files are removed, so a loss of power can't restore the
-    // commit.
+    // The removal of the journal is durable before the staged files are removed. So the failed commit isn't made after
+    // a loss of power.
     let last = ["unlink .DataStore-journal", "fsync \(folderName)"] + written.map { _ in "unlink temporary" }
     #expect(lines.withLock { $0.suffix(last.count) } == last[...])
     for name in ["a", "b"] {
@@ -460,7 +460,8 @@ import Testing
         isBroken.withLock { $0 = true }
         return EPERM
       }
-      // A part is renamed back to the name of a staged file, so its path can't be compared.
+      // The rollback renames a part to the name of a staged file, which the test doesn't know. So every later rename
+      // fails.
       let isRolledBack = fileName.hasPrefix(".") ? call.path.hasSuffix(fileName) : call.operation == "rename"
       return isBroken.withLock { $0 } && isRolledBack ? EIO : nil
     }
@@ -474,7 +475,7 @@ import Testing
   }
 
   @Test(arguments: [["a", "b"], ["a"]])
-  func `A batch that a refused file interrupted halfway is finished once the file is no longer refused`(
+  func `A batch that stopped halfway at a file that can't be changed is finished once the file can be changed`(
     written: [String]
   ) throws {
     let removed = ["a", "b"].filter { !written.contains($0) }
@@ -490,7 +491,7 @@ import Testing
     let error = SystemError(
       code: EPERM, operation: removed.isEmpty ? "rename" : "unlink",
       path: temporary.url.appending(path: "b.value").path(percentEncoded: false))
-    // Each call tries to finish the batch, and so does another process.
+    // Each call tries to finish the batch, and fails. The second backend simulates another process.
     for _ in 1...2 {
       for name in ["a", "b", "c"] { #expect(throws: StoreError.readFailed(error)) { try backend.read(name) } }
       #expect(throws: StoreError.readFailed(error)) { try backend.names() }
@@ -558,13 +559,20 @@ import Testing
     #expect(try contents == ["a.value"])
   }
 
-  @Test func `A folder with the name of a value's file doesn't make an erasure fail`() throws {
+  @Test(arguments: [true, false])
+  func `An erasure keeps folders named like store files, and files with only similar names`(selectsAll: Bool) throws {
     var backend = backend()
     try backend.write(old, to: "a")
-    try FileManager.default.createDirectory(
-      at: temporary.url.appending(path: "b.value"), withIntermediateDirectories: false)
-    try backend.erase { $0.bytes == self.old }
-    #expect(try contents == ["b.value"])
+    try backend.write(old, to: "c")
+    let moved = try #require(try backend.quarantine(old, of: "c", at: Date(timeIntervalSinceReferenceDate: 0)))
+    #expect(moved.hasSuffix("/c.corrupt-20010101T000000.000Z"))
+    for name in ["b.value", "d.corrupt-20010101T000000.000Z"] {
+      try FileManager.default.createDirectory(
+        at: temporary.url.appending(path: name), withIntermediateDirectories: false)
+    }
+    try old.write(to: temporary.url.appending(path: "c.corrupt-notes"))
+    for _ in 1...2 { try backend.erase { selectsAll || $0.bytes == self.old } }
+    #expect(try contents == ["b.value", "c.corrupt-notes", "d.corrupt-20010101T000000.000Z"])
   }
 
   @Test func `A call that a signal interrupts is retried`() throws {

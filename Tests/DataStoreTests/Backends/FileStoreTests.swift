@@ -35,7 +35,7 @@ import Testing
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
   }
 
-  @Test func `Each key has one file, and no other file remains`() async throws {
+  @Test func `Each stored key has one file, and there are no other files`() async throws {
     let store = FileStore(folder: folder)
     try await store.save("a", for: key)
     try await store.save("b", for: key)
@@ -116,7 +116,7 @@ import Testing
     #expect(try contents(of: folder) == (foreign + ["text.0.value"]).sorted())
   }
 
-  @Test func `The first call removes staged files that no process holds, and no other files`() async throws {
+  @Test func `The first call removes unlocked staged files, and no other files`() async throws {
     try makeFolder()
     for name in [".DataStore-0a1b-1", ".DataStore-1", ".DataStore-0a1b-2"] {
       try Data("half".utf8).write(to: file(name))
@@ -129,8 +129,7 @@ import Testing
     extendLifetime(held)
   }
 
-  @Test
-  func `The first commit removes staged files that no process holds, if the folder was locked when it was opened`()
+  @Test func `If the folder is locked when the store opens it, the first commit removes the unlocked staged files`()
     async throws
   {
     try makeFolder()
@@ -180,7 +179,7 @@ import Testing
     #expect(await changes.next()?.map(\.stored?.tag) == [saved.tag])
   }
 
-  @Test func `An entry that becomes unreadable is reported once, and read again after the next change`() async throws {
+  @Test func `An entry that becomes unreadable is reported once, and each later check reads it again`() async throws {
     let store = FileStore(folder: folder)
     try await store.save("good", for: key)
     var events = store.events.makeAsyncIterator()

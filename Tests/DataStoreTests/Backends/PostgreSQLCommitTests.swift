@@ -16,7 +16,7 @@
       _ = try backend.names()
     }
 
-    /// A change by another client that commits while a commit already waits for the store's lock.
+    /// A change that another client commits while a commit of the store is already waiting for the lock.
     enum OtherChange: CaseIterable, CustomTestStringConvertible {
       case commit
       case otherProgram
@@ -26,7 +26,7 @@
     }
 
     @Test(arguments: OtherChange.allCases)
-    func `A commit isn't made if another client changed the store while the commit waited`(
+    func `A commit isn't made if another client adds an entry to the log while the commit waits`(
       other: OtherChange
     ) async throws {
       let (first, second) = (try storeConnection(), try storeConnection())
@@ -60,7 +60,7 @@
     }
 
     @Test(arguments: PostgreSQLChange.Lists.combinations)
-    func `A commit changes exactly what its lists name, and logs the changed values`(
+    func `A commit changes exactly what its lists name, and logs the names of the changed values`(
       lists: PostgreSQLChange.Lists
     ) throws {
       let connection = try storeConnection()
@@ -107,7 +107,7 @@
       #expect(names == expected.log)
     }
 
-    @Test func `An empty commit isn't made if it doesn't know the newest commit`() throws {
+    @Test func `An empty commit isn't made if the log has an entry after the last known one`() throws {
       let connection = try storeConnection()
       var change = PostgreSQLChange()
       change.write(StoreWrite(name: "a", bytes: Data("1".utf8)))
@@ -127,7 +127,7 @@
       #expect(try await store.load(key)?.value == 3)
     }
 
-    @Test func `The log is truncated by its number of names, whether commits or registrations add entries`() throws {
+    @Test func `The log is truncated to a number of names, whether commits or registrations add the entries`() throws {
       let connection = try place.connection()
       func expectTruncated(_ entry: String, count: Int, names: Int64) throws {
         try connection.run(script: "SELECT \(entry) FROM generate_series(1, \(count))")
@@ -138,7 +138,8 @@
         #expect(4_096...(5_120 + 2 * names) ~= (try #require(sum)))
       }
       try expectTruncated("datastore_log(array_fill('x'::text, ARRAY[500]), 1, 1)", count: 50, names: 500)
-      // Each commit has an odd number, each registration an even one.
+      // Each commit has an odd number, and each registration an even one. So only registrations reach the multiples of
+      // 1,024 at which the log is truncated.
       try connection.run(script: "SELECT setval('datastore_change_number', 100000)")
       try expectTruncated("datastore_log('{x}', 1, 1), datastore_register_watch(1)", count: 6_000, names: 1)
     }

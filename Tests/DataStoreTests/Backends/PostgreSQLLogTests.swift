@@ -84,7 +84,7 @@
       #expect(!isNewAgain)
     }
 
-    @Test mutating func `After a lost connection the log is read anew, and its changes are unknown`() {
+    @Test mutating func `After a lost connection the position in the log is set anew, and the report is unknown`() {
       let version = log.version
       log.recordConnectionLoss()
       #expect(log.newest == nil)

@@ -28,7 +28,7 @@
       #expect(try await store.load(key)?.value == 20)
     }
 
-    @Test func `Commits over repeatedly terminated connections are each made once, in one order`()
+    @Test func `Each commit is made once and observed in order, even if connections are terminated repeatedly`()
       async throws
     {
       let stores = (0..<4).map { _ in place.store() }
@@ -150,7 +150,7 @@
       }
       try await waitForClients(2)
       first.rollBack()
-      // The commit has the lock first, and loses it when the server rolls the commit back.
+      // The commit gets the lock first, but loses it when the server rolls the commit back.
       try await locked
       #expect(try await place.store().load(key)?.value == 1)
       other.rollBack()
@@ -182,7 +182,7 @@
       for number in 1...4 { #expect(await changes.next()?.stored?.value == number) }
     }
 
-    @Test func `A commit in constant conflict fails after the timeout, for which a group waits only once`() throws {
+    @Test func `Commits in constant conflict fail after the timeout, and a group waits for it only once`() throws {
       var backend = place.backend(timeout: .milliseconds(100))
       let group = ["a", "b", "c"].map { [StoreWrite(name: $0, bytes: Data("1".utf8))] }
       #expect(try backend.names() == [])
@@ -213,7 +213,7 @@
       #expect(try backend.names() == [])
     }
 
-    @Test func `A commit beyond the size limit fails alone, and stores nothing`() throws {
+    @Test func `A commit beyond the size limit stores nothing, and the other commits of its group succeed`() throws {
       var backend = PostgreSQLBackend(address: place.address, byteLimit: 1_000)
       let sizes = [400, 980, 981, 500]
       for start in [UInt8(ascii: "a"), UInt8(ascii: "b")] {
@@ -255,26 +255,27 @@
       #expect(try backend.read("a") == bytes)
     }
 
-    @Test func `An erasure by a role that can't rewrite the tables deletes the values and throws`() async throws {
+    @Test func `An erasure by a role that can't rewrite the tables throws if it deletes values`() async throws {
       let key = StoreKey<Int>("counter")
       let store = place.store()
       try await store.save(1, for: key)
       let role = try place.createRole()
       defer { place.removeRole(role) }
       let other = PostgreSQLStore(address: place.address + " user=\(role)")
+      // Nothing is deleted, so no bytes can be left.
+      try await other.erase { _ in false }
       let thrown = await #expect(throws: StoreError.self) { try await other.erase { _ in true } }
       guard case .removeFailed(let error) = thrown, case .postgreSQL("42501", let message) = error.source else {
         Issue.record("\(String(describing: thrown))")
         return
       }
       #expect(
-        message == "erased bytes may be left, because only its owner can rewrite the table datastore_value: "
-          + "erase as its owner")
+        message == "bytes of deleted rows may remain, because the user can't rewrite the table datastore_value")
       try await #expect(store.load(key) == nil)
       try await store.erase { _ in true }
     }
 
-    @Test func `The size of a change counts its names and bytes, and 8 bytes for each of them`() {
+    @Test func `The size of a change counts its names and values, and 8 more bytes for each of them`() {
       var change = PostgreSQLChange()
       #expect(change.byteCount == 0)
       change.write(StoreWrite(name: "name", bytes: Data(count: 100)))
@@ -285,7 +286,7 @@
       #expect(change.byteCount == 233)
     }
 
-    @Test func `A check for changes that has failed is repeated without another notification`() async throws {
+    @Test func `A failed check for changes is repeated without another notification from the server`() async throws {
       let store = place.store()
       try await store.save(1, for: key)
       var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
@@ -368,7 +369,7 @@
       #expect(wasMade == .some(nil))
     }
 
-    @Test func `If another client locks the store while a group's commits are made singly, one waits for the lock`()
+    @Test func `If another client locks a store while a group's commits are made singly, only one waits for the lock`()
       throws
     {
       var backend = place.backend(timeout: .milliseconds(100))
@@ -379,7 +380,7 @@
       var decided: [Int] = []
       let results = try backend.commit(group: group) { (index, _) throws(StoreError) in
         decided.append(index)
-        // The group decides three times. The fourth time, its first commit is made singly.
+        // The first three calls decide about the group as a whole. The fourth is for its first commit, made singly.
         if decided.count == 4 {
           do throws(SystemError) { try other.run(script: PostgreSQLLayout.beginChange) } catch {
             throw .writeFailed(error)
@@ -434,7 +435,7 @@
       let observation = try await store.observe(collection: "counter", as: Int.self)
       var changes = observation.changes.makeAsyncIterator()
       try place.connection().run(script: "TRUNCATE datastore_value")
-      // This commit sends the earlier external changes first.
+      // Before this commit is made, the store reports the earlier external changes.
       try await store.save(2, for: StoreKey("counter", id: "other"))
       let first = try #require(await changes.next())
       #expect(first.map(\.key) == [key])
@@ -447,7 +448,7 @@
     ) async throws {
       let (store, program) = (place.store(), try place.connection())
       try await store.save(1, for: key)
-      // From here on, the transaction of an isolation level above the first one doesn't see later commits.
+      // From here on, the transaction doesn't see later commits, unless its isolation level is `READ COMMITTED`.
       try program.run(script: "BEGIN ISOLATION LEVEL \(isolation); SELECT FROM datastore_change")
       let tag = try await store.save(2, for: key).tag
       try program.run(script: "TRUNCATE datastore_value; COMMIT")
@@ -456,7 +457,7 @@
       #expect(try await store.load(key) == nil)
     }
 
-    /// After a failover, the server may have lost the last entries of the log, and uses their numbers again.
+    /// After a failover, the server may have lost the last entries of the log, and may use their numbers again.
     @Test func `A change is noticed after a lost connection although its number was used before`() async throws {
       let (store, other) = (place.store(), place.store())
       try await store.save(1, for: key)
@@ -489,7 +490,7 @@
       #expect(try await store.load(key)?.value == 3)
     }
 
-    @Test func `A lock is lost with its connection, and reports the loss`() async throws {
+    @Test func `A lock that is lost with its connection is no longer held`() async throws {
       let (store, other) = (place.store(), place.store())
       let lock = try #require(try await store.acquireLock("leader").lock)
       #expect(try await other.acquireLock("leader").lock == nil)
@@ -498,7 +499,7 @@
       try place.endConnections()
       let otherLock = try #require(try await other.acquireLock("leader").lock)
       #expect(await !lock.isHeld())
-      // The new lock is on a working connection.
+      // The save opens a new connection, which doesn't have the lost lock.
       try await store.save(1, for: key)
       #expect(await !lock.isHeld())
       #expect(try await store.acquireLock("leader").lock == nil)
@@ -537,7 +538,7 @@
       }
     }
 
-    @Test func `A call for a store of a future layout throws an error with both layouts`() async throws {
+    @Test func `A call for a store of a future layout throws an error with both layout versions`() async throws {
       try await place.store().save(1, for: key)
       try place.connection().run(script: "UPDATE datastore_layout SET version = 2")
       let error = await #expect(throws: StoreError.self) { try await place.store().load(key) }

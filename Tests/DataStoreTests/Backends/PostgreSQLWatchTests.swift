@@ -7,7 +7,7 @@
 
   @testable import DataStore
 
-  /// The registrations of watches, without which a change sends no notification.
+  /// The registrations of watches, and the notifications that depend on them.
   @Suite(.disabled(if: PostgreSQLPlace.isMissing, "MOMENTS_POSTGRESQL is not set."), .timeLimit(.minutes(15)))
   struct PostgreSQLWatchTests {
     private let database: Database
@@ -21,13 +21,13 @@
 
     // MARK: - No change is missed
 
-    /// The point in the start of a watch at which a change is made.
+    /// The time of a change, relative to the steps of a watch that opens a new connection.
     enum Moment: CaseIterable {
       case beforeListening, beforeRegistration, afterRegistration
     }
 
     @Test(arguments: Moment.allCases)
-    func `A change while a watch opens a new connection is noticed`(moment: Moment) async throws {
+    func `A change that is made while a watch opens a new connection is noticed`(moment: Moment) async throws {
       let store = place.store()
       let old = try await savedBytes(store)
       var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
@@ -40,7 +40,7 @@
       func change() throws {
         try other.run("UPDATE datastore_value SET bytes = $1", .bytes(old))
       }
-      // The registration of the ended connection is deleted, so only the new one causes a notification.
+      // The registration of the ended connection is deleted, so only the new registration can cause a notification.
       switch moment {
       case .beforeListening:
         try other.run(script: "DELETE FROM datastore_watch")
@@ -172,7 +172,7 @@
       try await store.save(1, for: key)
       let (live, hidden) = (try place.connection(), try place.connection())
       try live.run(PostgreSQLLayout.registerWatch, .integer(1))
-      // The start time of another role's connection is hidden.
+      // This simulates the connection of another role, whose start time is hidden.
       try hidden.run(PostgreSQLLayout.registerWatch, .integer(2))
       try hidden.run(script: "UPDATE datastore_watch SET started = NULL WHERE writer = 2")
       // The process of writer 4 has ended, and a later process has the same number. No process has the number of writer

@@ -10,7 +10,7 @@
     private let old = Data("old".utf8)
     private let new = Data("new".utf8)
 
-    @Test func `A commit is synchronized, including the drive's cache`() throws {
+    @Test func `A commit is synchronized, and the drive's cache is flushed`() throws {
       var backend = place.backend()
       try backend.write(old, to: "a")
       let connection = try #require(try backend.database.connect(creating: false).get())
@@ -37,7 +37,7 @@
     }
 
     @Test(arguments: [0, 1, 4_096, 5_000_000])
-    func `A value of any size is read as it was written`(count: Int) throws {
+    func `A value of any size is read back unchanged`(count: Int) throws {
       let bytes = Data((0..<count).map { UInt8(truncatingIfNeeded: $0 * 7) })
       var backend = place.backend()
       try backend.write(bytes, to: "a")
@@ -46,14 +46,14 @@
       #expect(try second.read("a") == bytes)
     }
 
-    @Test func `A row whose name isn't that of a value isn't listed`() throws {
+    @Test func `A row with an invalid name isn't listed`() throws {
       var backend = place.backend()
       try backend.write(old, to: "a")
       try backend.write(old, to: "NO NAME")
       #expect(try backend.names() == ["a"])
     }
 
-    @Test func `Quarantined bytes are kept in a separate table, and replace no earlier ones`() throws {
+    @Test func `Quarantined bytes are kept in a separate table, beside those of earlier quarantines`() throws {
       var backend = place.backend()
       let time = Date(timeIntervalSince1970: 0)
       for _ in 1...2 {
@@ -99,8 +99,8 @@
       let writes = ["a", "c"].map { StoreWrite(name: $0, bytes: new) }
       let error = #expect(throws: StoreError.self) {
         _ = try backend.commit(writes) { backend in
-          // SQLite does the same after an I/O error, for example in a check for external changes. The decision
-          // continues after such an error.
+          // SQLite itself does this after an I/O error, for example in the decision's check for external changes. A
+          // decision continues after such an error.
           backend.transaction!.rollBack()
           return .proceed(removing: ["b"])
         }
@@ -130,7 +130,8 @@
       for name in ["a", "b", "c"] { try backend.write(old, to: name) }
       let group = ["a", "b", "c"].map { [StoreWrite(name: $0, bytes: new)] }
       let results = try backend.commit(group: group) { (index, backend) throws(StoreError) in
-        // After the rollback below, this check begins another transaction, without the first commit.
+        // If the group continued after the rollback below, this check would begin another transaction, without the
+        // first commit.
         if index > 0 { _ = try backend.takeExternalChanges() }
         guard index == 1 else { return .proceed(removing: []) }
         backend.transaction!.rollBack()

@@ -35,12 +35,12 @@
       #expect(try backend.read("a") == new)
     }
 
-    @Test func `A known value is not loaded if the file is no longer a database`() async throws {
+    @Test func `A value in memory isn't loaded once the file is no longer a database`() async throws {
       let store = SQLiteStore(file: place.file)
       let key = StoreKey<Int>("number")
       try await store.save(1, for: key)
       try await #expect(store.load(key)?.value == 1)
-      // With the log alone, SQLite could still read the database.
+      // Otherwise SQLite could still read the database from its log.
       try FileManager.default.removeItem(at: place.folder.appending(path: "store.sqlite-wal"))
       try Data("no database".utf8).write(to: place.file, options: .atomic)
       _ = try movedTo(await #expect(throws: StoreError.self) { try await store.load(key) })
@@ -173,7 +173,7 @@
         #expect(FileManager.default.fileExists(atPath: first))
         if corrupt.count > 0 { #expect(try Data(contentsOf: URL(filePath: first)).count >= min(corrupt.count, 512)) }
       } else if isRefused {
-        // The header is that of another program or of a future layout.
+        // The corrupt header looks like that of another program, of a future layout or of a future file format.
         #expect(try place.bytes == corrupt)
       }
     }

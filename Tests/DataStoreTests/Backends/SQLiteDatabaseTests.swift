@@ -52,7 +52,7 @@
       #expect(try backend.read("a") == new)
     }
 
-    @Test func `A symbolic link is followed neither at the path of the database nor beside it`() throws {
+    @Test func `Symbolic links in place of the database or the files beside it aren't followed`() throws {
       try place.makeFolder()
       let outside = place.folder.appending(path: "outside")
       try FileManager.default.createSymbolicLink(at: place.file, withDestinationURL: outside)
@@ -146,12 +146,10 @@
       #expect(try connection.first("SELECT bytes FROM better") { $0.blob(0) } == old)
     }
 
-    @Test func `A migration to a future layout is reported by every call, also after a refused write`()
-      throws
-    {
+    @Test func `A migration to a future layout is reported by every call, also after a failed write`() throws {
       var backend = place.backend()
       try backend.write(old, to: "a")
-      // The table that this program reads stays, so only the version shows that the program must not use it.
+      // The table that this program reads stays. Only the version shows that the program must not use the database.
       try place.connection().run("PRAGMA user_version = 3")
       let error = StoreError.newerStore(path: place.path, found: 3, supported: 2)
       for _ in 1...2 {
@@ -166,7 +164,7 @@
       var backend = place.backend(busyTimeout: .milliseconds(1))
       try backend.write(old, to: "a")
       let other = try place.connection()
-      // The table that this program reads stays, so only the version shows that the program must not use it.
+      // The table that this program reads stays. Only the version shows that the program must not use the database.
       try other.run("PRAGMA user_version = 3")
       try other.run("BEGIN IMMEDIATE")
       let locked = #expect(throws: StoreError.self) { try backend.write(new, to: "a") }
@@ -208,7 +206,7 @@
       #expect(try place.contents == [])
     }
 
-    @Test func `A database that many backends create at the same time contains the values of all`() async throws {
+    @Test func `A database that many backends create at the same time contains all their values`() async throws {
       let place = place
       try await withThrowingTaskGroup(of: Void.self) { group in
         for number in 0..<8 {
@@ -223,7 +221,7 @@
       for number in 0..<8 { #expect(try backend.read("a\(number)") == Data([4])) }
     }
 
-    @Test func `If any call fails, the first write either throws and stores nothing, or is made`() throws {
+    @Test func `If any file system call fails, the first write either succeeds, or throws and stores nothing`() throws {
       for failing in 1... {
         let script = Script(failing: failing)
         do {
@@ -243,7 +241,7 @@
       }
     }
 
-    @Test func `An existing folder is made durable in its parent when the database is created`() throws {
+    @Test func `The name of an existing folder is made durable when a database is created in it`() throws {
       try place.makeFolder()
       let calls = Lock<[FileSystem.Call]>([])
       let parent = place.folder.deletingLastPathComponent().path(percentEncoded: false)

@@ -4,7 +4,7 @@
 
   @testable import DataStore
 
-  /// The extension of the log ahead of commits.
+  /// The extension of the log with zeros ahead of commits.
   @Suite struct SQLiteLogSpaceTests {
     private let place = SQLitePlace()
 
@@ -35,7 +35,7 @@
       }
     }
 
-    @Test func `A program that makes one commit writes no additional bytes`() throws {
+    @Test func `A program that makes one commit adds no zeros to the log`() throws {
       do {
         var backend = place.backend()
         try backend.write(bytes(0), to: "a")
@@ -50,7 +50,8 @@
       for number in 0..<200 {
         try backend.write(bytes(number), to: "\(number % 7)")
         guard number % 10 == 9 else { continue }
-        // Copying releases this process's locks on the files, which doesn't matter without another connection.
+        // Copying releases this process's locks on the files. That doesn't matter, because no other connection uses
+        // them.
         let copy = SQLitePlace()
         try copy.makeFolder()
         for suffix in ["", "-wal"] {

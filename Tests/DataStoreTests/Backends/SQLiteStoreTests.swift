@@ -64,7 +64,7 @@
       await expectCorruptionEvent(of: store)
     }
 
-    @Test func `An observation of a corrupt database has no value`() async throws {
+    @Test func `An observation of a corrupt database starts without values`() async throws {
       try corruptDatabase()
       let store = store
       #expect(try await store.observe(collection: "text", as: String.self).stored == [])

@@ -18,7 +18,9 @@
     private let place = SQLitePlace()
     private let bytes = Data("bytes".utf8)
 
-    /// Starts a watch and returns a stream with an element for each call of its closure.
+    /// Starts a watch and returns a stream of its wakes.
+    ///
+    /// The stream buffers only one element, so several wakes may yield a single one.
     private func watching(_ backend: inout SQLiteBackend) throws -> AsyncStream<Void> {
       let (wakes, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
       try backend.startWatching { continuation.yield() }
@@ -54,7 +56,7 @@
       extendLifetime(wakes)
     }
 
-    @Test func `More changes than the log keeps are reported as unknown`() throws {
+    @Test func `More changes than the log of changes keeps are reported as unknown`() throws {
       var backend = place.backend()
       var other = place.backend()
       try other.write(bytes, to: "a")
@@ -75,7 +77,7 @@
       extendLifetime(wakes)
     }
 
-    @Test func `Another database at the same path is reported as unknown`() throws {
+    @Test func `Another database at the same path is reported as unknown changes`() throws {
       var backend = place.backend()
       try backend.write(bytes, to: "a")
       let wakes = try watching(&backend)
@@ -95,7 +97,7 @@
       extendLifetime(wakes)
     }
 
-    @Test func `The database in a new folder at the watched path is watched from the next call on`() throws {
+    @Test func `When the watched folder is replaced, the next call watches the new folder`() throws {
       let inner = place.folder.appending(path: "outer/inner/store.sqlite")
       var backend = SQLiteBackend(file: inner)
       try backend.write(bytes, to: "a")
@@ -130,9 +132,7 @@
     }
 
     @Test(arguments: [true, false])
-    func `A commit that becomes visible only after its writes were reported isn't missed`(
-      isWatched: Bool
-    ) async throws {
+    func `A commit that becomes visible long after its pages are written isn't missed`(isWatched: Bool) async throws {
       var backend = place.backend()
       try backend.write(bytes, to: "a")
       let earlierWakes = isWatched ? try watching(&backend).makeAsyncIterator() : nil
@@ -145,7 +145,7 @@
           SQLiteLayout.write, .text("b\(number)"), .blob(Data(count: 10_000)))
       }
       var wakes = try earlierWakes ?? watching(&backend).makeAsyncIterator()
-      // No more pages are written, but checks continue, because the other connection has not finished.
+      // No more pages are written, but checks continue, because the transaction of the other connection is still open.
       for _ in 1...6 {
         await wakes.next()
         #expect(try backend.takeExternalChanges() == .names([]))
@@ -232,7 +232,7 @@
     }
 
     @Test(arguments: [true, false])
-    func `A failed quarantine is repeated by the next change, or when another corrupt database appears`(
+    func `After a failed quarantine, the next write tries again, and so does a read of another corrupt database`(
       isAnother: Bool
     ) throws {
       try place.makeFolder()
@@ -246,7 +246,8 @@
       #expect(throws: StoreError.self) { try backend.write(bytes, to: "a") }
       isBroken.withLock { $0 = false }
       guard isAnother else {
-        // The first call quarantines the database, creates a new one, and throws. The second one writes to the new one.
+        // The first call quarantines the database, creates a new one, and throws. The second call writes to the new
+        // database.
         #expect(throws: StoreError.self) { try backend.write(bytes, to: "a") }
         try backend.write(bytes, to: "a")
         #expect(try backend.read("a") == bytes)

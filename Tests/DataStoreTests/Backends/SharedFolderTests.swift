@@ -23,10 +23,9 @@ import Testing
   private let new = Data("new, and longer".utf8)
   private let theirs = Data("theirs".utf8)
 
-  /// Runs a closure before one of a backend's system calls, or before the first later call at which no lock keeps it
-  /// out.
+  /// Runs a closure before a given system call of a backend, and before each later call until the closure succeeds.
   ///
-  /// Also makes certain calls fail.
+  /// The closure doesn't succeed while a lock keeps it out. An interruption also makes certain calls fail.
   private final class Interruption: Sendable {
     private let count = Atomic(0)
     private let interruptedCall = Lock<String?>(nil)
@@ -40,7 +39,7 @@ import Testing
     ///   - position: The number of the call, from 1.
     ///   - faults: The error numbers of the calls that fail, by operation and file name.
     ///   - body: The closure to run. It returns `false` if a lock kept it out.
-    ///   - afterwards: A closure that runs before each call after the one at which `body` succeeded.
+    ///   - afterwards: A closure that runs before each further call once `body` has succeeded.
     init(
       before position: Int, faults: [String: CInt], body: @escaping @Sendable () -> Bool,
       afterwards: @escaping @Sendable () -> Void
@@ -73,7 +72,7 @@ import Testing
       }
     }
 
-    /// Runs the closure if locks have kept it out until the end.
+    /// Runs the closure now if locks kept it out during the whole operation.
     func finish() {
       if isDue.withLock({ $0 }) { #expect(body()) }
     }
@@ -90,7 +89,7 @@ import Testing
     FileBackend(folder: temporary.url, fileSystem: fileSystem, lockTimeout: .zero)
   }
 
-  /// Returns whether an operation that threw is done; it is repeated if a lock kept it out.
+  /// Returns `false` if a lock kept the operation out; otherwise records its error as an issue, and returns `true`.
   private static func isDone(_ error: any Error) -> Bool {
     switch error as? StoreError {
     case .writeFailed(let error) where error.code == EWOULDBLOCK,
@@ -113,13 +112,14 @@ import Testing
     }
   }
 
-  /// Runs `ours` once for each of its system calls, each time interrupted before that call by `theirOperation`, in a
-  /// folder with the old bytes.
+  /// Runs `ours` once for each of its system calls, and interrupts it before that call with `theirOperation`.
+  ///
+  /// Each run starts in a new folder that contains the old bytes.
   ///
   /// - Parameters:
   ///   - failing: A call of `ours` that fails.
   ///   - hasLocks: Whether the volume supports locks.
-  ///   - isFirst: Whether there are no old bytes.
+  ///   - isFirst: Whether the folder is empty instead, so that a write is the first one.
   ///   - theirOperation: The operation of the other backend.
   ///   - ours: The operation that is interrupted.
   ///   - afterwards: A closure that runs before each call of `ours` after the interruption.
@@ -240,7 +240,7 @@ import Testing
     }
   }
 
-  @Test func `Two concurrent quarantines keep the bytes once`() throws {
+  @Test func `Two concurrent quarantines keep one copy of the bytes`() throws {
     let place = Lock<String?>(nil)
     var own: String?
     try interleave { [old] backend in
@@ -312,17 +312,14 @@ import Testing
     }
   }
 
-  @Test
-  func `The lock is held from the first read to the end of a change, and not while bytes are written`()
-    throws
-  {
+  @Test func `A change holds the lock from its first read to its end, but not while it writes bytes`() throws {
     var setUp = backend()
     try setUp.write(old, to: "a")
     let path = String(temporary.url.path(percentEncoded: false).dropLast())
     let locked = Lock<[String]>([])
     let fileSystem = FileSystem { call in
       do throws(SystemError) {
-        // This opens the folder again, so the backend's lock excludes it like another process.
+        // This opens the folder again, so the backend's lock excludes this attempt as it would exclude another process.
         try FileSystem().lock(FileSystem().openFolder(path), atMost: .zero)
       } catch {
         // The prefix leaves out the random part of the names of temporary files and of the folder.

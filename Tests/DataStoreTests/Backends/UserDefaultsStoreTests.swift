@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test(arguments: ["load", "save", "remove"])
-  func `A stored object that isn't data is quarantined under another key too`(call: String) async throws {
+  func `A stored object that isn't a Data value is quarantined under another key`(call: String) async throws {
     let suiteName = "DataStoreTests-\(UUID().uuidString)"
     defer { UserDefaults.standard.removePersistentDomain(forName: suiteName) }
     let defaults = UserDefaults(suiteName: suiteName)!
@@ -74,7 +74,7 @@ import Testing
     }
   }
 
-  @Test func `A snapshot never sees a part of another store's commit`() throws {
+  @Test func `A snapshot sees another store's commit completely or not at all`() throws {
     let suiteName = "DataStoreTests-\(UUID().uuidString)"
     defer { UserDefaults.standard.removePersistentDomain(forName: suiteName) }
     let names = (0..<10).map(String.init)
@@ -92,7 +92,7 @@ import Testing
       let found = try backend.snapshot { (backend: inout UserDefaultsBackend) throws(StoreError) in
         var found: [Data?] = []
         for name in names { found.append(try backend.read(name)) }
-        // A nested snapshot is the same one.
+        // A nested snapshot reads the same state as the outer one.
         return try backend.snapshot { (backend: inout UserDefaultsBackend) throws(StoreError) in
           found + [try backend.read(names[0])]
         }

@@ -2,7 +2,7 @@ import DataStore
 import Testing
 
 @Suite struct StoreKeyNameTests {
-  @Test func `Only lower-case letters, digits, underscores and hyphens are left unchanged`() throws {
+  @Test func `Encoding leaves only a to z, 0 to 9, underscores and hyphens unchanged`() throws {
     #expect(try StoreKeyName("az09_-").encoded() == "az09_-")
     #expect(try StoreKeyName("timeline", id: "Jake/0").encoded() == "timeline.%4aake%2f0")
     #expect(try StoreKeyName("../x").encoded() == "%2e%2e%2fx")
@@ -10,12 +10,12 @@ import Testing
     #expect(try StoreKeyName("名").encoded() == "%e5%90%8d")
   }
 
-  @Test func `A collection with a dot is not a collection with an id`() throws {
+  @Test func `A collection with a dot is encoded differently from a collection and an id`() throws {
     #expect(try StoreKeyName("a.b").encoded() == "a%2eb")
     #expect(try StoreKeyName("a", id: "b").encoded() == "a.b")
   }
 
-  @Test func `Equal names have equal encodings, regardless of the composition of their characters`() throws {
+  @Test func `Equal names have equal encodings, even if their Unicode normalization differs`() throws {
     #expect(try StoreKeyName("e\u{301}").encoded() == "%c3%a9")
     #expect(try StoreKeyName("\u{E9}").encoded() == "%c3%a9")
   }
@@ -36,11 +36,11 @@ import Testing
     "", ".", "a.", ".a", "a.b.c", "A", "a b", "%", "%4", "%4A", "%4x", "%61", "%ff", "%e5", "a/b", "e%cc%81",
     "a.corrupt-20201116T102240.000Z", ".DataStore-1", String(repeating: "a", count: 201),
   ])
-  func `Text that no name encodes to is not decoded`(encoded: String) {
+  func `Text that is not the encoded form of any name decodes to nil`(encoded: String) {
     #expect(StoreKeyName(encoded: encoded) == nil)
   }
 
-  @Test func `Invalid names throw an error with the reason`() {
+  @Test func `Encoding an invalid name throws an error with the reason`() {
     #expect(throws: StoreError.invalidKey(.emptyCollection)) { try StoreKeyName("", id: "Jake").encoded() }
     #expect(throws: StoreError.invalidKey(.emptyID)) { try StoreKeyName("a", id: "").encoded() }
     #expect(throws: StoreError.invalidKey(.tooLong(encodedLength: 201))) {

@@ -30,7 +30,7 @@ import Testing
       let place = kind.place(inFolder: volume.url.appending(path: "outer/inner", directoryHint: .isDirectory))
       var progress = CommitProgress(.mixed)
       for round in 1...Self.rounds {
-        // With few commits, the child ends by itself, and the power is cut while it closes the store, or afterwards.
+        // If there are few commits, all may succeed, and the power is cut while the child closes the store, or later.
         let (first, count) = (progress.number + 1, Int.random(in: 1...20, using: &random))
         let (operation, isRepeated) = (Int.random(in: 1...200, using: &random), Bool.random(using: &random))
         let restoration = Self.restoration(forgets: round.isMultiple(of: 2), &random)
@@ -44,7 +44,7 @@ import Testing
           guard lines.count >= acknowledged - progress.number else { throw Failure.end(end, lines) }
           try await volume.restore(restoration)
           if isRepeated {
-            // A store of this process finishes the interrupted commit, and the power is cut meanwhile.
+            // The power is cut again while a store of this process finishes the interrupted commit.
             try await volume.arm(after: Int.random(in: 1...10, using: &random))
             await stores.recover { kind.openPatiently(at: place) }
             try await volume.restore(Self.restoration(forgets: Bool.random(using: &random), &random))
@@ -63,7 +63,7 @@ import Testing
   }
 
   @Test(arguments: DurableStore.allCases)
-  func `A folder that another process created without making it durable is durable with its first value`(
+  func `The first save makes the folder of a store durable, even if another process created the folder`(
     kind: DurableStore
   ) async throws {
     try await run { volume, stores in
@@ -79,7 +79,7 @@ import Testing
     }
   }
 
-  /// A commit during which the power is cut, after each of its operations in turn.
+  /// A commit that a test makes again and again, each time with a power cut after one more operation.
   enum Interrupted: CaseIterable {
     case firstOfNewStore
     case fiveValues
@@ -129,7 +129,7 @@ import Testing
             try await commits.make(progress.number, in: open())
             try await progress.find(acknowledged: progress.number, open: open)
             await stores.waitUntilClosed()
-            // The commit had fewer operations.
+            // The commit has fewer than `operation` operations, so each of them was tested.
             if !isCut { break operations }
           } catch {
             Issue.record("MOMENTS_POWER_LOSS_SEED=\(seed), cut after operation \(operation), \(restoration): \(error)")
@@ -140,7 +140,7 @@ import Testing
     }
   }
 
-  @Test func `A commit whose process is killed, and whose recovery loses power, is complete or absent`()
+  @Test func `A commit is complete or absent after a kill of its process and a loss of power during recovery`()
     async throws
   {
     let seed = seed
@@ -180,7 +180,7 @@ import Testing
 
   /// Makes the commits up to a number.
   ///
-  /// - Parameter prepare: Called before the last commit, which may fail.
+  /// - Parameter prepare: Called before the last commit, which is the only one that may fail.
   /// - Returns: The number of the last commit that was acknowledged.
   private static func commit(
     _ commits: NumberedCommits, _ number: Int, in store: any KeyValueStore, prepare: () async throws -> Void
@@ -195,7 +195,7 @@ import Testing
     }
   }
 
-  /// Mounts a volume, and unmounts it once all stores on it are closed.
+  /// Mounts a volume, calls `body`, and unmounts the volume once all stores on it are closed.
   private func run(_ body: (PowerLossVolume, OpenedStores) async throws -> Void) async throws {
     try await PowerLossVolume.run { volume in
       let stores = OpenedStores()
@@ -212,8 +212,8 @@ import Testing
 
   /// The stores that this process opened on a volume.
   ///
-  /// SQLite maps a file into memory, so closing a database after its volume is unmounted would end the process with
-  /// `SIGBUS`.
+  /// All of them must be closed before the volume is unmounted. SQLite maps a file into memory, so closing a database
+  /// later would end the process with `SIGBUS`.
   private final class OpenedStores: Sendable {
     private let events = Lock<[MulticastSubscription<StoreEvent, Never>]>([])
 
@@ -232,7 +232,7 @@ import Testing
       for events in events { for await _ in events {} }
     }
 
-    /// Opens a store, so that it finishes an interrupted commit, and closes it.
+    /// Lets a new store finish an interrupted commit, and waits until the store is closed.
     func recover(_ open: () -> any KeyValueStore) async {
       do throws(StoreError) {
         _ = try await NumberedCommits.load(from: self.open(open))
@@ -243,16 +243,15 @@ import Testing
     }
   }
 
-  /// Makes a certain call and all later ones fail, so that the process changes no more than if it had been killed
-  /// there.
+  /// Simulates that the process is killed at a certain call: this call and all later ones fail.
   private final class LastCalls: Sendable {
     private let remaining = Lock(Int.max)
 
     var haveEnded: Bool { remaining.withLock { $0 <= 0 } }
 
-    /// Makes the given call and all later ones fail.
+    /// Makes a future call and all calls after it fail.
     ///
-    /// Only calls that change names or synchronize are counted, from now on.
+    /// - Parameter fatal: The number of the call. Only renames, removals and synchronizations count; the next one is 1.
     func end(at fatal: Int) {
       remaining.withLock { $0 = fatal }
     }
@@ -270,7 +269,7 @@ import Testing
   private static func restoration(
     forgets: Bool, _ random: inout SplitMix64
   ) -> PowerLossVolume.Restoration {
-    // The seed is drawn in any case, so that all later random numbers are the same.
+    // The seed is always drawn, so that the later random numbers don't depend on `forgets`.
     let seed = UInt64.random(in: .min ... .max, using: &random)
     return forgets ? .forget : .keep(seed: seed)
   }

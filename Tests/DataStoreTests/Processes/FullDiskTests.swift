@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Writes that fail for lack of space: the system limits the size of the child's files.
+/// Writes that fail for lack of space, simulated by a limit on the size of the files of a child process.
 @Suite(.timeLimit(.minutes(15))) struct FullDiskTests {
   private let temporary = TemporaryFolder()
 
@@ -17,7 +17,7 @@ import Testing
   #if SQLite
     @Test func `A save to a database without disk space throws, and leaves the old value`() async throws {
       var child = try ChildProcess("fill-disk", DurableStore.database.place(in: temporary), ["200000"])
-      // SQLITE_IOERR_WRITE, because the size limit of a process is a different error than a full disk.
+      // 778 is SQLITE_IOERR_WRITE. SQLite reports a full disk, but not a limit of the file size, as SQLITE_FULL.
       #expect(await child.allLines() == ["refused sqlite3_step 778", "intact", "saved 2"])
       #expect(await child.end() == .success)
     }

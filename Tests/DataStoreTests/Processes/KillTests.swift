@@ -5,8 +5,8 @@ import Testing
 
 /// Acknowledged changes survive a kill of the process, and no change is made in part.
 ///
-/// The child numbers its commits, and the number of a commit determines its changes. So after a kill, the stored values
-/// must be those after the last acknowledged commit, or after the one in flight.
+/// A child process makes numbered commits, and the number of a commit determines its changes. So after a kill, the
+/// stored values must be those after the last acknowledged commit, or after the one in flight.
 @Suite(.timeLimit(.minutes(15))) struct KillTests {
   private let temporary = TemporaryFolder()
 
@@ -38,7 +38,7 @@ import Testing
     var progress = CommitProgress(commits)
     for fatal in 1... {
       let first = progress.number + 1
-      // Six mixed commits include each of their five kinds. The rounds begin with different kinds.
+      // Six consecutive mixed commits include all five kinds of mixed commits. A round may begin with any kind.
       let last = progress.number + (commits == .mixed ? 6 : 2)
       var child = try ChildProcess("die-at-call", place, ["\(fatal)", commits.rawValue, "\(first)", "\(last)"])
       let lines = await child.allLines()
@@ -47,7 +47,7 @@ import Testing
       let acknowledged = try #require(lines.isEmpty ? progress.number : Int(lines.last!), "call \(fatal): \(lines)")
       if end == .success { #expect(acknowledged == last) }
       try await progress.find(acknowledged: acknowledged) { kind.openPatiently(at: place) }
-      // A store that only reads leaves a partially created database to the next one that writes.
+      // `find` only reads, so it leaves a partially created database to the next store that writes.
       if kind == .files || end == .success { try expectNoTemporaryFiles(of: kind) }
       if end == .success { break }
     }

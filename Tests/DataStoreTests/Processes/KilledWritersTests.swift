@@ -9,7 +9,7 @@ import Testing
   private let writerCount = 4
 
   @Test(arguments: SharedPlace.Kind.allCases)
-  func `Killed processes lose no acknowledged commit, and no commit is read in part, or again after it was replaced`(
+  func `Kills lose no acknowledged commit, and no read returns a part of a commit or goes back to an older one`(
     kind: SharedPlace.Kind
   ) async throws {
     let place = try SharedPlace(kind)
@@ -57,7 +57,7 @@ import Testing
   }
 
   @Test(arguments: SharedPlace.Kind.allCases)
-  func `A number that killed processes increment with preconditions counts every acknowledged increment`(
+  func `Killing processes that increment a number with preconditions loses no acknowledged increment`(
     kind: SharedPlace.Kind
   ) async throws {
     let place = try SharedPlace(kind)
@@ -121,7 +121,7 @@ import Testing
   }
 }
 
-/// Loads and observes a few keys, under all of which each commit saves the same value.
+/// Loads and observes a few keys; each commit saves one value under all of them.
 private struct CommitReader<Order: ReadOrder>: Sendable {
   typealias Value = Order.Value
 
@@ -139,7 +139,7 @@ private struct CommitReader<Order: ReadOrder>: Sendable {
   func read(
     _ place: SharedPlace, while work: @escaping @Sendable (any KeyValueStore) async throws -> Void
   ) async throws {
-    // The same store is observed and read, because a value that a call reads is sent to observers too.
+    // Two stores are both observed and read, because a value that a load finds is sent to the store's observers too.
     let observed = try place.open()
     try await withThrowingTaskGroup { group in
       for store in [observed, try place.open()] {
@@ -153,7 +153,7 @@ private struct CommitReader<Order: ReadOrder>: Sendable {
     }
   }
 
-  /// Applies every change to the values that were stored at first, and checks the result.
+  /// Applies every change to the values with which the observation begins, and checks each result.
   private func observeChanges(_ store: any KeyValueStore) async throws {
     let observation = try await store.observe(collection: collection, as: Value.self)
     var values: [String: Value] = [:]
@@ -166,10 +166,10 @@ private struct CommitReader<Order: ReadOrder>: Sendable {
       if values.values.first == last { return }
     }
     try Task.checkCancellation()
-    throw Failure(reader: "the changes", values: Array(values.values), reason: "ended")
+    throw Failure(reader: "the finished stream", values: Array(values.values), reason: "not of the last commit")
   }
 
-  /// Loads one key after another: a later load never returns an older value than an earlier one.
+  /// Loads one key after another, and checks that no load returns an older value than the load before it.
   private func loadAgainAndAgain(_ store: any KeyValueStore) async throws {
     var order = Order()
     while true {
@@ -183,7 +183,7 @@ private struct CommitReader<Order: ReadOrder>: Sendable {
     }
   }
 
-  /// Reads all keys at one instant, repeatedly.
+  /// Reads the values of all keys as of one instant, checks them, and repeats this.
   private func observeAgainAndAgain(_ store: any KeyValueStore) async throws {
     var order = Order()
     while true {
@@ -200,7 +200,7 @@ private struct CommitReader<Order: ReadOrder>: Sendable {
       throw Failure(reader: reader, values: values, reason: "not of one commit")
     }
     guard order.record(values.first) else {
-      throw Failure(reader: reader, values: values, reason: "older than what was read before, \(order)")
+      throw Failure(reader: reader, values: values, reason: "older than the value read before; \(order)")
     }
   }
 

@@ -67,9 +67,9 @@
       #expect(try await place.store().load(other)?.value == large)
     }
 
-    /// Without space for its log, the server ends itself with all connections, and may start again.
+    /// Without space for its log, the server ends all connections and crashes, and may restart by itself.
     @Test
-    func `No acknowledged save is lost when the server crashes for lack of space, and saves work once there is some`()
+    func `No acknowledged save is lost when the server crashes for lack of space, and saves work once space is free`()
       async throws
     {
       let volume = try MemoryVolume(byteCount: 64 << 20, owner: PostgreSQLCluster.owner)

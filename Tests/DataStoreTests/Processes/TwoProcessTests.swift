@@ -9,7 +9,7 @@ import Testing
   private let key = StoreKey<String>("text", id: "0")
 
   @Test(arguments: SharedPlace.Kind.allCases)
-  func `An observer receives another process's saves and removals, and each own save once`(
+  func `An observer receives the saves and removals of another process, and each save of its own store once`(
     kind: SharedPlace.Kind
   ) async throws {
     let place = try SharedPlace(kind)

@@ -30,7 +30,7 @@ import Testing
 /// An in-memory backend that reports the changes that a test sets.
 private final class ReportingBackend: StoreBackend, Sendable {
   let storage = InMemoryStorage()
-  /// The names in the next report.
+  /// The names that the next call of `takeExternalChanges()` returns.
   let changed = Lock<[String]>([])
   /// Called once, when the next snapshot begins.
   let onSnapshot = Lock<(@Sendable () -> Void)?>(nil)

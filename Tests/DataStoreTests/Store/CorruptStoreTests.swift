@@ -45,7 +45,7 @@ import Testing
     try await expectOneEvent(of: store)
   }
 
-  @Test func `Observers of all keys continue with the next saves, and new observers receive no lost value`()
+  @Test func `After a corruption, observers of all keys receive later saves, and new observers receive no lost value`()
     async throws
   {
     let store = BackedStore(backend: backend)
@@ -65,7 +65,9 @@ import Testing
     try await expectOneEvent(of: store)
   }
 
-  @Test func `A save that finds the corruption as it reads external changes succeeds, with an event`() async throws {
+  @Test func `A save succeeds, with an event, if it finds the corruption while it reads external changes`()
+    async throws
+  {
     let store = BackedStore(backend: backend)
     let changes = try await store.observe(collection: "text", as: String.self).changes
     let first = try await store.save("a", for: key)
@@ -93,7 +95,9 @@ import Testing
     try await expectOneEvent(of: store)
   }
 
-  @Test func `An observer that is the first to find the corruption is registered`() async throws {
+  @Test func `An observer receives the next save even if its own call was the first to find the corruption`()
+    async throws
+  {
     backend.corrupt()
     let store = BackedStore(backend: backend)
     var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()

@@ -65,7 +65,7 @@ import Testing
   }
 }
 
-/// A backend without contents, for which each quarantine has the same outcome.
+/// An empty backend whose quarantines all have the same outcome.
 private struct QuarantiningBackend: StoreBackend {
   enum Outcome: CaseIterable {
     case valueQuarantined

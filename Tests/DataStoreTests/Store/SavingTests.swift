@@ -65,7 +65,7 @@ import Testing
     }
   }
 
-  @Test func `A burst of saves of one key is one write, and each is sent once, in order`() async throws {
+  @Test func `A burst of saves of one key is one write, and each save is sent once, in order`() async throws {
     let changes = try await store.changes(of: key).subscribe()
     let first = await saveAndHold(0)
     let burst = (1...999).map { save($0, for: key) }
@@ -104,7 +104,7 @@ import Testing
     #expect(await iterator.next() == .saved(key, later))
   }
 
-  @Test func `Keys that are written together keep one order, and fail independently`() async throws {
+  @Test func `Saves of several keys in one commit group are sent in order, and fail independently`() async throws {
     let (a, b, c) = (
       StoreKey<Int>("number", id: "a"), StoreKey<Int>("number", id: "b"), StoreKey<Int>("number", id: "c")
     )
@@ -128,7 +128,7 @@ import Testing
     for change in expected { #expect(await iterator.next() == [change]) }
   }
 
-  @Test func `If another process locks the store during a burst, one save waits, then all unwritten saves throw`()
+  @Test func `If another process locks the store during a burst, one save waits in vain and all unwritten saves throw`()
     async throws
   {
     let keys = ["a", "b", "c"].map { StoreKey<Int>("number", id: $0) }
@@ -157,7 +157,8 @@ import Testing
       }
     }
     let last = commit { $0.save(1, for: shared) }
-    // If a commit is locked out, the others of its group aren't tried. So both fail only if they are in one group.
+    // If a commit is locked out, the rest of its group fails without an attempt. So the commit of "b" fails only if it
+    // is in the group of the commit of "a".
     backend.lockedNames.withLock { $0 = ["number.a"] }
     try await releaseBackend()
     _ = await first.value
@@ -177,7 +178,7 @@ import Testing
     for (task, key) in zip(burst, [a, b]) { #expect(try await store.load(key) == task.value.get()) }
   }
 
-  @Test func `Values that were written before a quarantine finds the store corrupt are written again`() async throws {
+  @Test func `Values that a burst wrote before a quarantine found the store corrupt are written again`() async throws {
     let (a, b) = (StoreKey<Int>("number", id: "a"), StoreKey<Int>("number", id: "b"))
     let first = await saveAndHold(0)
     backend.corrupt("number.b")
@@ -200,7 +201,7 @@ import Testing
     #expect(revisions == [1, 2, 3, 4])
   }
 
-  @Test func `A replaced save isn't overtaken by another key's save while the replacing save waits for a quarantine`()
+  @Test func `A replaced save is sent before later saves, even while the replacing save waits for a quarantine`()
     async throws
   {
     let (a, b) = (StoreKey<Int>("number", id: "a"), StoreKey<Int>("number", id: "b"))
@@ -208,8 +209,8 @@ import Testing
     let first = await saveAndHold(0)
     backend.corrupt("number.a")
     let burst = [(1, a), (2, b), (3, a)].map { save($0.0, for: $0.1) }
-    // The first save of "a" isn't written, because the last one replaces it. The last report comes when the save of "b"
-    // is durable and not sent yet.
+    // The first save of "a" isn't written, because the second save of "a" replaces it. The store takes the last report
+    // when the save of "b" is durable and not sent yet.
     backend.reports.withLock { $0 = [.names([]), .names([]), .unknown] }
     try await releaseBackend()
     #expect(backend.writes.withLock { $0 } == ["number.0", "number.b", "number.a"])
@@ -234,7 +235,9 @@ import Testing
     #expect(try await store.load(b)?.value == 2)
   }
 
-  @Test func `A removal by another process is sent, even if the group has tried to remove the same key`() async throws {
+  @Test func `A removal by another process is sent, even if a commit group has tried to remove the same key`()
+    async throws
+  {
     let (a, b) = (StoreKey<Int>("number", id: "a"), StoreKey<Int>("number", id: "b"))
     try await store.save(1, for: a)
     let changes = try await store.changes(of: a).subscribe()
@@ -276,7 +279,7 @@ import Testing
     }
   }
 
-  @Test func `A load and a removal during a burst keep their place in the order`() async throws {
+  @Test func `A load and a removal during a burst keep their places in the order of the calls`() async throws {
     let changes = try await store.changes(of: key).subscribe()
     _ = await saveAndHold(0)
     _ = save(1, for: key)
@@ -334,7 +337,7 @@ private final class HeldBackend: StoreBackend, Sendable {
   let brokenNames = Lock<Set<String>>([])
   /// The names whose writes time out while they wait for the lock of the store.
   let lockedNames = Lock<Set<String>>([])
-  /// The names whose writes find the whole store corrupt, once each.
+  /// The names whose writes find the whole store corrupt, in order; each entry affects one write.
   let corruptNames = Lock<[String]>([])
   /// The names that another process removes just when this backend tries to, so that this backend's commit fails.
   let overtakenNames = Lock<Set<String>>([])

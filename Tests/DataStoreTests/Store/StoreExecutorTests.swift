@@ -16,7 +16,7 @@ import Testing
     #expect(record.numbers == Array(0..<1_000))
   }
 
-  @Test func `An idle executor runs work on the calling thread, isolated`() {
+  @Test func `An idle executor runs work on the calling thread, in the executor's isolation`() {
     let thread = ThreadID()
     let found = executor.runIfIdle {
       executor.checkIsolated()
@@ -41,7 +41,7 @@ import Testing
     #expect(turns == expected)
   }
 
-  @Test func `Jobs that arrive while work runs wait until it is done, and run in order`() async {
+  @Test func `Jobs that arrive during work wait until it is done, and then run in order`() async {
     let ran: Void? = executor.runIfIdle {
       for number in 1...3 { executor.enqueue { [record] in record.note(number) } }
       #expect(executor.runIfIdle { 1 } == nil)
@@ -114,7 +114,7 @@ import Testing
     return backend.user.withLock { $0 } == ThreadID()
   }
 
-  @Test func `A value that was changed externally is read`() async throws {
+  @Test func `A known value that was changed externally is read again`() async throws {
     let first = try await store.save(1, for: key)
     try await #expect(store.load(key) == first)
     try backend.changeExternally(encodedEnvelope(2), of: key)
@@ -122,7 +122,7 @@ import Testing
     try await #expect(store.load(key)?.revision == first.revision + 1)
   }
 
-  @Test func `If the version can't be read, the load throws`() async throws {
+  @Test func `If the external version can't be read, the load throws`() async throws {
     try await store.save(1, for: key)
     _ = try await store.load(key)
     backend.failure.withLock { $0 = .readFailed(SystemError(code: 5, operation: "read", path: "a disk")) }
@@ -189,7 +189,7 @@ private final class Recorder: Sendable {
 
 /// A number without a lock of its own.
 ///
-/// Unchecked, because it is used in the isolation of one executor only, which the thread sanitizer checks.
+/// `@unchecked`, because it is used only in the isolation of one executor. The thread sanitizer verifies that.
 private final class Total: @unchecked Sendable {
   var value = 0
 }

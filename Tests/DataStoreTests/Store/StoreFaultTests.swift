@@ -14,12 +14,12 @@ import Testing
   import Musl
 #endif
 
-/// Makes each file system call of a store fail in turn.
+/// Calls a method of a store repeatedly, and each time makes another of its file system calls fail.
 ///
-/// The call of the store then either succeeds or throws the error that it promises, the store and the folder have the
-/// same value, and the next save succeeds.
+/// The method either succeeds or throws an error that it documents. Afterwards, the store and the folder have the same
+/// value, and the next save succeeds.
 @Suite struct StoreFaultTests {
-  /// The initial state of a folder, and the call of the store.
+  /// The initial state of a folder, and the method that is called.
   enum Scenario: CaseIterable {
     case save
     case firstSave
@@ -41,7 +41,9 @@ import Testing
       self.code = code
     }
 
-    /// The file system, which doesn't count the calls of the watch because their timing isn't deterministic.
+    /// The file system.
+    ///
+    /// Calls of inotify aren't counted, because their timing isn't deterministic.
     var fileSystem: FileSystem {
       FileSystem { call in
         if call.operation.hasPrefix("inotify") { return nil }
@@ -50,7 +52,7 @@ import Testing
       }
     }
 
-    /// Makes the call with a number fail, counted from now on.
+    /// Makes the call with the given number fail; the next call has number 1.
     func arm(_ number: Int) {
       failing.store(count.load(ordering: .relaxed) + number, ordering: .relaxed)
     }
@@ -67,20 +69,22 @@ import Testing
   private let key = StoreKey<String>("text", id: "0")
 
   @Test(arguments: Scenario.allCases, [EIO, ENOSPC, EROFS, EMFILE])
-  func `If a call fails, memory and disk agree, and the next save works`(scenario: Scenario, code: CInt) async throws {
+  func `If a file system call fails, memory and disk agree, and the next save works`(
+    scenario: Scenario, code: CInt
+  ) async throws {
     for failing in 1... {
       guard try await run(scenario, failing: failing, code: code) else { break }
     }
   }
 
   @Test(arguments: Scenario.allCases)
-  func `A call that is interrupted by a signal is repeated`(scenario: Scenario) async throws {
+  func `A file system call that is interrupted by a signal is repeated`(scenario: Scenario) async throws {
     for failing in 1... {
       guard try await run(scenario, failing: failing, code: EINTR) else { break }
     }
   }
 
-  /// Runs a scenario in which one call fails.
+  /// Runs a scenario in which one file system call fails.
   ///
   /// - Returns: Whether the scenario made that call.
   private func run(_ scenario: Scenario, failing: Int, code: CInt) async throws -> Bool {
@@ -121,7 +125,7 @@ import Testing
     }
     let hasFailed = script.disarm()
 
-    // If the scenario's call has failed before it could read the corrupt bytes, this load reports them.
+    // If the scenario's method failed before it could quarantine the corrupt bytes, this load does so and throws.
     let isCorrupt: Bool
     let loaded: StoredValue<String>?
     do throws(StoreError) {
@@ -137,7 +141,7 @@ import Testing
     if scenario == .saveOverCorruptBytes || scenario == .loadOfCorruptBytes {
       let kept = try FileManager.default.contentsOfDirectory(at: temporary.url, includingPropertiesForKeys: nil)
         .filter { $0.lastPathComponent.contains(".corrupt-") }
-      #expect(try kept.map { try Data(contentsOf: $0) } == [corruptBytes], "call \(failing), \(isCorrupt)")
+      #expect(try kept.map { try Data(contentsOf: $0) } == [corruptBytes], "call \(failing), isCorrupt: \(isCorrupt)")
     }
     let next = try await store.save("next", for: key)
     #expect(try await store.load(key) == next)
@@ -158,7 +162,7 @@ import Testing
     #expect(error.systemError?.code == code)
   }
 
-  /// Makes the call of a scenario.
+  /// Calls the method of a scenario.
   ///
   /// - Returns: The value that must be stored afterwards; for an observation, the value that it contains, if any.
   private func perform(_ scenario: Scenario, in store: FileStore) async throws(StoreError) -> String? {

@@ -19,7 +19,7 @@ import Testing
     #expect(state.edition(of: "a") == edition)
   }
 
-  @Test func `A value that appears after the listing is sent`() {
+  @Test func `A value is sent if it appears after all ids were listed`() {
     var state = TopicState()
     state.recordListing()
     #expect(state.reconcile(.value(Self.edition(1)), "a", revision: 5) == .sendSaved(revision: 5))
@@ -50,7 +50,7 @@ import Testing
   }
 
   /// Compares the actions of the state machine with those that a model of the store and its observers expects.
-  @Test func `In any sequence of events each difference is sent once, in order, and nothing else is sent`() {
+  @Test func `In any sequence of events, each change that is found is sent once, in order, and nothing else is sent`() {
     for seed in 0..<2_000 {
       var random = SplitMix64(seed: UInt64(seed))
       var state = TopicState()
@@ -86,7 +86,7 @@ import Testing
     }
   }
 
-  /// A model of the stored values, and of the states that observers have seen.
+  /// A model of the stored states, and of those that the store knows because it has read or written them.
   private struct Model {
     var stored: [String?: TopicState.Found] = [:]
     var seen: [String?: TopicState.Found] = [:]
@@ -95,7 +95,7 @@ import Testing
     var isListed = false
     private var count = 0
 
-    /// Whether all stored states have been seen, which a listing requires because it reads all ids.
+    /// Whether the store knows all stored states, as it does after a listing, which reads all ids.
     var canList: Bool { stored.allSatisfy { id, found in seen[id] == found } }
 
     mutating func externalChange(of id: String?, using random: inout SplitMix64) -> TopicState.Found {

@@ -20,9 +20,9 @@ import Testing
     for number in 0..<1_000 { try await store.save("a", for: key(number)) }
     #expect(await store.knownCount(in: "text") == 1_000)
     for number in 0..<1_000 { try await store.remove(key(number)) }
-    // The same holds for ids that never had a value,
+    // The same holds for ids that never had a value.
     for number in 1_000..<1_010 { #expect(try await store.load(key(number)) == nil) }
-    // and for ids whose bytes were quarantined.
+    // It also holds for ids whose bytes were quarantined.
     storage[try key(2_000).keyName.encoded()] = Data("hello".utf8)
     await #expect(throws: StoreError.self) { try await store.load(key(2_000)) }
     #expect(await store.knownCount(in: "text") == 0)

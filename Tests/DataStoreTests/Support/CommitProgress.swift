@@ -1,7 +1,7 @@
 import DataStore
 import TestSupport
 
-/// The number of numbered commits that were made in a store, and the values that must therefore be stored.
+/// The number of commits that were made in a store, and the values that must therefore be stored.
 struct CommitProgress {
   let kind: NumberedCommits
   private(set) var number = 0
@@ -25,7 +25,7 @@ struct CommitProgress {
   ///   find different values.
   mutating func find(acknowledged: Int, open: () throws -> any KeyValueStore) async throws {
     while number < acknowledged { advance() }
-    // Both ways of reading must finish an interrupted commit, so each of them comes first in some rounds.
+    // Either way of reading must finish an interrupted commit if it comes first, so each comes first in some calls.
     let observesFirst = acknowledged.isMultiple(of: 2)
     let first = try await NumberedCommits.read(try open(), observing: observesFirst)
     let second = try await NumberedCommits.read(try open(), observing: !observesFirst)
@@ -38,8 +38,8 @@ struct CommitProgress {
     }
   }
 
-  /// An error for stored values that match neither the acknowledged commits nor those and the one in flight, or that
-  /// differ between two reads.
+  /// An error for stored values that match the acknowledged commits neither with nor without the commit in flight, or
+  /// that differ between two reads.
   struct Unexpected: Error, CustomStringConvertible {
     let expected: NumberedCommits.State
     let inFlight: NumberedCommits.State?

@@ -2,14 +2,14 @@ import DataStore
 import Foundation
 import TestSupport
 
-/// The stores in the file system that several processes may use at the same time, and whose values survive `SIGKILL`.
+/// A kind of store whose files several processes may use at the same time, and whose values survive `SIGKILL`.
 enum DurableStore: CaseIterable {
   case files
   #if SQLite
     case database
   #endif
 
-  /// Returns the place of a test's store, which `TestChild` uses too.
+  /// Returns the place of a test's store, as `TestChild` expects it.
   func place(in temporary: TemporaryFolder) -> URL {
     switch self {
     case .files: temporary.url

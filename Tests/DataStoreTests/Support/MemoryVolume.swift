@@ -25,7 +25,7 @@
 
     /// Mounts a volume.
     ///
-    /// - Parameter owner: The user who owns its root; `nil` for the user of this process.
+    /// - Parameter owner: The user who owns the volume's top folder; `nil` for the user of this process.
     init(byteCount: Int, owner: String? = nil) throws {
       try folder.create()
       _ = try run("mount", "-t", "tmpfs", "-o", "size=\(byteCount)", "tmpfs", path)

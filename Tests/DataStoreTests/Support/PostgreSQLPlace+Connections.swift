@@ -28,7 +28,9 @@
       }
     }
 
-    /// Terminates all other connections to the schema, as an administrator does, and waits until they have ended.
+    /// Terminates all connections to the schema except its own, as an administrator may do.
+    ///
+    /// It waits until the connections have ended, at most 10 seconds for each.
     func endConnections() throws {
       try connection().run(
         script: """

@@ -45,7 +45,8 @@
 
     /// Corrupts the database, even while it is in use.
     ///
-    /// It writes through SQLite, because closing the file directly would release this process's locks on the file.
+    /// It writes through SQLite. If it opened the file directly, closing the file would release this process's locks on
+    /// it.
     func corruptSchema() throws {
       let connection = try connection()
       try connection.run("PRAGMA writable_schema = ON")

@@ -13,7 +13,7 @@ import Testing
     ChunkDifference(from: old.span, to: new.span, of: NumberList.self).runs
   }
 
-  @Test func `After changes in place all other elements are taken from the stored chunk`() {
+  @Test func `After changes in place the unchanged elements are taken from the stored chunk`() {
     #expect(runs(from: [1, 2, 3, 4, 5], to: [1, 2, 3, 4, 5]) == [.stored(0..<5)])
     #expect(runs(from: [1, 2, 3, 4, 5], to: [1, 2, 9, 4, 5]) == [.stored(0..<2), .new(2..<3), .stored(3..<5)])
     #expect(
@@ -37,13 +37,13 @@ import Testing
     #expect(runs(from: [1], to: []) == [])
   }
 
-  @Test func `After any other change of the count only the equal prefix is taken from the stored chunk`() {
+  @Test func `After any other change of the element count only the common prefix is taken from the stored chunk`() {
     #expect(runs(from: [1, 2, 3, 4], to: [1, 8, 3, 9, 4]) == [.stored(0..<1), .new(1..<5)])
     #expect(ChunkDifference(from: [1, 2].span, to: [8, 9, 7].span, of: NumberList.self).usesStored == false)
   }
 
   @Test(arguments: 0..<20 as Range<UInt64>)
-  func `The joined runs are the new elements`(seed: UInt64) {
+  func `The joined runs are the elements of the new chunk`(seed: UInt64) {
     var generator = SplitMix64(seed: seed)
     for _ in 0..<1_000 {
       let old = (0..<Int.random(in: 0...12, using: &generator)).map { _ in Int.random(in: 0...3, using: &generator) }

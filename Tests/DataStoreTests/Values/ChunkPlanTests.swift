@@ -34,7 +34,7 @@ import Testing
     #expect(value.save(value.elements) == 0)
   }
 
-  @Test func `An unchanged chunk beside unchanged ones is kept regardless of its size`() {
+  @Test func `An unchanged chunk without a changed neighbor is kept regardless of its size`() {
     let elements = Array(0..<400)
     let plan = ChunkPlan(oldCounts: [300, 1, 35, 64], old: elements, new: elements.replacing(at: 340))
     #expect(plan.chunks == [.kept(0), .kept(1), .kept(2), .new(336..<400, basedOn: 3)])
@@ -47,7 +47,7 @@ import Testing
     #expect(shorter.chunks == [.kept(1), .new(64..<99)])
   }
 
-  @Test func `A changed chunk that is too large is split, and one that is too small joins its smaller neighbor`() {
+  @Test func `A new chunk that is too large is split, and one that is too small is joined with its smaller neighbor`() {
     let elements = Array(0..<299)
     let split = ChunkPlan(oldCounts: [200, 99], old: elements, new: elements.replacing(at: 0))
     #expect(split.chunks == [.new(0..<66), .new(66..<133), .new(133..<200), .kept(1)])
@@ -57,13 +57,13 @@ import Testing
     #expect(right.chunks == [.kept(0), .new(119..<200, basedOn: 1), .kept(2)])
   }
 
-  @Test func `A small value grows in one chunk`() {
+  @Test func `A growing value stays in one chunk until it has more than 128 elements`() {
     var value = stored(10)
     value.save(Array(0..<11))
     #expect(value.counts == [11])
     value.save(Array(-100..<11))
     #expect(value.counts == [111])
-    // The only chunk of a value may be small, but one of several may not.
+    // A small chunk is allowed only if it is the value's only one, so the stored chunk isn't kept.
     value = stored(10)
     value.save(Array(-150..<10))
     #expect(value.counts == [53, 53, 54])
@@ -78,7 +78,7 @@ import Testing
     Repetition("the first deleted", from: 1000, times: 1000) { elements, _ in Array(elements.dropFirst()) },
     Repetition("the last deleted", from: 1000, times: 1000) { elements, _ in Array(elements.dropLast()) },
     Repetition("one deleted anywhere", from: 1000, times: 1000) { $0.removing(at: ($1 * 331) % $0.count) },
-    Repetition("one in, one out", from: 1000, times: 1000) { elements, step in
+    Repetition("one deleted, then one inserted", from: 1000, times: 1000) { elements, step in
       step % 2 == 0 ? elements.inserting([-step], at: step * 7 % 999) : elements.removing(at: step * 13 % 999)
     },
   ])
@@ -102,7 +102,7 @@ import Testing
   }
 
   @Test(arguments: 0..<50 as Range<UInt64>)
-  func `Changes in place write only their chunks, and the borders stay`(seed: UInt64) {
+  func `Changes in place write only the changed chunks, and move no chunk border`(seed: UInt64) {
     var generator = SplitMix64(seed: seed)
     var value = stored(.random(in: 1...3000, using: &generator))
     for _ in 0..<20 {
@@ -118,7 +118,7 @@ import Testing
     }
   }
 
-  @Test func `Inserting or deleting one element writes one chunk, or two if it has to be split or joined`() {
+  @Test func `Inserting or deleting one element writes one chunk, or at most two if a chunk must be split or joined`() {
     let value = stored(1000)
     for index in 0...1000 {
       var longer = value
@@ -187,7 +187,7 @@ import Testing
     #expect(value.save(edited.inserting(Array(-1000..<0), at: 1000)) <= 2 + (1000 + 65 + 63) / 64)
   }
 
-  @Test func `A block that was moved is written, and the elements that it passed are kept`() {
+  @Test func `A moved block is written again, and the elements between its old and its new position are kept`() {
     for (from, to) in [(200, 1500), (1500, 200), (0, 1900), (1900, 0)] {
       var value = stored(2000)
       var elements = value.elements
@@ -233,14 +233,14 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 100, 5000, 20_000])
-  func `Versions without a common chunk have a bounded number of comparisons`(count: Int) {
+  func `The number of comparisons is bounded for versions without a common chunk`(count: Int) {
     let old = stored(5000)
     #expect(comparisons(old, (0..<count).map { -1 - $0 }) <= 4 * (5000 + count))
     #expect(comparisons(old, (0..<count).map { ($0 * 7919) % 5000 }) <= 4 * (5000 + count))
   }
 
   @Test(arguments: [1, 2, 64, 65, 5000])
-  func `Versions with repeated elements have a bounded number of comparisons`(period: Int) {
+  func `The number of comparisons is bounded for versions with repeated elements`(period: Int) {
     var old = DividedValue()
     old.save((0..<5000).map { $0 % period == 0 ? 1 : 0 })
     for new in [
@@ -258,7 +258,7 @@ import Testing
     }
   }
 
-  @Test func `If the search is abandoned, the chunks that stayed in place are kept`() {
+  @Test func `If the searches use up the allowed comparisons, the chunks that stayed in place are still kept`() {
     // Each of the first 100 chunks differs from zeros only in its last element, so the searches for these chunks use up
     // the allowed comparisons: 4 for each old and new element.
     var elements = (0..<10_000).map { $0 >= 5000 ? $0 : $0 % 50 == 49 ? 1 : 0 }
@@ -317,7 +317,7 @@ private struct DividedValue {
   /// The start of each chunk.
   var starts: [Int] { counts.reduce(into: [0]) { $0.append($0.last! + $1) }.dropLast() }
 
-  /// Replaces the elements as a plan says, checks the plan, and returns the number of written chunks.
+  /// Saves new elements, checks the plan of their chunks, and returns the number of written chunks.
   @discardableResult
   mutating func save(_ new: [Int], sourceLocation: SourceLocation = #_sourceLocation) -> Int {
     let plan = ChunkPlan(oldCounts: counts, old: elements, new: new)
@@ -358,7 +358,7 @@ private struct Repetition: CustomTestStringConvertible {
   /// The initial number of elements.
   let count: Int
   let times: Int
-  /// Makes the edit, given the number of the repetition, which counts from 1.
+  /// Returns the edited elements, given the old ones and the number of the repetition, from 1.
   let edit: @Sendable ([Int], Int) -> [Int]
 
   var testDescription: String { name }

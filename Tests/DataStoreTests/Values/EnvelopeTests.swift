@@ -58,7 +58,7 @@ import Testing
     }
   }
 
-  @Test func `A value and its time are decoded exactly`() throws {
+  @Test func `A value and the time of its save are decoded exactly`() throws {
     var random = SystemRandomNumberGenerator()
     for _ in 0..<5_000 {
       let savedAt = Date(timeIntervalSinceReferenceDate: .random(in: -1e11...1e11, using: &random))
@@ -83,7 +83,9 @@ import Testing
     ),
     ("{\"format\":1,\"schema\":7,\"savedAt\":0}\n\"unknown\"", StoredVersion(format: 1, schema: 7)),
   ])
-  func `A future version is recognized regardless of what follows`(text: String, version: StoredVersion) {
+  func `A future format or schema is recognized even if the rest of the bytes can't be decoded`(
+    text: String, version: StoredVersion
+  ) {
     guard case .future(version) = decode(text, as: Profile.self) else {
       Issue.record("\(text)")
       return
@@ -109,7 +111,7 @@ import Testing
     "{\"format\":1,\"schema\":1,\"savedAt\":0}", "{\"format\":1,\"schema\":1,\"savedAt\":0}\n",
     "{\"format\":1,\"schema\":1,\"savedAt\":0}\n1 2", "{\"format\":1,\"schema\":1,\"savedAt\":0}\n\"text\"",
   ])
-  func `Bytes that are not a value are corrupt, and the reason is given`(text: String) {
+  func `Bytes that contain no valid value are corrupt, and the reason is given`(text: String) {
     guard case .corrupt(let reason) = decode(text, as: Int.self) else {
       Issue.record("\(text)")
       return
@@ -117,7 +119,7 @@ import Testing
     #expect(!reason.isEmpty)
   }
 
-  @Test func `Bytes with any flipped bit or any missing end are corrupt`() throws {
+  @Test func `Bytes are corrupt if any one bit is flipped, or if they are cut off anywhere`() throws {
     let bytes = try encodedEnvelope(profile, savedAt: Date(timeIntervalSinceReferenceDate: 0))
     var corruptBytes = bytes.indices.map { Data(bytes[..<$0]) }
     for index in bytes.indices {
@@ -167,7 +169,7 @@ import Testing
     #expect(CRC32C.checksum(of: Data("xyz\(text)".utf8).dropFirst(3)) == checksum)
   }
 
-  @Test func `Values that JSON cannot represent throw`() {
+  @Test func `Encoding a value or a time that JSON can't represent throws`() {
     #expect(throws: EncodingError.self) { try encodedEnvelope(Double.nan) }
     #expect(throws: EncodingError.self) {
       try encodedEnvelope(1, savedAt: Date(timeIntervalSinceReferenceDate: .infinity))

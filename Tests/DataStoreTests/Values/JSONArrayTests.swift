@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct JSONArrayTests {
   private func texts(of json: String, count: Int) throws -> [String] {
-    // The slice has a start index other than 0, as a slice of larger data has.
+    // The slice has a start index other than 0.
     let bytes = Data("…\(json)".utf8).dropFirst("…".utf8.count)
     let array = try #require(JSONArray(bytes, count: count))
     return (0..<count).map { String(decoding: array.elements($0..<$0 + 1), as: UTF8.self) }
@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test(arguments: 0..<20 as Range<UInt64>)
-  func `Joining all runs of elements restores the array`(seed: UInt64) throws {
+  func `Dividing the elements into runs and joining the runs restores the array`(seed: UInt64) throws {
     var generator = SplitMix64(seed: seed)
     let alphabet = [#"""#, #"\"#, ",", "[", "]", "{", "}", "a", "\n", "é", "\u{1F600}"]
     for _ in 0..<200 {

@@ -6,7 +6,7 @@ import Testing
 
 /// The elements that are encoded when a ``PartitionedValue`` is saved.
 @Suite(.serialized) struct PartitionedFormatTests {
-  /// A number that counts its encodings.
+  /// A number that counts the encodings of all such numbers.
   private struct Counted: Codable, Equatable {
     @TaskLocal static var encodings = Counter()
 
@@ -57,7 +57,7 @@ import Testing
       ) { corrupt(parts[$0]) }
     }
     for part in encoded.newParts { parts[part.id] = part.bytes }
-    // The parts must be those of the second version, including any bytes that were copied from stored parts.
+    // Joined, the parts must be the elements of the second version, even where bytes were copied from stored parts.
     var elements: [Counted] = []
     for id in encoded.partIDs ?? [] {
       elements += try JSONDecoder().decode([Counted].self, from: #require(parts[id]))
@@ -67,7 +67,7 @@ import Testing
     return (counter.count.withLock { $0 }, encoded.newParts.count)
   }
 
-  @Test func `Only elements that changed are encoded`() throws {
+  @Test func `Only new and changed elements are encoded`() throws {
     #expect(try save { $0[150] = Counted(-1) } == (1, 1))
     #expect(try save { $0.insert(Counted(-1), at: 0) } == (1, 1))
     #expect(try save { $0.insert(contentsOf: [Counted(-1), Counted(-2)], at: 130) } == (2, 1))
@@ -79,7 +79,7 @@ import Testing
   @Test func `A chunk whose stored bytes can't be used is encoded completely`() throws {
     // The 300 elements are in five chunks of 60.
     #expect(try save({ $0[0] = Counted(-1) }, corrupt: { _ in nil }) == (60, 1))
-    // The corrupt bytes are still a JSON array of as many numbers, but of different ones.
+    // The corrupt bytes are still a JSON array of the same length, but with different numbers.
     let corrupt = { (bytes: Data?) in bytes.map { Data($0.map { $0 == UInt8(ascii: "1") ? UInt8(ascii: "2") : $0 }) } }
     #expect(try save({ $0[0] = Counted(-1) }, corrupt: corrupt) == (60, 1))
   }

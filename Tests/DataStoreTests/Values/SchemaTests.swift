@@ -4,17 +4,17 @@ import Multicast
 import Testing
 
 @Suite(.timeLimit(.minutes(15))) struct SchemaTests {
-  /// Schema 1.
+  /// A person in schema 1.
   private struct Name: Codable, Hashable {
     var name: String
   }
 
-  /// Schema 2.
+  /// A person in schema 2.
   private struct Names: Codable {
     var names: [String]
   }
 
-  /// Schema 3.
+  /// A person in schema 3.
   private struct Person: VersionedValue, Hashable {
     static let schema = StoreSchema(
       version: 3,
@@ -30,7 +30,7 @@ import Testing
     var last: String
   }
 
-  /// Schema 2, with a migration whose result can't be decoded.
+  /// A person in another schema 2, whose migration returns JSON that can't be decoded.
   private struct Broken: VersionedValue, Hashable {
     static let schema = StoreSchema(version: 2, migrations: [StoreMigration(from: 1) { _ in Data("{}".utf8) }])
 
@@ -152,7 +152,7 @@ import Testing
     var elements: [Int]
   }
 
-  @Test func `The next save replaces a value that had no parts before its migration`() async throws {
+  @Test func `A value that had no parts before its migration is replaced by the next save`() async throws {
     try await InMemoryStore(storage: storage).save(OldList(elements: []), for: StoreKey("list"))
     let key = StoreKey<List>("list")
     let store = InMemoryStore(storage: storage)
@@ -163,13 +163,13 @@ import Testing
     #expect(try await InMemoryStore(storage: storage).load(key)?.value == list)
   }
 
-  /// The type in an older version of the program.
+  /// A list type as an older version of the program declares it.
   private struct AnyOrder: PartitionedValue {
     var head = 0
     var elements: [Int]
   }
 
-  /// The type, with the same schema, in a newer version of the program, which sorts the elements.
+  /// The same type and schema in a newer version of the program, where the initializer sorts the elements.
   private struct InOrder: PartitionedValue {
     var head: Int
     var elements: [Int]
@@ -215,7 +215,7 @@ import Testing
         "A schema of version 4 needs one migration from each version before it, in order: [1, 2, 3], not [1, 3]."))
   }
 
-  @Test func `A schema has at least version 1`() async {
+  @Test func `A schema's version must be at least 1`() async {
     let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
       _ = StoreSchema(version: 0)
     }

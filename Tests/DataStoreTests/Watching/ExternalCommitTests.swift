@@ -10,7 +10,7 @@ import Testing
 
 /// Observers of a collection receive an external commit as one element, regardless of which call notices it first.
 @Suite struct ExternalCommitTests {
-  /// The call that the observed store makes right after another store has committed.
+  /// The call to the observed store right after another store has committed.
   enum Call: CaseIterable {
     case load, save, remove, commit, changes, observe
   }
@@ -19,7 +19,7 @@ import Testing
   private let keys = (0..<3).map { StoreKey<Int>("numbers", id: "\($0)") }
 
   @Test(arguments: DurableStore.allCases, Call.allCases)
-  func `A call that notices one key of an external commit notices all its keys`(
+  func `A call that notices one change of an external commit notices all changes of the commit`(
     kind: DurableStore, call: Call
   ) async throws {
     let (store, other) = (kind.open(in: temporary), kind.open(in: temporary))
@@ -136,8 +136,8 @@ import Testing
     let names = [keys[1], keys[3]].map(\.keyName)
     hook.withLock {
       $0 = { call in
-        // Each save replaces one file. After the second save, the other store commits at the next lock of the folder,
-        // which is for the third save or for a check.
+        // Each save replaces one file. After the second save, the next lock of the folder is for the third save or for
+        // a check. Another backend commits right before that lock.
         if call.operation == "rename" { replaced.withLock { $0 += 1 } }
         guard call.operation == "flock", call.path == folder, replaced.withLock({ $0 }) >= 2 else { return }
         hook.withLock { $0 = { _ in } }
@@ -163,8 +163,8 @@ import Testing
 
   /// Runs the jobs of an executor until the returned task is cancelled.
   ///
-  /// The store sends the changes of a commit before it resumes the commit. A test that has received the changes
-  /// therefore can't know when the job that resumes the commit is ready to run.
+  /// The store sends the changes of a commit before it resumes the caller of the commit. So a test that has received
+  /// the changes can't know when the caller's job is ready to run.
   private func run(_ executor: ManualTaskExecutor) -> Task<Void, Never> {
     Task {
       while !Task.isCancelled {

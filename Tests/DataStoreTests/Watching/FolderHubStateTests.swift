@@ -27,7 +27,7 @@ import Testing
     FolderHubState.Event(descriptor: number.map { Self.descriptors[$0] }, folderEvent: event)
   }
 
-  @Test func `Watches of one descriptor receive its events, and each takes those it is interested in`() throws {
+  @Test func `All watches of a descriptor receive its events, and each reports only those that concern it`() throws {
     var state = FolderHubState()
     let first = state.add(watch(0))
     let second = state.add(watch(0, ownPrefix: "a"))
@@ -85,7 +85,7 @@ import Testing
 
   // MARK: - Model
 
-  /// A model in which each watch has a state of its own.
+  /// A simple model, which searches all watches because it doesn't keep them by descriptor.
   ///
   /// Each event is recorded for each watch of its descriptor, and the use of a descriptor is computed from all watches.
   private struct Model {

@@ -34,7 +34,7 @@ extension FolderHub {
     func increase() { value.withLock { $0 += 1 } }
   }
 
-  /// Makes file system calls fail as the current rule, if any, says.
+  /// Makes file system calls fail with the error codes that the current rule, if any, returns.
   private final class Faults: Sendable {
     let rule = Lock<(@Sendable (FileSystem.Call) -> CInt?)?>(nil)
     var fileSystem: FileSystem { FileSystem { call in self.rule.withLock { $0 }?(call) } }
@@ -49,7 +49,7 @@ extension FolderHub {
       onChange: onChange)
   }
 
-  @Test func `The monitor is started by the first watch, and stopped after the last`() async throws {
+  @Test func `The monitor starts with the first watch, and stops after the last watch has ended`() async throws {
     var watches = [try watch("/a"), try watch("/a"), try watch("/b")]
     #expect(monitor.withState { $0.startCount } == 1)
     #expect(monitor.watchedNumbers == [2, 3])
@@ -69,7 +69,7 @@ extension FolderHub {
     extendLifetime(watches)
   }
 
-  @Test func `A watch that cannot start throws, and leaves nothing watched`() throws {
+  @Test func `If a watch can't start, its initializer throws, and nothing stays watched`() throws {
     let fileSystem = FileSystem { $0.operation == "watch" && $0.path == "/" ? EACCES : nil }
     #expect(throws: SystemError(code: EACCES, operation: "watch", path: "/")) {
       try watch("/missing/folder", fileSystem: fileSystem)
@@ -83,7 +83,8 @@ extension FolderHub {
     let watched = monitor.watchedNumbers
     let results = Lock<[CInt?]>([nil, nil, EACCES])
     let fileSystem = FileSystem { _ in results.withLock { $0.removeFirst() } }
-    // The calls watch the folder, which doesn't exist, then its parent, then the folder again, which fails.
+    // The first call finds no folder, and the second one watches its parent. The third one tries the folder again, and
+    // fails.
     #expect(throws: SystemError(code: EACCES, operation: "watch", path: "/another")) {
       try watch("/another", fileSystem: fileSystem)
     }
@@ -91,7 +92,7 @@ extension FolderHub {
     extendLifetime(other)
   }
 
-  @Test func `The nearest parent folder is watched until the folder exists`() throws {
+  @Test func `The nearest existing ancestor is watched until the folder exists`() throws {
     let reports = Counter()
     let watch = try watch("/outer/inner", onChange: reports.increase)
     #expect(monitor.watchedNumbers == [1])
@@ -137,7 +138,9 @@ extension FolderHub {
     #expect(try older.takeChangedFiles() == ["file"])
   }
 
-  @Test func `A watch is notified once until it takes its changes, but not of changes that its call reads`() throws {
+  @Test func `A watch is notified at most once until its changes are taken, and not of those that its own call reads`()
+    throws
+  {
     let (reports, otherReports) = (Counter(), Counter())
     let watch = try watch("/a", onChange: reports.increase)
     let other = try self.watch("/b", onChange: otherReports.increase)
@@ -157,7 +160,7 @@ extension FolderHub {
     #expect(try other.takeChangedFiles() == nil)
   }
 
-  @Test func `A failed search for a folder ends only the watch that made it`() throws {
+  @Test func `If a watch's search for its folder fails, only that watch ends`() throws {
     let (faults, reports, otherReports) = (Faults(), Counter(), Counter())
     let watch = try watch("/a", fileSystem: faults.fileSystem, onChange: reports.increase)
     let other = try self.watch("/a", onChange: otherReports.increase)
@@ -205,7 +208,7 @@ extension FolderHub {
     for (watch, folder) in zip(watches, ["/a", "/b"]) {
       #expect(throws: SystemError(code: EIO, operation: "read", path: folder)) { try watch.takeChangedFiles() }
     }
-    // The new watch shares the descriptor of an old one, whose release must leave the folder watched.
+    // The new watch has the descriptor of an old one. The folder must stay watched when the old one is released.
     watches = []
     await hub.completeCalls()
     #expect(monitor.watchedNumbers == [3])

@@ -44,7 +44,7 @@ import Testing
         == [])
   }
 
-  @Test func `Only an event between the two events of the store's own rename is reported`() throws {
+  @Test func `An event between the two events of the store's own rename is reported, but not the rename`() throws {
     #expect(
       try files(
         .changed(".own-1", .movedAway(rename: 7)), .changed("b", .closed), .changed("a", .movedHere(rename: 7)))
@@ -55,7 +55,7 @@ import Testing
         == ["b"])
   }
 
-  @Test func `The store's own rename is not reported, even if its two events arrive separately`() throws {
+  @Test func `After the store's own rename no file counts as changed, even if its events arrive separately`() throws {
     var state = state()
     state.record(.changed(".own-1", .movedAway(rename: 7)))
     #expect(state.takeReport() == false)
@@ -100,7 +100,7 @@ import Testing
     #expect(try files(.changed("a", .written), reportsWrites: true) == ["a"])
   }
 
-  @Test func `A file that changes several times is reported once, in the order of the first changes`() throws {
+  @Test func `Files that change several times are reported once each, in the order of their first changes`() throws {
     #expect(
       try files(.changed("b", .closed), .changed("a", .removed), .changed("b", .closed), .changed("a", .closed))
         == ["b", "a"])
@@ -129,7 +129,7 @@ import Testing
   }
 
   @Test(arguments: [folder, target(1, awaiting: "folder")])
-  private func `After an unspecific event any file may have changed`(target: Target) throws {
+  private func `After an event without details any file may have changed`(target: Target) throws {
     var state = state(target)
     state.record(.anything)
     #expect(state.mustFindFolder)
@@ -140,7 +140,7 @@ import Testing
     #expect(!state.hasChanges)
   }
 
-  @Test func `A folder that disappears is searched for, and reported when it is found`() throws {
+  @Test func `A folder that disappears is searched for, and its loss and its return are reported`() throws {
     var state = state()
     state.record(.folderLost)
     #expect(state.mustFindFolder)
@@ -157,7 +157,7 @@ import Testing
     #expect(try state.takeChangedFiles().get() == nil)
   }
 
-  @Test func `In a watched parent folder only the appearance of the awaited name and the loss of the parent matter`()
+  @Test func `A watched parent folder's changes are ignored, except its loss and the appearance of the awaited name`()
     throws
   {
     let ignored: [FolderEvent.FileChange] = [.written, .closed, .removed, .movedAway(rename: 7)]
@@ -172,7 +172,7 @@ import Testing
     #expect(!state.hasChanges)
   }
 
-  @Test func `A check reports a different folder at the path, and a missing one`() throws {
+  @Test func `A check reports if a different folder or no folder is at the path`() throws {
     for found in [Self.target(2), Self.target(2, awaiting: "folder")] {
       var state = state()
       state.checked(Self.folder)

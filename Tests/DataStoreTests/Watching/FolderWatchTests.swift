@@ -32,8 +32,8 @@ import Testing
 
     /// Moves a symbolic link into a folder.
     ///
-    /// It moves no regular file, because a file that was written may be closed late: if another process is started
-    /// meanwhile, the file stays open until that process executes its program.
+    /// A regular file would have to be written, and might be closed late: a process that starts meanwhile keeps it open
+    /// until that process executes its program.
     private func put(_ name: String, in folder: URL) throws {
       let link = temporary.url.appending(path: UUID().uuidString)
       try FileManager.default.createSymbolicLink(at: link, withDestinationURL: folder)
@@ -62,7 +62,7 @@ import Testing
       for watch in [first, second, writer] { #expect(try watch.takeChangedFiles() == ["a"]) }
     }
 
-    @Test func `Each write is reported only to the watches that asked for it`() throws {
+    @Test func `Each write is reported only to watches that asked for writes`() throws {
       let folder = try makeFolder()
       let number = open(Self.path(of: folder.appending(path: "a")), O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
       let file = FileHandle(fileDescriptor: number, closeOnDealloc: true)
@@ -74,7 +74,7 @@ import Testing
       }
     }
 
-    @Test func `The end of a watch does not end another one of the same folder`() async throws {
+    @Test func `Releasing a watch does not end another watch of the same folder`() async throws {
       let folder = try makeFolder()
       let hub = FolderHub()
       let awaiting = try watch(folder.appending(path: "inner"), hub: hub)
@@ -93,7 +93,7 @@ import Testing
       #expect(try staying.takeChangedFiles() == [])
     }
 
-    @Test func `An injected read error for one watch does not end another one`() throws {
+    @Test func `An injected read error of one watch does not end another watch`() throws {
       let folder = try makeFolder()
       let broken = try watch(folder, fileSystem: FileSystem { $0.operation == "inotify_read" ? EIO : nil })
       let intact = try watch(folder)
@@ -107,7 +107,7 @@ import Testing
     }
 
     @Test(arguments: ["inotify_init", "inotify_add_watch"])
-    func `An injected error for one watch is thrown even if another one exists`(operation: String) throws {
+    func `An injected error of one watch is thrown even if another watch exists`(operation: String) throws {
       let folder = try makeFolder()
       let intact = try watch(folder)
       #expect(throws: SystemError(code: EMFILE, operation: operation, path: Self.path(of: folder))) {
@@ -125,10 +125,10 @@ import Testing
       return targets.count { $0?.hasSuffix("anon_inode:inotify") == true }
     }
 
-    /// Waits until this process has no inotify instance any more, and ends the process with a failure if it keeps one.
+    /// Waits until this process has no inotify instance, and exits with a failure if it still has one after a minute.
     private static func waitUntilInstanceIsClosed() async throws {
       let deadline = ContinuousClock.now + .seconds(60)
-      // The system doesn't report that a descriptor is closed.
+      // The system doesn't report when a descriptor is closed, so this loop checks repeatedly.
       while instanceCount > 0 {
         if ContinuousClock.now > deadline { exit(3) }
         await Task.yield()
@@ -136,7 +136,7 @@ import Testing
     }
 
     @Test func `Fifty watches use one inotify instance, and none after they are released`() async {
-      // The test has a process of its own, where no other test watches.
+      // The test runs in its own process, where no other test has watches.
       await #expect(processExitsWith: .success) {
         let test = FolderWatchTests()
         #expect(Self.instanceCount == 0)

@@ -12,7 +12,8 @@ import Multicast
 
 /// Simulates, in memory, an operating system that watches folders.
 ///
-/// A test queues events. The hub takes them when it reads by itself, or when the test calls ``report()``.
+/// A test queues events. The hub takes them when a watch begins or takes its changes, or when the test calls
+/// ``report()``.
 final class SimulatedMonitor: FolderMonitor, Sendable {
   /// The state of the monitor.
   struct State {
@@ -73,7 +74,7 @@ final class SimulatedMonitor: FolderMonitor, Sendable {
       errno = ENOENT
       return descriptor == nil ? -1 : 0
     }
-    guard let descriptor else { preconditionFailure("The call fails where there is no folder.") }
+    guard let descriptor else { preconditionFailure("The call above throws if the folder doesn't exist.") }
     withState { _ = $0.watched[descriptor, default: []].insert(interest) }
     return descriptor
   }

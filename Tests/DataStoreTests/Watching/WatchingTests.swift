@@ -17,7 +17,7 @@ import Testing
 
 /// The behavior of a store when another store or program changes the same folder or storage.
 ///
-/// Both stores are in one process, which makes no difference to them.
+/// All stores of a test are in one process, but they behave as in separate processes.
 @Suite(.timeLimit(.minutes(15))) struct WatchingTests {
   private let temporary = TemporaryFolder()
   private let key = StoreKey<String>("text", id: "0")
@@ -81,9 +81,9 @@ import Testing
   }
 
   #if !canImport(Darwin)
-    @Test func `A folder is watched even if the descriptor of an active dispatch source was closed before`() async {
-      // URLSession closes descriptors like this. The test has a process of its own, because the source affects the next
-      // file that gets the number of the closed descriptor.
+    @Test func `A folder can be watched after the descriptor of an active dispatch source was closed`() async {
+      // URLSession also closes descriptors while a dispatch source watches them. The test runs in its own process,
+      // because libdispatch reports no events of a later descriptor with the same number.
       await #expect(processExitsWith: .success) {
         var ends: [CInt] = [-1, -1]
         guard pipe(&ends) == 0 else { exit(2) }
@@ -109,7 +109,7 @@ import Testing
     }
   #endif
 
-  @Test func `A value that can't be read when its collection is observed is sent with the next change`() async throws {
+  @Test func `If a value can't be read when its collection is observed, the next change includes it`() async throws {
     let other = FileStore(folder: folder)
     try await other.save("theirs", for: key)
     let faults = Faults()
@@ -151,7 +151,7 @@ import Testing
     let corruptBytes = Data("corrupt".utf8)
     try corruptBytes.write(to: file, options: .atomic)
     guard case .valueQuarantined(key.keyName, let movedTo, _) = await events.next() else {
-      Issue.record("another event")
+      Issue.record("unexpected event")
       return
     }
     #expect(try Data(contentsOf: URL(filePath: movedTo)) == corruptBytes)
@@ -228,7 +228,7 @@ import Testing
     }
 
     @Test(arguments: ["inotify_init", "inotify_add_watch"])
-    func `A watch that cannot start is reported, and the next observer tries again`(operation: String) async throws {
+    func `A watch that cannot start is reported, and is started for the next observer`(operation: String) async throws {
       let faults = Faults()
       let store = faults.store(in: folder)
       let other = FileStore(folder: folder)
@@ -267,7 +267,7 @@ import Testing
     #expect(await changes.next()?.stored?.value == "second")
   }
 
-  @Test func `New observers of an observed key with a future schema cause one event and no error`()
+  @Test func `If an observed value gets a future schema, new observers cause a single event and no error`()
     async throws
   {
     let storage = InMemoryStorage()
@@ -286,12 +286,12 @@ import Testing
     let (found, supported) = (StoredVersion(format: 3, schema: 2), StoredVersion(format: 3, schema: 1))
     #expect(await events.next() == .newerValueLeftUntouched(key.keyName, found: found, supported: supported))
     guard case .valueQuarantined = await events.next() else {
-      Issue.record("a second event")
+      Issue.record("unexpected second event")
       return
     }
   }
 
-  @Test func `New observers of an observed key whose bytes can't be quarantined cause one event and no error`()
+  @Test func `If the bytes of an observed key can't be quarantined, new observers cause a single event and no error`()
     async throws
   {
     let storage = InMemoryStorage()
@@ -306,7 +306,7 @@ import Testing
     var events = store.events.makeAsyncIterator()
     #expect(await events.next() == .watchingFailed(.writeFailed(StuckBackend.error)))
     guard case .newerValueLeftUntouched = await events.next() else {
-      Issue.record("a second event")
+      Issue.record("unexpected second event")
       return
     }
     extendLifetime(stream)
@@ -348,7 +348,7 @@ import Testing
     #expect(await changes.next() == .removed(key, revision: 4))
   }
 
-  @Test func `A later observer receives the stored value first, even if another store has changed it`() async throws {
+  @Test func `A new observer receives the stored value first, even if another store has changed it`() async throws {
     let storage = InMemoryStorage()
     let (store, other) = (InMemoryStore(storage: storage), InMemoryStore(storage: storage))
     try await store.save("ours", for: key)
@@ -363,7 +363,7 @@ import Testing
     for expected in ["ours", "theirs", nil, "last"] { #expect(await early.next()?.stored?.value == expected) }
   }
 
-  @Test func `An unchanged value is not decoded again when any value may have changed`() async throws {
+  @Test func `After unknown external changes, only the changed values are decoded again`() async throws {
     let storage = InMemoryStorage()
     let backend = WokenBackend(base: InMemoryBackend(storage: storage))
     let store = BackedStore(backend: backend)
@@ -380,7 +380,7 @@ import Testing
     #expect(Counted.decodings.load(ordering: .relaxed) == count + 1)
     backend.wake()
     #expect(await changes.next()?.map(\.stored?.value.number) == [2])
-    // This call runs after the check.
+    // This call runs after the check that the wake started.
     _ = try await store.load(key)
     #expect(Counted.decodings.load(ordering: .relaxed) == count + 2)
   }
@@ -400,7 +400,7 @@ import Testing
     }
   }
 
-  /// An in-memory backend that reports external changes without their names.
+  /// An in-memory backend that reports external changes, but not which values changed.
   private final class WokenBackend: StoreBackend, Sendable {
     private let base: InMemoryBackend
     private let onChange = Lock<(@Sendable () -> Void)?>(nil)
@@ -428,7 +428,7 @@ import Testing
     func takeExternalChanges() -> ExternalChanges { .unknown }
   }
 
-  @Test func `Bytes that cannot be quarantined are reported once, and the next call tries again`() async throws {
+  @Test func `Bytes that cannot be quarantined are reported once, and the next load quarantines them`() async throws {
     let faults = Faults()
     let store = faults.store(in: folder)
     let keys = [key, StoreKey("text", id: "1")]
@@ -444,7 +444,7 @@ import Testing
     for key in keys {
       try Data("corrupt".utf8).write(to: folder.appending(path: "\(key.keyName.encoded()).value"), options: .atomic)
       guard case .watchingFailed(.writeFailed(let error)) = await events.next() else {
-        Issue.record("another event")
+        Issue.record("unexpected event")
         return
       }
       #expect(error.path.contains("/text.\(key.id!).corrupt-"))
@@ -452,7 +452,7 @@ import Testing
     faults.rule.withLock { $0 = nil }
     await #expect(throws: StoreError.self) { try await store.load(key) }
     guard case .valueQuarantined(key.keyName, _, _) = await events.next() else {
-      Issue.record("another event")
+      Issue.record("unexpected event")
       return
     }
   }
@@ -467,7 +467,7 @@ import Testing
     #expect(received == ["last"])
   }
 
-  @Test func `Two stores that save concurrently converge, and each sends its own changes once, in order`()
+  @Test func `If two stores save concurrently, they converge, and each sends its own changes once, in order`()
     async throws
   {
     let stores = [FileStore(folder: folder), FileStore(folder: folder)]

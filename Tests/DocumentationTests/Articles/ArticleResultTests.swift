@@ -12,7 +12,7 @@ import Todo
       await output(of: MulticastExamples.firstExample) == ["badge: Ann", "badge: Ben", "list: Ann", "list: Ben"])
   }
 
-  @Test func `Choosing a channel: each example has the result in its comment`() async {
+  @Test func `Each example of choosing a channel has the result that its comment states`() async {
     ChoosingAChannelExamples.events()
     #expect(await output(of: ChoosingAChannelExamples.state) == ["loaded"])
     #expect(await output(of: ChoosingAChannelExamples.stateWithoutFirstValue) == ["[]", "[\"message-1\"]"])
@@ -36,7 +36,7 @@ import Todo
       await output(of: BufferingExamples.ownPolicy) == ["display: 22", "record: 20", "record: 21", "record: 22"])
   }
 
-  @Test func `Buffering: the elements that each policy keeps`() async {
+  @Test func `Each buffering policy keeps the elements that its comment states`() async {
     #expect(
       await output(of: BufferingExamples.policies)
         == ["[1, 2, 3, 4, 5]", "[5]", "[3, 4, 5]", "[1, 2, 3]", "[1, 2, 5]"])
@@ -54,7 +54,7 @@ import Todo
     #expect(await output(of: BufferingExamples.capacityAndReplay) == ["4", "5", "6"])
   }
 
-  /// Checks the columns of the table in `Buffering.md` that can be computed.
+  /// Checks the computable columns of the table in `Buffering.md`.
   @Test(arguments: [
     ("unbounded", BufferingPolicy<any Error>.unbounded, [1, 2, 3, 4, 5]), ("latest", .latest, [5]),
     ("dropOldest", .dropOldest(3), [3, 4, 5]), ("dropNewest", .dropNewest(3), [1, 2, 3]),

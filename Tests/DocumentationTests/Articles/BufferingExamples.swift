@@ -1,6 +1,6 @@
 import Multicast
 
-/// The code of `Buffering.md`, copied exactly so that it is compiled.
+/// The code of `Buffering.md`, copied unchanged so that the compiler checks it.
 enum BufferingExamples {
   static func ownPolicy(print: Print) async {
     let readings = MulticastChannel<Int, Never>(buffering: .latest)

@@ -1,6 +1,6 @@
 import Multicast
 
-/// The code of `ChoosingAChannel.md`, copied exactly so that it is compiled.
+/// The code of `ChoosingAChannel.md`, copied unchanged so that the compiler checks it.
 enum ChoosingAChannelExamples {
   enum LoadState: Sendable {
     case loading

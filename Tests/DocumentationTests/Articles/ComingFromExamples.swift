@@ -1,6 +1,6 @@
 import Multicast
 
-/// The code of `ComingFrom.md`, copied exactly so that it is compiled.
+/// The code of `ComingFrom.md`, copied unchanged so that the compiler checks it.
 enum ComingFromExamples {
   static func publishSubject(print: Print) async {
     let channel = MulticastChannel<Int, Never>(buffering: .unbounded)

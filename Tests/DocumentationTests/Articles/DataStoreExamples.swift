@@ -2,7 +2,7 @@ import DataStore
 import Foundation
 import Multicast
 
-/// The code of `DataStore.md`, copied exactly so that it is compiled.
+/// The code of `DataStore.md`, copied unchanged so that the compiler checks it.
 enum DataStoreExamples {
   static func keepAName(print: Print) async throws {
     let folder = FileManager.default.temporaryDirectory.appending(path: "names-\(UUID())")

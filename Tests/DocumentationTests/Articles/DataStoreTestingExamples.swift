@@ -1,7 +1,7 @@
 import DataStore
 import DataStoreTesting
 
-/// The code of `DataStoreTesting.md`, copied exactly so that it is compiled.
+/// The code of `DataStoreTesting.md`, copied unchanged so that the compiler checks it.
 enum DataStoreTestingExamples {
   static func firstExample(print: @escaping Print) async throws {
     for check in StoreConformance.checks where !check.needsCorruption {

@@ -5,7 +5,7 @@ import Repository
 import SignIn
 import Todo
 
-/// The code of `FirstTenMinutes.md`, copied exactly so that it is compiled.
+/// The code of `FirstTenMinutes.md`, copied unchanged so that the compiler checks it.
 enum FirstTenMinutesExamples {
   struct Profile: Codable, Sendable, Equatable {
     var name: String

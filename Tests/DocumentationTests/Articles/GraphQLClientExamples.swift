@@ -1,7 +1,7 @@
 import Foundation
 import GraphQLClient
 
-/// The code of `GraphQLClient.md`, copied exactly so that it is compiled.
+/// The code of `GraphQLClient.md`, copied unchanged so that the compiler checks it.
 enum GraphQLClientExamples {
   static func firstExample(print: @escaping Print) async throws {
     struct Greeting: Decodable, Sendable {

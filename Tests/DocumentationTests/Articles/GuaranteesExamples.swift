@@ -1,6 +1,6 @@
 import Multicast
 
-/// The code of `Guarantees.md`, copied exactly so that it is compiled.
+/// The code of `Guarantees.md`, copied unchanged so that the compiler checks it.
 enum GuaranteesExamples {
   static func subscription(print: Print) async {
     let channel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)

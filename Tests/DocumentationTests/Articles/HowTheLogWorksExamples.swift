@@ -1,6 +1,6 @@
 import Multicast
 
-/// The code of `HowTheLogWorks.md`, copied exactly so that it is compiled.
+/// The code of `HowTheLogWorks.md`, copied unchanged so that the compiler checks it.
 enum HowTheLogWorksExamples {
   static func window(print: Print) {
     let channel = MulticastChannel<Int, Never>(buffering: .dropOldest(3))

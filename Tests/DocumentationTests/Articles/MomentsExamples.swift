@@ -5,7 +5,7 @@ import MomentsTesting
 import Multicast
 import Repository
 
-/// The code of `Moments.md`, copied exactly so that it is compiled.
+/// The code of `Moments.md`, copied unchanged so that the compiler checks it.
 enum MomentsExamples {
   static func firstExample(print: @escaping Print) async throws {
     let server = DemonstrationServer()

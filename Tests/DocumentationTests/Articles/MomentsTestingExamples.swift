@@ -1,7 +1,7 @@
 import Moments
 import MomentsTesting
 
-/// The code of `MomentsTesting.md`, copied exactly so that it is compiled.
+/// The code of `MomentsTesting.md`, copied unchanged so that the compiler checks it.
 enum MomentsTestingExamples {
   static func firstExample(print: @escaping Print) async throws {
     let server = DemonstrationServer()

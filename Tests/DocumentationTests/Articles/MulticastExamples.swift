@@ -1,6 +1,6 @@
 import Multicast
 
-/// The code of `Multicast.md`, copied exactly so that it is compiled.
+/// The code of `Multicast.md`, copied unchanged so that the compiler checks it.
 enum MulticastExamples {
   static func firstExample(print: Print) async {
     let guests = MulticastChannel<String, Never>(replay: 1, buffering: .unbounded)

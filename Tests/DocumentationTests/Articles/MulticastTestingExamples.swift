@@ -1,6 +1,6 @@
 import MulticastTesting
 
-/// The code of `MulticastTesting.md`, copied exactly so that it is compiled.
+/// The code of `MulticastTesting.md`, copied unchanged so that the compiler checks it.
 enum MulticastTestingExamples {
   static func firstExample(print: @escaping Print) async throws {
     let clock = ManualClock()

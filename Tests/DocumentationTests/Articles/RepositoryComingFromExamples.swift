@@ -1,7 +1,7 @@
 import DataStore
 import Repository
 
-/// The code of Repository's `ComingFrom.md`, copied exactly so that it is compiled.
+/// The code of Repository's `ComingFrom.md`, copied unchanged so that the compiler checks it.
 enum RepositoryComingFromExamples {
   typealias Comment = RepositoryExamples.Comment
   typealias CommentsSource = RepositoryExamples.CommentsSource

@@ -3,7 +3,7 @@ import Foundation
 import Multicast
 import Repository
 
-/// The code of `Repository.md`, copied exactly so that it is compiled.
+/// The code of `Repository.md`, copied unchanged so that the compiler checks it.
 enum RepositoryExamples {
   struct Comment: Codable, Equatable, Identifiable, Sendable {
     var id = UUID()

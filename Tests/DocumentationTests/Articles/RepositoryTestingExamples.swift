@@ -1,6 +1,6 @@
 import RepositoryTesting
 
-/// The code of `RepositoryTesting.md`, copied exactly so that it is compiled.
+/// The code of `RepositoryTesting.md`, copied unchanged so that the compiler checks it.
 enum RepositoryTestingExamples {
   static func firstExample(print: @escaping Print) async throws {
     let network = SimulatedNetwork(seed: 1)

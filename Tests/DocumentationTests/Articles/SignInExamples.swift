@@ -1,6 +1,6 @@
 import SignIn
 
-/// The code of `SignIn.md`, copied exactly so that it is compiled.
+/// The code of `SignIn.md`, copied unchanged so that the compiler checks it.
 enum SignInExamples {
   static func firstExample(print: @escaping Print) async throws {
     let account = InMemorySignInSession.Account(uid: "0", username: "ann", password: Password("secret"))

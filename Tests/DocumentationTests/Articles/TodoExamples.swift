@@ -1,7 +1,7 @@
 import DataStore
 import Todo
 
-/// The code of `Todo.md`, copied exactly so that it is compiled.
+/// The code of `Todo.md`, copied unchanged so that the compiler checks it.
 enum TodoExamples {
   static func firstExample(print: @escaping Print) async throws {
     let list = TodoList(store: InMemoryStore())

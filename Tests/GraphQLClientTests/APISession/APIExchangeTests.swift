@@ -27,7 +27,7 @@ struct APIExchangeTests {
 
   // MARK: - Request
 
-  @Test func `A request is a POST of JSON that accepts both media types`() async throws {
+  @Test func `A request posts JSON, and accepts the GraphQL media type and plain JSON`() async throws {
     let transport = ScriptedTransport { _ in Self.validResponse }
     #expect(try await Self.post(by: transport) == Payload(a: 1))
     let request = try #require(transport.requests.first)
@@ -79,7 +79,7 @@ struct APIExchangeTests {
     (301, "https://api.example/v2"), (302, "/login"), (303, "/v2"), (307, "https://evil.example/graphql"),
     (307, "http://api.example/graphql"), (308, "https://api.example:444/graphql"), (307, "javascript:1"), (307, ""),
   ])
-  func `A redirection that is not followed is not from the API`(status: Int, location: String) async throws {
+  func `A redirection that is not followed counts as not from the API`(status: Int, location: String) async throws {
     let transport = ScriptedTransport { _ in .redirect(status, to: location) }
     await #expect(throws: APISessionError.notAnAPIResponse(status: status, location: location, bodyExcerpt: "")) {
       try await Self.post(by: transport)
@@ -100,7 +100,7 @@ struct APIExchangeTests {
 
   // MARK: - Timeout
 
-  @Test func `A call whose transport does not answer times out and cancels the exchange`() async throws {
+  @Test func `If the transport does not answer, the call times out and cancels the exchange`() async throws {
     let clock = ManualClock()
     let gate = Gate()
     let transport = ScriptedTransport { _ throws(URLError) in
@@ -139,9 +139,9 @@ struct APIExchangeTests {
   // MARK: - Transport failures
 
   @Test(arguments: [URLError.Code.timedOut, .cancelled, .notConnectedToInternet])
-  func `A transport failure is a timeout or a transport error`(code: URLError.Code) async throws {
+  func `A transport failure is reported as a timeout or as a transport error`(code: URLError.Code) async throws {
     let transport = ScriptedTransport { _ throws(URLError) in throw URLError(code) }
-    // The system cancels requests too. Only the caller's own cancellation is reported as one.
+    // The system cancels requests too. Only a cancellation by the caller is reported as `.cancelled`.
     let expected: APISessionError = code == .timedOut ? .timedOut : .transport(URLError(code))
     await #expect(throws: expected) { try await Self.post(by: transport) }
   }
@@ -162,7 +162,7 @@ struct APIExchangeTests {
     #expect(failure.localizedDescription.count == 512)
   }
 
-  @Test func `A connection that is lost in the body of a failure does not hide the status`() async throws {
+  @Test func `If the connection is lost during the body of a failure, the error still has the status`() async throws {
     let transport = ScriptedTransport { _ in
       let (chunks, chunk) = AsyncThrowingStream<Data, any Error>.makeStream()
       chunk.yield(Data("half of the wor".utf8))
@@ -178,7 +178,7 @@ struct APIExchangeTests {
 
   // MARK: - Sizes
 
-  @Test func `A body is read up to the limit and one more chunk`() async throws {
+  @Test func `A body is read up to the first chunk that exceeds the limit`() async throws {
     let taken = Lock(0)
     let transport = ScriptedTransport { _ in
       let chunks = AsyncStream { () -> Data? in

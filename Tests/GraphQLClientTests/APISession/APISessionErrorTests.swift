@@ -17,7 +17,7 @@ struct APISessionErrorTests {
 
   // MARK: - Descriptions
 
-  @Test func `The description of each error is unique, on one line, and has at least two parts`() {
+  @Test func `The description of each error is unique, on one line, and has at least two sentences or clauses`() {
     let descriptions = Self.all.map(\.description)
     #expect(Set(descriptions).count == descriptions.count)
     for description in descriptions {
@@ -28,7 +28,7 @@ struct APISessionErrorTests {
     #expect(Self.all.map(\.localizedDescription) == descriptions)
   }
 
-  @Test func `The description of a failure contains its status, its text and what to do`() {
+  @Test func `A description contains the status and the server's text, or the limit, and says what to do`() {
     #expect(
       APISessionError.statusCode(503, bodyExcerpt: "busy").description
         == "The server answered with HTTP status 503: “busy”. Try again later.")
@@ -55,13 +55,13 @@ struct APISessionErrorTests {
     #expect(ending(.seconds(120)) == "Try again in 120 seconds.")
     #expect(
       APISessionError.graphQL(Self.refusal, status: 429, retryAfter: .seconds(30)).description
-        == "The server refused the request: m. Try again in 30 seconds.")
+        == "The server reported errors: m. Try again in 30 seconds.")
   }
 
   @Test func `The description of an error that is not transient ignores the wait that the server requests`() {
     #expect(
       APISessionError.graphQL(Self.refusal, status: 422, retryAfter: .seconds(30)).description
-        == "The server refused the request: m. Correct the request; sending it again unchanged will not help.")
+        == "The server reported errors: m. Correct the request; sending it again unchanged will not help.")
   }
 
   @Test func `The description of a response that is not from the API contains its status, its text and its location`() {
@@ -97,7 +97,7 @@ struct APISessionErrorTests {
     func quoted(_ count: Int) -> String {
       let errors = (1...count).map { GraphQLError(message: "m\($0)") }
       return APISessionError.graphQL(errors).description
-        .replacing("The server refused the request: ", with: "")
+        .replacing("The server reported errors: ", with: "")
         .replacing(" Correct the request; sending it again unchanged will not help.", with: "")
     }
     #expect(quoted(1) == "m1.")
@@ -153,7 +153,7 @@ struct APISessionErrorTests {
     #expect(APISessionError.notAnAPIResponse(status: 200, bodyExcerpt: "").status == nil)
   }
 
-  @Test func `An error whose case has no status has no requested wait either`() {
+  @Test func `The status and the requested wait are nil for a case that stores neither`() {
     let errors: [APISessionError] = [
       .transport(URLError(.networkConnectionLost)), .timedOut, .cancelled, .emptyReply, .replyTooLarge(limit: 1),
       .undecodable(reason: "", excerpt: ""), .unencodableVariables(reason: ""), .unsupportedURL(""),

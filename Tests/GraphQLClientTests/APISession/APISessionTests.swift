@@ -97,7 +97,7 @@ struct APISessionTests {
   }
 
   @Test(arguments: [429, 500, 503])
-  func `The error for an unambiguous status contains the server's text`(status: Int) async throws {
+  func `The error for a status that means the same from any sender quotes the body`(status: Int) async throws {
     try await BFFServer.run { server in
       try await server.arm(.init(fault: "status", value: status))
       await #expect(throws: APISessionError.statusCode(status, bodyExcerpt: "Injected status \(status). ")) {
@@ -107,7 +107,9 @@ struct APISessionTests {
   }
 
   @Test(arguments: [400, 403, 404])
-  func `A failure with an ambiguous status but no GraphQL response is not from the API`(status: Int) async throws {
+  func `A failure without a GraphQL response is not from the API if the meaning of its status depends on the sender`(
+    status: Int
+  ) async throws {
     try await BFFServer.run { server in
       try await server.arm(.init(fault: "status", value: status))
       await #expect(
@@ -118,7 +120,7 @@ struct APISessionTests {
     }
   }
 
-  @Test func `A server can request a wait before the next attempt`() async throws {
+  @Test func `If the server requests a wait before the next attempt, the error has it`() async throws {
     try await BFFServer.run { server in
       try await server.arm(.init(fault: "retry-after", value: 30))
       let error = await #expect(throws: APISessionError.self) {
@@ -155,7 +157,7 @@ struct APISessionTests {
   }
 
   @Test(arguments: mediaTypes)
-  func `A document that the server rejects is a GraphQL error without a path, with either media type`(
+  func `With either media type, a document that the server rejects is a GraphQL error without a path`(
     options: [String]
   ) async throws {
     try await BFFServer.run(options: options) { server in
@@ -238,7 +240,7 @@ struct APISessionTests {
     }
   }
 
-  @Test func `Cancelling the caller of a call cancels its exchange with the server`() async throws {
+  @Test func `Cancelling the calling task cancels the exchange with the server`() async throws {
     try await BFFServer.run { server in
       try await server.arm(.init(fault: "slow", delay: 3600))
       let session = APISession(url: server.url)

@@ -92,7 +92,7 @@ struct RedirectPolicyTests {
     #expect(try Self.target(Self.listed, location) == location)
   }
 
-  @Test func `A redirection to a URL with a user is not followed, unless it is the session's own user`() throws {
+  @Test func `A redirection to a URL with a user is followed only if origin, user and password stay the same`() throws {
     for location in ["https://user@api.example/a", "https://user:word@other.example/a"] {
       #expect(try Self.target(Self.listed, location) == nil)
     }
@@ -107,18 +107,18 @@ struct RedirectPolicyTests {
     "https://third.example/", "https://sub.other.example/", "https://other.example.third.example/",
     "https://other.example@third.example/", "https://api.example:8443/",
   ])
-  func `A redirection to a host that is not listed is not followed`(location: String) throws {
+  func `A redirection to another origin is not followed if its host is not listed`(location: String) throws {
     #expect(try Self.target(Self.listed, location) == nil)
   }
 
-  @Test func `A listed host may be the host of the request`() throws {
+  @Test func `If the host of the request is listed, a redirection to another port is followed`() throws {
     let policy = RedirectPolicy.hosts(["api.example"])
     #expect(try Self.target(policy, "https://api.example:8443/") == "https://api.example:8443/")
   }
 
   // MARK: - Schemes
 
-  @Test func `No redirection leads from https to http`() throws {
+  @Test func `No redirection from https to http is followed`() throws {
     for policy in [.never, .sameOrigin, Self.listed, .hosts(["api.example"])] {
       #expect(try Self.target(policy, "http://api.example/") == nil)
       #expect(try Self.target(policy, "http://api.example:443/") == nil)
@@ -165,7 +165,7 @@ struct RedirectPolicyTests {
     #expect(try Self.target(.sameOrigin, location) == expected)
   }
 
-  @Test func `A request without an origin is not redirected`() throws {
+  @Test func `A request whose scheme is neither http nor https is not redirected`() throws {
     #expect(try Self.target(.sameOrigin, "/other", from: "ftp://api.example/") == nil)
     #expect(try Self.target(Self.listed, "https://other.example/", from: "data:,a") == nil)
   }

@@ -69,6 +69,7 @@ struct ResponseRulesTests {
   private static let otherTypes: [String?] = ["text/html; charset=utf-8", "application/octet-stream"]
 
   private static let successes = [200, 201, 204, 294]
+  /// The failures whose meaning doesn't depend on the sender.
   private static let unambiguousFailures = [401, 407, 408, 409, 425, 429, 500, 503]
   private static let redirections = [300, 302, 307]
   private static let otherFailures = [101, 400, 403, 404, 413, 422, 600]
@@ -107,7 +108,7 @@ struct ResponseRulesTests {
         .cutOff: .notAnAPI,
       ]),
     Row(
-      testDescription: "any other status, not JSON", contentTypes: otherTypes,
+      testDescription: "any status except an unambiguous failure, not JSON", contentTypes: otherTypes,
       statuses: successes + redirections + otherFailures, meanings: all(.notAnAPI)),
   ]
 
@@ -165,17 +166,17 @@ struct ResponseRulesTests {
   // MARK: - Shapes
 
   @Test(arguments: ["application/json", "application/graphql-response+json"])
-  func `Data of another shape is undecodable, and the reason contains the path`(contentType: String) throws {
+  func `Data of the wrong shape is undecodable, and the reason contains the path`(contentType: String) throws {
     let body = #"{"data":{"a":"text"}}"#
     guard case .undecodable(let reason, let excerpt) = Self.error(contentType, 200, body) else {
-      Issue.record("the reply is decodable")
+      Issue.record("expected an undecodable reply")
       return
     }
     #expect(reason.hasSuffix(" at data.a"))
     #expect(excerpt == body)
   }
 
-  @Test func `The server's errors take precedence over data of another shape`() {
+  @Test func `The server's errors take precedence over data of the wrong shape`() {
     let body = #"{"data":{"a":null},"errors":[{"message":"m"}]}"#
     #expect(Self.error("application/json", 200, body) == .graphQL([GraphQLError(message: "m")]))
     #expect(
@@ -190,7 +191,7 @@ struct ResponseRulesTests {
   }
 
   @Test(arguments: ["1", "true", "null", #""text""#, #"{"message":"m"}"#, #"[{"data":{"a":1}}]"#])
-  func `JSON of another shape is not from the API`(body: String) {
+  func `JSON that is not shaped like a GraphQL response is not from the API`(body: String) {
     #expect(Self.error("application/json", 200, body) == .notAnAPIResponse(status: 200, bodyExcerpt: body))
     #expect(Self.error("application/json", 400, body) == .notAnAPIResponse(status: 400, bodyExcerpt: body))
   }
@@ -199,7 +200,7 @@ struct ResponseRulesTests {
     #"{"errors":[]}"#, #"{"errors":["m"]}"#, #"{"errors":[{"detail":"m"}]}"#, #"{"errors":{"a":["m"]}}"#,
     #"{"errors":null}"#, #"{"errors":[{"message":1}]}"#, #"{"error":"m"}"#,
   ])
-  func `A failure with errors of another shape is not from the API`(body: String) {
+  func `A failure whose errors are not those of a GraphQL response is not from the API`(body: String) {
     #expect(Self.error("application/json", 400, body) == .notAnAPIResponse(status: 400, bodyExcerpt: body))
   }
 
@@ -220,7 +221,7 @@ struct ResponseRulesTests {
 
   // MARK: - Sizes
 
-  @Test func `A GraphQL response may have the maximum reply size, any other JSON 64 KiB, and the rest 2 KiB`() {
+  @Test func `The limit is the maximum reply size for GraphQL responses, 64 KiB for other JSON, and 2 KiB otherwise`() {
     func size(_ contentType: String?, _ status: Int) -> Int {
       var headers = HTTPHeaders()
       headers["Content-Type"] = contentType
@@ -237,7 +238,7 @@ struct ResponseRulesTests {
     #expect(size("text/html", 500) == 2048)
   }
 
-  @Test func `An incomplete body is too large, a failure, or not from the API`() {
+  @Test func `An incomplete body is reported as too large, as a failure, or as not from the API`() {
     let data = #"{"data":{"a":1}}"#
     #expect(Self.error("application/json", 200, data, isComplete: false) == .replyTooLarge(limit: 1 << 24))
     #expect(Self.error(nil, 200, "", isComplete: false) == .replyTooLarge(limit: 1 << 24))
@@ -261,7 +262,7 @@ struct ResponseRulesTests {
     ("99999999999999999999999999", true), ("", false), ("-1", false), ("many", false), ("101, 101", false),
     ("1e9", false),
   ])
-  func `Only a number can declare a length beyond the limit`(length: String, isOversized: Bool) {
+  func `Only decimal digits can declare a length beyond the limit`(length: String, isOversized: Bool) {
     let headers: HTTPHeaders = ["Content-Type": "application/json", "Content-Length": length]
     #expect(
       ResponseRules(status: 200, headers: headers, maximumReplySize: 100).declaresOversizedBody == isOversized)
@@ -307,7 +308,7 @@ struct ResponseRulesTests {
         == .failure(.graphQL([GraphQLError(message: "m")], status: 429, retryAfter: .seconds(5))))
   }
 
-  @Test func `A redirection that is not from the API has its location`() {
+  @Test func `The error for a redirection that is not from the API contains the location`() {
     #expect(
       Self.outcome(status: 302, headers: ["Location": "/login"], body: "", as: Payload.self)
         == .failure(.notAnAPIResponse(status: 302, location: "/login", bodyExcerpt: "")))
@@ -335,7 +336,7 @@ struct ResponseRulesTests {
     }
   }
 
-  /// Checks that an outcome is the expected error, and that its description is harmless, short and contains the text.
+  /// Checks that an outcome is the expected error, whose description is harmless and short and contains `words`.
   private static func expect<P: Decodable & Sendable & Equatable>(
     _ outcome: Result<GraphQLResponse<P>, APISessionError>, is expected: APISessionError, quoting words: String,
     sourceLocation: SourceLocation = #_sourceLocation
@@ -398,7 +399,7 @@ struct ResponseRulesTests {
       let outcome = Self.outcome(
         status: 200, headers: ["Content-Type": "application/json"], body: body, as: [String: Int].self)
       guard case .failure(let error) = outcome, case .undecodable(let reason, let excerpt) = error else {
-        Issue.record("the reply is decodable")
+        Issue.record("expected an undecodable reply")
         return
       }
       #expect(reason.hasSuffix(words))

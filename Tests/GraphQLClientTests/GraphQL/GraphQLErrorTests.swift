@@ -54,7 +54,7 @@ struct GraphQLErrorTests {
 
   // MARK: - Code
 
-  @Test func `The code is the given one, or the text under code in the extensions`() {
+  @Test func `The code defaults to the text of the member 'code' in the extensions`() {
     #expect(GraphQLError(message: "m").code == nil)
     #expect(GraphQLError(message: "m", code: "A").code == "A")
     #expect(GraphQLError(message: "m", extensions: ["code": .string("B")]).code == "B")

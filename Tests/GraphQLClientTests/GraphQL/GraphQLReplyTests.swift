@@ -38,7 +38,7 @@ struct GraphQLReplyTests {
     (#"{"errors":[]}"#, "missing", true), (#"{"data":null}"#, "null", true),
     (#"{"data":null,"errors":[]}"#, "null", true), (#"{"extensions":{}}"#, "missing", false),
   ])
-  func `Null data differs from missing data, and data or errors identify a GraphQL reply`(
+  func `Null data differs from missing data, and a member 'data' or 'errors' identifies a GraphQL reply`(
     json: String, data: String, isGraphQL: Bool
   ) throws {
     #expect(try Self.data(json) == data)
@@ -60,13 +60,13 @@ struct GraphQLReplyTests {
     (#"{"data":{"a":"text"}}"#, " at data.a"), (#"{"data":{}}"#, "“a” is missing at data"),
     (#"{"data":{"a":null}}"#, " at data.a"), (#"{"data":[]}"#, " at data"),
   ])
-  func `Data of another shape is a mismatch whose reason contains the path`(json: String, place: String) throws {
+  func `Data of the wrong shape is a mismatch whose reason contains the path`(json: String, place: String) throws {
     let data = try Self.data(json)
     #expect(data.hasPrefix("mismatch: "))
     #expect(data.hasSuffix(place), "\(data)")
   }
 
-  @Test func `Data of another shape does not hide the errors`() throws {
+  @Test func `Data of the wrong shape does not hide the errors`() throws {
     let json = #"{"data":{"a":null},"errors":[{"message":"m"}]}"#
     #expect(try Self.data(json).hasPrefix("mismatch: "))
     #expect(try Self.reply(json).errors == [GraphQLError(message: "m")])
@@ -159,7 +159,7 @@ struct GraphQLReplyTests {
     #"{"data":{"a":1}}"#, #"{"data":null}"#, #"{"data":[]}"#, #"{"errors":[{"message":"m"}]}"#,
     #"{"errors":[{"message":"m","path":7}, 7]}"#, #"{"data":null,"errors":"none"}"#,
   ])
-  func `An object with data, or with errors that have a message, is shaped like a response`(json: String) {
+  func `An object with data, or whose first error has a message, is shaped like a response`(json: String) {
     #expect(GraphQLShape.matches(Data(json.utf8)))
   }
 
@@ -167,7 +167,7 @@ struct GraphQLReplyTests {
     "", "{}", "[]", "null", "7", "<html>", #"{"errors":[]}"#, #"{"errors":null}"#, #"{"errors":["m"]}"#,
     #"{"errors":[{"message":7}]}"#, #"{"errors":{"message":"m"}}"#, #"{"message":"m"}"#, #"{"data":1"#,
   ])
-  func `Only an object with data, or with errors that have a message, is shaped like a response`(json: String) {
+  func `Only an object with data, or whose first error has a message, is shaped like a response`(json: String) {
     #expect(!GraphQLShape.matches(Data(json.utf8)))
   }
 }

@@ -6,7 +6,7 @@ import Testing
 struct HTTPBodyTests {
   private static let chunks = [Data("a".utf8), Data(), Data("bc".utf8)]
 
-  /// Returns the chunks and the failure of a complete iteration.
+  /// Iterates a body to its end, and returns the chunks and the error, if there is one.
   private static func iterate(_ body: HTTPBody) async -> (chunks: [Data], error: URLError?) {
     var chunks: [Data] = []
     do throws(URLError) {
@@ -57,7 +57,7 @@ struct HTTPBodyTests {
     #expect(error == URLError(.timedOut))
   }
 
-  @Test func `Chunks of another library are delivered if there is no failure`() async {
+  @Test func `Chunks of another library are delivered unchanged and in order`() async {
     let stream = AsyncStream<Data> { continuation in
       for chunk in Self.chunks { continuation.yield(chunk) }
       continuation.finish()
@@ -78,7 +78,7 @@ struct HTTPBodyTests {
     }
   }
 
-  @Test func `An actor iterates a body of data`() async throws {
+  @Test func `An actor can iterate a body of data`() async throws {
     #expect(try await Reader().read(HTTPBody(Data("abc".utf8))) == [Data("abc".utf8)])
   }
 }
@@ -91,7 +91,7 @@ private actor Reader {
   }
 }
 
-/// A sequence of chunks whose failure is `URLError`, and which records the actors that iterate it.
+/// A sequence of chunks that throws only `URLError` and records the actors that iterate it.
 private struct Chunks: AsyncSequence, Sendable {
   typealias Element = Data
   typealias Failure = URLError

@@ -10,7 +10,7 @@ struct HTTPHeadersTests {
     #expect(headers["x-c"] == nil)
   }
 
-  @Test func `Several spellings in one dictionary always produce the same field`() {
+  @Test func `If a dictionary has several spellings of a name, the last one in sorted order wins`() {
     for _ in 0..<20 {
       let headers = HTTPHeaders(["x-a": "lower", "X-A": "upper", "X-a": "mixed"])
       #expect(headers.fields == [.init(name: "x-a", value: "lower")])
@@ -32,7 +32,7 @@ struct HTTPHeadersTests {
     #expect(headers.fields == [.init(name: "X-A", value: "2"), .init(name: "X-B", value: "")])
   }
 
-  @Test func `Setting a field to nil removes it, regardless of its case`() {
+  @Test func `Setting a field to nil removes it, regardless of the case of its name`() {
     var headers: HTTPHeaders = ["X-A": "1", "X-B": "2"]
     headers["x-a"] = nil
     headers["x-c"] = nil
@@ -40,7 +40,7 @@ struct HTTPHeadersTests {
     #expect(headers["X-A"] == nil)
   }
 
-  @Test func `Adding to a field appends after a comma and keeps the spelling`() {
+  @Test func `Adding a value to a field appends it after a comma, and keeps the spelling of the name`() {
     var headers = HTTPHeaders()
     headers.add("1", for: "X-A")
     #expect(headers.fields == [.init(name: "X-A", value: "1")])
@@ -74,12 +74,12 @@ struct HTTPHeadersTests {
   }
 
   @Test(arguments: ["\r", "\n", "\0", "\u{1B}", "\u{7F}"])
-  func `A control character is invalid in a name and in a value`(character: String) {
+  func `A control character other than a tab is invalid in a name and in a value`(character: String) {
     #expect(HTTPHeaders(["a": "b\(character)"]).firstInvalidName == "a")
     #expect(HTTPHeaders(["a\(character)": "b"]).firstInvalidName == "a\(character)")
   }
 
-  @Test func `The first of several invalid names is reported`() {
+  @Test func `If several fields are invalid, the first name in sorted order is reported`() {
     #expect(HTTPHeaders(["c d": "1", "a": "1", "B": "\n"]).firstInvalidName == "B")
     #expect(HTTPHeaders().firstInvalidName == nil)
   }

@@ -16,7 +16,7 @@ struct MediaTypeTests {
     nil, "", " ", "; charset=utf-8", "application/json", "APPLICATION/JSON", "application/json; charset=utf-8",
     "application/json;odata=verbose", "application/problem+json", "application/vnd.api+json; a=b",
   ])
-  func `Any other JSON type, or no type, is treated as JSON`(contentType: String?) {
+  func `The JSON media type, other +json types, and a missing type are treated as JSON`(contentType: String?) {
     #expect(MediaType(contentType: contentType) == .json)
   }
 
@@ -26,7 +26,7 @@ struct MediaTypeTests {
     "text/html; a=application/json", "text/html;application/graphql-response+json", "application/graphql-response",
     "application/json+xml",
   ])
-  func `A content type that is neither application/json nor ends in +json is another type`(contentType: String) {
+  func `A type that is not the JSON media type and does not end in +json is classified as other`(contentType: String) {
     #expect(MediaType(contentType: contentType) == .other)
   }
 }

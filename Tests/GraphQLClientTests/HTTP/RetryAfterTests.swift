@@ -13,7 +13,7 @@ struct RetryAfterTests {
     return RetryAfter.delay(in: headers, now: now)
   }
 
-  @Test func `A response without the field requests no wait`() {
+  @Test func `A response without a Retry-After field requests no wait`() {
     #expect(RetryAfter.delay(in: HTTPHeaders(), now: Self.now) == nil)
     #expect(RetryAfter.delay(in: ["Date": "Sun, 09 Sep 2001 01:46:40 GMT"], now: Self.now) == nil)
   }
@@ -40,8 +40,9 @@ struct RetryAfterTests {
     ("Mon, 10 Sep 2001 01:46:41 GMT", 86_400), ("Fri, 31 Dec 9999 23:59:59 GMT", 86_400),
     ("Sun, 09 Sep 2001 01:46:39 GMT", 0), ("Sun, 06 Nov 1994 08:49:37 GMT", 0),
   ])
-  func `A date is compared with the current time, and a past date requests a wait of zero`(value: String, seconds: Int)
-  {
+  func `If the response has no date, the wait until a date is measured from now, and is at least zero`(
+    value: String, seconds: Int
+  ) {
     #expect(Self.delay(value) == .seconds(seconds))
   }
 
@@ -52,7 +53,9 @@ struct RetryAfterTests {
     ("Sat, 01 Jan 2050 00:00:30 GMT", "Fri, 31 Dec 2049 23:59:30 GMT", 60),
     ("Sun, 09 Sep 2001 01:46:50 GMT", "yesterday", 10),
   ])
-  func `A date is compared with the date of the response, if it has one`(value: String, date: String, seconds: Int) {
+  func `The wait until a date is measured from the date of the response, if that is valid`(
+    value: String, date: String, seconds: Int
+  ) {
     #expect(Self.delay(value, date: date) == .seconds(seconds))
   }
 
@@ -66,7 +69,7 @@ struct RetryAfterTests {
     "Sun, 09 Sep 2001 01:46:50 +0000", "sun, 09 sep 2001 01:46:50 gmt", "Sun, 09 Sep 2001 01:46:50 GMT ",
     " Sun, 09 Sep 2001 01:46:50 GMT", "09 Sep 2001 01:46:50 GMT", "Sun, 09 Spt 2001 01:46:50 GMT",
   ])
-  func `A date in another format requests no wait`(value: String) {
+  func `A date in an obsolete or invalid format requests no wait`(value: String) {
     #expect(Self.delay(value) == nil)
   }
 

@@ -1,6 +1,6 @@
 import GraphQLClient
 
-/// The transports of this module, as arguments of tests that apply to each of them.
+/// The transports of `GraphQLClient`, as arguments of tests that apply to each of them.
 enum TransportKind: CaseIterable, Sendable {
   case urlSession
   #if os(Linux)
@@ -18,7 +18,7 @@ enum TransportKind: CaseIterable, Sendable {
     }
   }
 
-  /// Whether the process survives every response.
+  /// Whether the process survives every response that the transport receives.
   ///
   /// The documentation of `URLSessionTransport` lists the responses that crash the process on Linux.
   var survivesHostileServers: Bool {

@@ -76,7 +76,7 @@ struct CodingFailureTests {
         == "“a [2Jb ” is missing at a [2Jb ")
   }
 
-  @Test func `The limit applies to the reason and the path together`() {
+  @Test func `The length limit applies to the reason and the path together`() {
     let key = Key(stringValue: String(repeating: "x", count: 4 << 20))
     let error = DecodingError.typeMismatch(Int.self, Self.context("No.", at: [key, key]))
     #expect(CodingFailure.reason(of: error) == "No at " + String(repeating: "x", count: 505) + "…")

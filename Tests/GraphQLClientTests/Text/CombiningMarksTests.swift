@@ -8,7 +8,7 @@ struct CombiningMarksTests {
     CombiningMarks.areReadable(in: Data(text.utf8))
   }
 
-  /// Marks of several combining classes, which take two, three and four bytes in UTF-8.
+  /// Marks of two, three and four bytes in UTF-8, from several combining classes.
   private static let marks: [Unicode.Scalar] = ["\u{301}", "\u{316}", "\u{20D0}", "\u{1D165}"]
 
   private static func run(of mark: Unicode.Scalar, _ count: Int) -> String {
@@ -43,12 +43,12 @@ struct CombiningMarksTests {
     "", "a", "没有 👨‍👩‍👧‍👦", "e\u{301}", "\\", "\\u", "\\u12", "\\uZZZZ", "\\uD800", "\\uDC00", "\\uD834\\u0041",
     "\\n\\\\u0301",
   ])
-  func `Text without long runs of marks is readable`(text: String) {
+  func `Text without long runs of marks is accepted`(text: String) {
     #expect(Self.areReadable(text))
     #expect(Self.areReadable(String(repeating: text, count: 300)))
   }
 
-  @Test func `Invalid UTF-8 is accepted, because the decoder rejects it`() {
+  @Test func `Invalid UTF-8 passes the check, because the decoder rejects it later`() {
     for bytes in [[0xC3], [0xE0, 0x80], [0xF0, 0x9D], [0xFF, 0xFE], [0x80, 0x80]] as [[UInt8]] {
       #expect(CombiningMarks.areReadable(in: Data(bytes)))
       #expect(CombiningMarks.areReadable(in: Data(Array(repeating: bytes, count: 300).joined())))
@@ -56,7 +56,7 @@ struct CombiningMarksTests {
   }
 
   @Test func `Many runs of the maximum length are accepted and decoded`() throws {
-    // 400 runs of the maximum length. As a single run, these marks would take seconds to decode.
+    // If these 102,400 marks were a single run, they would take seconds to decode.
     let run = String(repeating: "\u{301}\u{316}", count: 128)
     let text = Array(repeating: "a" + run, count: 400).joined()
     let json = Data(#"{"\#(text)":1}"#.utf8)

@@ -11,7 +11,7 @@ struct ServerTextTests {
     #expect(ServerText.line(of: Data(longest.utf8)) == longest)
   }
 
-  @Test func `A long body ends in an ellipsis within the limit`() {
+  @Test func `The excerpt of a long body ends in an ellipsis, which counts toward the limit`() {
     let excerpt = ServerText.line(of: Data(String(repeating: "长", count: 513).utf8))
     #expect(excerpt == String(repeating: "长", count: 511) + "…")
   }
@@ -21,7 +21,7 @@ struct ServerTextTests {
     #expect(excerpt == "a" + String(repeating: "😀", count: 510) + "…")
   }
 
-  @Test func `A line can consist of four-byte scalars only`() {
+  @Test func `A line of 512 four-byte scalars is quoted completely, and a longer one is truncated`() {
     let longest = String(repeating: "😀", count: 512)
     #expect(ServerText.line(of: Data(longest.utf8)) == longest)
     #expect(ServerText.line(of: Data((longest + "😀").utf8)) == String(repeating: "😀", count: 511) + "…")

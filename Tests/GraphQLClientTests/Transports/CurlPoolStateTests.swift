@@ -4,7 +4,9 @@ import Testing
 
 @testable import GraphQLClient
 
-/// The behavior of ``CurlPoolState``, by input and state.
+/// The behavior of ``CurlPoolState``.
+///
+/// The name of a test states the input, the state and the result.
 struct CurlPoolStateTests {
   private static let a = origin("http://a.example")
   private static let b = origin("http://b.example")
@@ -83,7 +85,7 @@ struct CurlPoolStateTests {
     #expect(pool.add(6, to: Self.a) == .wake("x"))
   }
 
-  @Test func add_whenSeveralWorkersAreIdle_prefersTheSameHost() {
+  @Test func add_whenSeveralWorkersAreIdle_prefersAWorkerOfTheSameHost() {
     var pool = Pool(limit: 3)
     for job in 1...2 { #expect(pool.add(job, to: Self.a) == .start) }
     #expect(pool.add(3, to: Self.b) == .start)
@@ -158,7 +160,7 @@ struct CurlPoolStateTests {
     #expect(pool.retire("x") == true)
   }
 
-  @Test func retire_whenOtherWorkersAreIdle_removesOnlyItself() {
+  @Test func retire_whenOtherWorkersAreIdle_removesOnlyTheGivenWorker() {
     var pool = Pool(limit: 3)
     for job in 1...3 { #expect(pool.add(job, to: Self.a) == .start) }
     for worker in ["x", "y", "z"] { #expect(pool.finish(worker, of: Self.a) == .idle) }
@@ -168,7 +170,7 @@ struct CurlPoolStateTests {
 
   // MARK: - Close
 
-  @Test func close_endsTheIdleWorkers() {
+  @Test func close_returnsTheIdleWorkersOnce() {
     var pool = Pool(limit: 2)
     #expect(pool.close() == [])
     var busy = Pool(limit: 2)
@@ -198,8 +200,8 @@ struct CurlPoolStateTests {
 
   // MARK: - Random runs
 
-  /// A failure reports its seed and its step.
-  @Test func `With random inputs, a pool keeps the limit and runs each job exactly once`() {
+  /// A failure reports the seed and the step of the run.
+  @Test func `With random inputs, a pool never exceeds the limit of a host, and runs each job exactly once`() {
     var seen: Set<String> = []
     var stepCount = 0
     for seed in 0..<200 as Range<UInt64> {
@@ -313,7 +315,7 @@ private struct RandomPool {
     }
   }
 
-  /// Finishes all jobs, and checks that each has run.
+  /// Finishes all jobs, checks that each one has run, and closes the pool.
   mutating func finishAll() {
     while !running.isEmpty, fault == nil { finish() }
     if startedJobs != Set(0..<jobCount) { fault = "\(jobCount - startedJobs.count) jobs did not run" }

@@ -4,7 +4,7 @@ import Testing
 @testable import GraphQLClient
 
 struct HTTPHeadReaderTests {
-  /// Returns the action for the last line, after all previous lines were accepted.
+  /// Returns the action for the last line, and records an issue if an earlier line isn't accepted.
   private static func answer(to lines: [Data]) -> HTTPHeadReader.Action? {
     var reader = HTTPHeadReader()
     for line in lines.dropLast() {
@@ -104,12 +104,12 @@ struct HTTPHeadReaderTests {
 
   // MARK: - Limits
 
-  /// Returns a line with a field, of the given size in bytes.
+  /// Returns a field line of the given size in bytes, including its line break.
   private static func line(_ size: Int) -> Data {
     Data("a: ".utf8) + Data(repeating: UInt8(ascii: "b"), count: size - 5) + Data("\r\n".utf8)
   }
 
-  @Test func `The limit is 64 KiB`() {
+  @Test func `The size limit is 64 KiB`() {
     #expect(HTTPHeadReader.maximumSize == 65_536)
   }
 
@@ -124,7 +124,7 @@ struct HTTPHeadReaderTests {
     #expect(Self.answer(to: [Self.line(65_537)]) == .tooLarge)
   }
 
-  @Test func `The limit counts all heads of a response, and ignored lines`() {
+  @Test func `The size limit applies to all heads of a response together, including ignored lines`() {
     var reader = HTTPHeadReader()
     let value = String(repeating: "b", count: 32_768 - 7)
     for _ in 0..<2 {

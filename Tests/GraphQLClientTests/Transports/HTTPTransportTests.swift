@@ -72,7 +72,7 @@ struct HTTPTransportTests {
   @Test(
     arguments: TransportKind.allCases,
     ["Bearer", "Bearer realm=\"moments\"", "Basic realm=\"moments\"", "Digest realm=\"moments\", nonce=\"1\""])
-  func `A request for credentials is returned as a response`(kind: TransportKind, challenge: String) async throws {
+  func `An authentication challenge is returned as a response`(kind: TransportKind, challenge: String) async throws {
     let response = try await Self.exchange(
       kind,
       .init(head: ["HTTP/1.1 401 Unauthorized", "WWW-Authenticate: \(challenge)", "Content-Length: 2"], body: "no"))
@@ -91,7 +91,7 @@ struct HTTPTransportTests {
   }
 
   @Test(arguments: TransportKind.allCases)
-  func `Chunked bodies are joined, and compressed bodies are decompressed`(kind: TransportKind) async throws {
+  func `The chunks of a body are joined, and a compressed body is decompressed`(kind: TransportKind) async throws {
     let trailers = kind.survivesHostileServers ? "X-T: 1\r\n" : ""
     let chunked = try await Self.exchange(
       kind,
@@ -192,7 +192,7 @@ struct HTTPTransportTests {
 
   @Test(arguments: TransportKind.allCases)
   func `Releasing a transport closes its connections`(kind: TransportKind) async throws {
-    // The server keeps the connection open until the client closes it, so this call doesn't return before that.
+    // This call returns only after the client has closed the connection.
     let (result, _) = try await ScriptedServer.run(.json("{}", ending: .waitForClient)) { url in
       let response = try await kind.makeTransport().send(Self.request(url))
       for try await _ in response.body {}
@@ -201,7 +201,9 @@ struct HTTPTransportTests {
   }
 
   @Test(arguments: TransportKind.allCases)
-  func `Releasing a response before its end closes its connection`(kind: TransportKind) async throws {
+  func `Releasing a response and its iterator before the end of the body closes the connection`(kind: TransportKind)
+    async throws
+  {
     let transport = try kind.makeTransport()
     let script = ScriptedServer.Script(head: ["HTTP/1.1 200 OK"], body: "begun", ending: .trickle)
     let (result, _) = try await ScriptedServer.run(script) { url in
@@ -216,7 +218,7 @@ struct HTTPTransportTests {
   }
 
   @Test(arguments: TransportKind.allCases)
-  func `Cancelling a call before the head arrives ends it, and leaves no connection open`(kind: TransportKind)
+  func `Cancelling a call before the head arrives ends the call, and leaves no connection open`(kind: TransportKind)
     async throws
   {
     let transport = try kind.makeTransport()
@@ -281,15 +283,15 @@ struct HTTPTransportTests {
     let response = try await transport.send(
       HTTPRequest(url: server.url, method: "POST", body: query, timeout: .seconds(1_000)))
     let before = try Self.residentMemory()
-    // Other transports can perform exchanges in the meantime.
+    // Other transports can perform exchanges while this body isn't consumed.
     for _ in 0..<20 {
       let other = try await Self.exchange(kind, .json("{}"))
       #expect(other.body == "{}")
     }
     var chunks = response.body.makeAsyncIterator()
     #expect(try await chunks.next() != nil)
-    // If the transport read the whole flood, it would hold gigabytes by now. The limit is generous, because other tests
-    // run in the same process.
+    // A transport that didn't pause would hold gigabytes by now. The limit is generous, because other tests run in the
+    // same process.
     #expect(try Self.residentMemory() - before < 1 << 30)
   }
 
@@ -318,7 +320,7 @@ struct HTTPTransportTests {
     #expect(bodies == Dictionary(uniqueKeysWithValues: (0..<100).map { ($0, "\($0)") }))
   }
 
-  /// Returns the resident memory in bytes; 0 if the system doesn't report it.
+  /// Returns the resident memory in bytes, assuming pages of 4 KiB; 0 if the system doesn't report it.
   private static func residentMemory() throws -> Int {
     guard let text = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8) else { return 0 }
     let pages = text.split(separator: " ").dropFirst().first.flatMap { Int($0) }

@@ -14,7 +14,7 @@ struct HostileReply: Sendable {
     case statusCode(Int)
     /// The exchange fails or times out.
     case transportOrTimeout
-    /// A value or any error, because the versions of the libraries differ in their strictness.
+    /// A value or any error, because the versions of libcurl and Foundation differ in strictness.
     case anything
   }
 
@@ -125,8 +125,8 @@ private struct List {
       add(.anything, "the header “\(header)”", "\(json)\(header)\r\nContent-Length: 16\r\n\r\n\(validBody)")
     }
     let (name, value) = (String(repeating: "X", count: 70_000), String(repeating: "y", count: 70_000))
-    add(.transportOrTimeout, "a name of 70,000 bytes", "\(json)\(name): 1\r\n\r\n\(validBody)")
-    add(.transportOrTimeout, "a value of 70,000 bytes", "\(json)X: \(value)\r\n\r\n\(validBody)")
+    add(.transportOrTimeout, "a header name of 70,000 bytes", "\(json)\(name): 1\r\n\r\n\(validBody)")
+    add(.transportOrTimeout, "a header value of 70,000 bytes", "\(json)X: \(value)\r\n\r\n\(validBody)")
     let many = (0..<20_000).map { "x\($0): 1\r\n" }.joined()
     add(.transportOrTimeout, "20,000 headers", "\(json)\(many)\r\n\(validBody)")
     add(.transportOrTimeout, "headers without end", ok, then: .flood(Data("a: b\r\n".utf8)))
@@ -145,7 +145,7 @@ private struct List {
     add(.transportOrTimeout, "no bytes", "")
     add(.transportOrTimeout, "no bytes and an open connection", "", then: .waitForClient)
     add(.transportOrTimeout, "a body without HTTP", validBody)
-    add(.transportOrTimeout, "all bytes", bytes: Data(0...255) + Data(0...255))
+    add(.transportOrTimeout, "every byte value, twice", bytes: Data(0...255) + Data(0...255))
   }
 
   // MARK: - Statuses
@@ -252,7 +252,7 @@ private struct List {
     let type = "application/json" + String(repeating: "\u{301}\u{316}", count: 10_000)
     add(.notAnAPIResponse, "a content type of 20,000 combining marks", body: validBody, type: type)
     let wait = "Retry-After: S" + String(repeating: "\u{301}\u{316}", count: 10_000) + "\r\n"
-    add(.statusCode(429), "a wait of 20,000 combining marks", body: "", status: "429 x", headers: wait)
+    add(.statusCode(429), "a Retry-After value of 20,000 combining marks", body: "", status: "429 x", headers: wait)
     let long = String(repeating: "long ", count: 18_000)
     add(.graphQL, "a message of 90,000 bytes", body: #"{"errors":[{"message":"\#(long)","path":["\#("a")"]}]}"#)
     add(.replyTooLarge, "a body without end", "\(json)\r\n", then: .flood(Data("    ".utf8)))

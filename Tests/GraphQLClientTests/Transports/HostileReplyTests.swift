@@ -78,8 +78,8 @@ struct HostileReplyTests {
       }
     }
 
-    // The documentation of `URLSessionTransport` lists these replies. If one of them results in an error instead, the
-    // crash has been fixed in Foundation, and the documentation should be updated.
+    // The documentation of `URLSessionTransport` lists these replies. If one of them no longer crashes the process, the
+    // bug has been fixed in Foundation, and the documentation should be updated.
     @Test(arguments: ["a truncated head", "length 9223372036854775807", "trailers", "a redirection to “//%00/”"])
     func `Some replies crash the process inside URLSession on Linux`(name: String) async throws {
       let server = try ScriptedServer()
@@ -96,7 +96,7 @@ struct HostileReplyTests {
     }
   #endif
 
-  @Test func `Replies that all transports survive have the same outcome with URLSession`() async throws {
+  @Test func `The replies that are safe for every transport have the expected outcome with URLSession`() async throws {
     let server = try ScriptedServer()
     Thread.detachNewThread { server.serveRequestedScripts() }
     for reply in HostileReply.all where Self.safe.contains(reply.name) {

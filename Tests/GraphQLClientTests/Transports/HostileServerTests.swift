@@ -34,7 +34,7 @@
       return observations
     }
 
-    @Test func `A process survives 120 hostile servers, and each call has the expected outcome`() async throws {
+    @Test func `A process survives 120 hostile servers, and no call to them succeeds`() async throws {
       let observations = try await Self.meet(kindCount: 6)
       #expect(observations.goodCallCount > 0)
       if Self.isMachineQuiet {
@@ -57,7 +57,7 @@
       async throws
     {
       var observations = try await Self.meet(kindCount: 2)
-      // Repeats a slow run, because other machines on the same host can make a run slower but never faster.
+      // Repeats a slow run, because other virtual machines on the same hardware can only slow a run down.
       for _ in 0..<2 where observations.latestWakeMilliseconds >= 100 {
         observations = try await Self.meet(kindCount: 2)
       }

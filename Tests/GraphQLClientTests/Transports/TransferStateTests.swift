@@ -4,7 +4,9 @@ import Testing
 
 @testable import GraphQLClient
 
-/// The behavior of ``TransferState``, by input and state.
+/// The behavior of ``TransferState``.
+///
+/// The name of a test states the input, the state and the result.
 struct TransferStateTests {
   private static let lost = URLError(.networkConnectionLost)
 
@@ -155,7 +157,7 @@ struct TransferStateTests {
     #expect(machine.take(3) == .wait)
   }
 
-  @Test func take_whenSeveralChunksArePending_resumesTheNetworkWithTheLast() {
+  @Test func take_whenSeveralChunksArePending_resumesTheNetworkWithTheLastChunk() {
     var machine = Self.receiving()
     #expect(machine.receiveChunk("a") == .pause)
     #expect(machine.receiveChunk("b") == .pause)
@@ -187,7 +189,7 @@ struct TransferStateTests {
 
   // MARK: - End
 
-  @Test func end_whenTheCallerAwaitsTheHead_failsIt() {
+  @Test func end_whenTheCallerAwaitsTheHead_failsTheWaiter() {
     var lost = Self.running()
     #expect(lost.awaitHead(1) == .wait)
     #expect(lost.end(Self.lost) == .failHead(1, .networkConnectionLost))
@@ -237,7 +239,7 @@ struct TransferStateTests {
     #expect(machine.end(nil) == .ignore)
   }
 
-  @Test func cancel_beforeTheBegin_returnsTheWaiter() {
+  @Test func cancel_beforeBegin_returnsTheWaiter() {
     var machine = Machine()
     #expect(machine.awaitHead(1) == .wait)
     #expect(machine.cancel() == .stop(head: 1, chunk: nil))
@@ -265,8 +267,8 @@ struct TransferStateTests {
   private static let seeds: Range<UInt64> = 0..<200
   private static let stepCount = 150
 
-  /// A failure reports its seed and its step.
-  @Test func `With random inputs, a transfer returns each waiter exactly once and loses no chunk`() {
+  /// A failure reports the seed and the step of the run.
+  @Test func `With random inputs, a transfer returns each waiter exactly once, and loses no chunk unless cancelled`() {
     var seen: Set<String> = []
     var stepCount = 0
     for seed in Self.seeds {
@@ -376,7 +378,7 @@ private struct Machine {
 /// Gives a transfer random inputs, and checks its answers.
 ///
 /// The caller fulfills its part of the contract: it awaits the head once, and then takes one chunk at a time. The
-/// network side begins once. If the seed is even, the network side also pauses when the machine requires it.
+/// network side begins at most once. If the seed is even, the network side also pauses when the machine requires it.
 private struct RandomTransfer {
   private var machine = Machine()
   private var generator: SplitMix64
@@ -429,7 +431,7 @@ private struct RandomTransfer {
     if machine.isRunning != isRunning { fault = "isRunning is \(machine.isRunning)" }
   }
 
-  /// Cancels the transfer, and checks that the machine holds no waiter after that.
+  /// Cancels the transfer, and checks that it then holds no waiter and gives no chunk.
   mutating func finish() {
     cancel()
     if !waiting.isEmpty { fault = "the waiters \(waiting) were not returned" }

@@ -67,7 +67,9 @@ struct DemonstrationServerKeyTests {
     }
   }
 
-  @Test func `A key that belongs to another change is refused with the GraphQL server's error`() async throws {
+  @Test func `A key that belongs to another change is refused with the same error as on the GraphQL server`()
+    async throws
+  {
     let backend = DemonstrationServer()
     _ = try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
     let refusal = Self.status(
@@ -81,7 +83,7 @@ struct DemonstrationServerKeyTests {
   }
 
   @Test(arguments: ["", String(repeating: "k", count: 256)])
-  func `A key of an invalid length is refused with the GraphQL server's error`(key: String) async throws {
+  func `A key of an invalid length is refused with the same error as on the GraphQL server`(key: String) async throws {
     let backend = DemonstrationServer()
     await #expect(throws: Self.status(400, "An Idempotency-Key has 1 to 255 characters.")) {
       try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: key)
@@ -89,7 +91,7 @@ struct DemonstrationServerKeyTests {
     #expect(try await backend.getMoments(userID: "0").moments[1].isLiked == false)
   }
 
-  @Test func `A refusal is stored under its key too`() async throws {
+  @Test func `The refusal of a change is also stored under the key of the change`() async throws {
     let backend = DemonstrationServer()
     let message = #"The timeline of user "0" has no moment with the id "100"."#
     let refusal = APISessionError.graphQL([GraphQLError(message: message, path: [.field("updateMomentLike")])])

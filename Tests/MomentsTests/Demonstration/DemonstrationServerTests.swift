@@ -22,7 +22,7 @@ struct DemonstrationServerTests {
     #expect(details.moments[7].likes == [])
   }
 
-  @Test func `If likes are excluded, a timeline has neither likes nor isLiked, but a like's reply has isLiked`()
+  @Test func `If likes are excluded, a timeline has neither likes nor isLiked, but the reply to a like has isLiked`()
     async throws
   {
     let backend = DemonstrationServer(withLikes: { false })
@@ -51,7 +51,7 @@ struct DemonstrationServerTests {
     #expect(try await backend.getMoments(userID: "1") == before)
   }
 
-  @Test func `An unknown user or moment is refused with the GraphQL server's error`() async throws {
+  @Test func `An unknown user or moment is refused with the same error as on the GraphQL server`() async throws {
     let backend = DemonstrationServer()
     await #expect(throws: Self.refusal(#"No user has the id "9"."#, field: "getMomentsDetailsByUserID")) {
       try await backend.getMoments(userID: "9")

@@ -80,7 +80,7 @@ struct MomentsDetailsTests {
         likes: []),
     ])
 
-  @Test func `A timeline decodes field by field and ignores unknown fields`() throws {
+  @Test func `Every known field of a timeline is decoded, and unknown fields are ignored`() throws {
     #expect(try JSONDecoder().decode(MomentsDetails.self, from: Data(Self.json.utf8)) == Self.value)
   }
 
@@ -89,7 +89,7 @@ struct MomentsDetailsTests {
     #expect(try JSONDecoder().decode(MomentsDetails.self, from: encoded) == Self.value)
   }
 
-  @Test func `Fields that a request excluded are not encoded`() throws {
+  @Test func `Fields without a value aren't encoded`() throws {
     let encoded = try JSONEncoder().encode(Self.value.moments[1])
     let object = try #require(try JSONSerialization.jsonObject(with: encoded) as? [String: Any])
     #expect(Set(object.keys) == ["id", "userDetails", "type", "url", "photos", "createdDate"])

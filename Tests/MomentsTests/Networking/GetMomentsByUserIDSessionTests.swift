@@ -8,7 +8,9 @@ import Testing
 @Suite(.requiresBFF, .timeLimit(.minutes(15)))
 struct GetMomentsByUserIDSessionTests {
   @Test(arguments: ServerSchema.allCases)
-  func `A timeline arrives complete, with a moment of an unknown type in its place`(schema: ServerSchema) async throws {
+  func `A timeline arrives complete and in order, including a moment of an unknown type`(schema: ServerSchema)
+    async throws
+  {
     try await BFFServer.run(options: schema.options) { server in
       let session = GetMomentsByUserIDSession(apiSession: server.apiSession)
       let details = try await session.getMoments(userID: "0")
@@ -137,7 +139,9 @@ struct GetMomentsByUserIDSessionTests {
   }
 
   @Test(arguments: ServerSchema.allCases)
-  func `A page of an unknown user throws the error and doesn't rule out pages`(schema: ServerSchema) async throws {
+  func `A page request for an unknown user throws the server's error, and pages are still requested later`(
+    schema: ServerSchema
+  ) async throws {
     try await BFFServer.run(options: schema.options) { server in
       let session = GetMomentsByUserIDSession(apiSession: server.apiSession)
       let error = GraphQLError(

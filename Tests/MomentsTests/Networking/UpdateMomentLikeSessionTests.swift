@@ -31,7 +31,7 @@ struct UpdateMomentLikeSessionTests {
   }
 
   @Test(arguments: ServerSchema.allCases)
-  func `Each change has its own key, or the key that the caller passes`(schema: ServerSchema) async throws {
+  func `Each change has a new key unless the caller passes one`(schema: ServerSchema) async throws {
     try await BFFServer.run(options: schema.options) { server in
       let session: any UpdateMomentLikeSessionType = UpdateMomentLikeSession(apiSession: server.apiSession)
       for isLiked in [true, false] {
@@ -69,7 +69,7 @@ struct UpdateMomentLikeSessionTests {
   }
 
   @Test(arguments: ServerSchema.allCases)
-  func `A change whose reply was lost is made once, and the next attempt gets its reply`(schema: ServerSchema)
+  func `A change whose reply was lost is made once, and the next attempt gets the lost reply`(schema: ServerSchema)
     async throws
   {
     try await BFFServer.run(options: schema.options) { server in
@@ -134,9 +134,9 @@ struct UpdateMomentLikeSessionTests {
   }
 
   @Test(arguments: ServerSchema.allCases)
-  func `A change whose reply is lost was made, and the call throws a transient error`(schema: ServerSchema)
-    async throws
-  {
+  func `If the reply to a change is lost, the call throws a transient error although the change was made`(
+    schema: ServerSchema
+  ) async throws {
     try await BFFServer.run(options: schema.options) { server in
       let apiSession = server.apiSession
       try await server.arm(.init(fault: "drop-after-headers"))

@@ -3,7 +3,7 @@ import Moments
 import Testing
 
 struct UpdateMomentLikeSessionTypeTests {
-  @Test func `A session that doesn't use keys needs no implementation for them`() async throws {
+  @Test func `A session that doesn't use keys only needs to implement the method without a key`() async throws {
     struct Fake: UpdateMomentLikeSessionType {
       func updateLike(
         _ isLiked: Bool, momentID: String, fromUserID userID: String

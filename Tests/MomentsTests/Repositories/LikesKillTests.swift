@@ -4,12 +4,12 @@ import Moments
 import TestSupport
 import Testing
 
-/// An acknowledged like reaches the server once and in order, whenever the process is killed.
+/// An acknowledged like reaches the server once and in order, no matter when the process is killed.
 @Suite(.timeLimit(.minutes(15))) struct LikesKillTests {
   /// What the test knows about a like that a process made.
   private enum Expected {
     case acknowledged(number: Int, key: String)
-    /// A like whose call had not returned when the process was killed, so it may be stored or not.
+    /// A like that wasn't reported before the process was killed, so it may be stored or not.
     case inFlight(number: Int)
   }
 
@@ -98,7 +98,7 @@ import Testing
     }
   }
 
-  @Test func `A process killed at any instant loses no acknowledged like, and makes each once and in order`()
+  @Test func `No acknowledged like is lost, repeated or reordered if a process is killed at any instant`()
     async throws
   {
     let kills = ProcessInfo.processInfo.environment["MOMENTS_KILL_ROUNDS"].flatMap { Int($0) } ?? 25
@@ -126,7 +126,7 @@ import Testing
     try await history.finish()
   }
 
-  @Test func `A process killed at any file system call loses no acknowledged like, and makes each once`() async throws {
+  @Test func `No acknowledged like is lost or repeated if a process is killed at any file system call`() async throws {
     try await sideBySide(4) { number in
       for fatal in stride(from: number + 1, through: .max, by: 4) {
         if try await Self.dieAtCall(fatal) { break }

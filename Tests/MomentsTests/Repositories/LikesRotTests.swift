@@ -16,7 +16,7 @@ import Testing
   private static let rounds =
     ProcessInfo.processInfo.environment["MOMENTS_ROT_ROUNDS"].flatMap { Int($0) }.map { $0 / 5 } ?? 100
 
-  /// The files of a stored timeline and of its queued likes, in order.
+  /// The files of a stored timeline, and those of its queued likes in the order in which the likes were made.
   private struct Files: Sendable {
     let timeline: [String: Data]
     let likes: [(name: String, id: MutationID, like: MomentLike, bytes: Data)]
@@ -93,7 +93,7 @@ import Testing
     let observer = repo.momentsDetails(userID: "0").subscribe()
     defer { observer.cancel() }
 
-    // One event reports each unreadable like, and names the file to which the bytes were moved.
+    // Each unreadable like is reported by one event, which names the file to which the bytes of the like were moved.
     var unreported = Set(files.likes.map(\.id)).subtracting(good.map(\.id))
     var iterator = events.makeAsyncIterator()
     while !unreported.isEmpty {

@@ -37,7 +37,7 @@ import Testing
     let harness = RepoHarness(getMoments: { _ in await replies.next() })
     let observer = harness.repo.momentsDetails(userID: "0").subscribe()
     let events = harness.repo.events.subscribe()
-    // When the observer has received this save, the repository observes the store.
+    // Once the observer has received this save, the repository is observing the store.
     try await harness.store.save(momentsDetails: .fixture(name: "first"), userID: "0")
     #expect(await observer.first(1).map(\.userDetails.name) == ["first"])
     let load = Task { try await harness.repo.getMoments(userID: "0") }
@@ -94,7 +94,7 @@ import Testing
     #expect(try await external.momentsDetails(userID: "0")?.value.userDetails.name == "newest")
   }
 
-  @Test func `The repository's own saves don't discard replies to requests that were made after them`() async throws {
+  @Test func `Replies to requests that were sent after the repository's own saves aren't discarded`() async throws {
     let harness = RepoHarness()
     let observer = harness.repo.momentsDetails(userID: "0").subscribe()
     for _ in 0..<20 { try await harness.repo.getMoments(userID: "0") }

@@ -11,8 +11,8 @@ import Testing
 /// Concurrent fetches and likes: a reply may overtake another one, be lost, be unusable or be repeated, and a caller
 /// may be cancelled.
 ///
-/// In any order, observers see no older timeline after a newer one, and no like flickers: none disappears before it is
-/// undone. `MOMENTS_INTERLEAVINGS` in the environment is the number of orders.
+/// In any order of these steps, observers see no older timeline after a newer one, and no like flickers: none
+/// disappears before it is undone. `MOMENTS_INTERLEAVINGS` in the environment is the number of orders that are tested.
 @Suite(.timeLimit(.minutes(15))) struct MomentsRepoInterleavingTests {
   private static let count =
     ProcessInfo.processInfo.environment["MOMENTS_INTERLEAVINGS"].flatMap { Int($0) } ?? 1_000

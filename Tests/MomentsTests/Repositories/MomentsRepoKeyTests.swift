@@ -5,7 +5,7 @@ import Repository
 import TestSupport
 import Testing
 
-/// The behavior of a repository for a user whose id isn't a valid key of its store.
+/// The behavior of a repository for a user whose id isn't a valid key of the repository's store.
 @Suite(.timeLimit(.minutes(15))) struct MomentsRepoKeyTests {
   private let fetching = GetMomentsByUserIDSessionStub { _ in .fixture() }
   private let liking = UpdateMomentLikeSessionStub { _ in .fixture(likedMomentIDs: ["0"]) }

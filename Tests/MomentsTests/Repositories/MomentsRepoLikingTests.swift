@@ -41,7 +41,7 @@ import Testing
     #expect(try await harness.repo.mutations.list() == [])
   }
 
-  @Test func `A like keeps the URL of a moment of a type that the program doesn't know`() async throws {
+  @Test func `A like of one moment doesn't remove the URL of another moment of an unknown type`() async throws {
     // The reply to a like has no URLs.
     let harness = RepoHarness(updateLike: { _ in Self.liked("0") })
     var stored = Self.liked()
@@ -53,7 +53,7 @@ import Testing
     #expect(timeline.moments.map(\.url) == [nil, "https://example.com/video"])
   }
 
-  @Test func `Likes of several moments are applied to timelines that are stored meanwhile`() async throws {
+  @Test func `Pending likes of several moments are also applied to timelines that are stored later`() async throws {
     let harness = RepoHarness(updateLike: { _ throws(APISessionError) in throw .timedOut })
     try await harness.store.save(momentsDetails: Self.liked(), userID: "0")
     let observer = harness.repo.momentsDetails(userID: "0").subscribe()
@@ -71,7 +71,7 @@ import Testing
     }
   }
 
-  @Test func `A refused like is rolled back, and its error is thrown`() async throws {
+  @Test func `A like that the server refuses is rolled back, and the server's error is thrown`() async throws {
     let gate = Gate()
     let harness = RepoHarness(updateLike: { _ throws(APISessionError) in
       await gate.pass()
@@ -89,7 +89,7 @@ import Testing
     #expect(try await harness.repo.mutations.list() == [])
   }
 
-  @Test func `A like of an earlier process is shown at once, and is sent under its key`() async throws {
+  @Test func `A like of an earlier process is shown at once, and is sent again under the same key`() async throws {
     let storage = InMemoryStorage()
     let keys = Lock<[String]>([])
     let isAway = Lock(true)

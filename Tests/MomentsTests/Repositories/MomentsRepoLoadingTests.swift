@@ -12,7 +12,7 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct MomentsRepoLoadingTests {
   // MARK: - Sharing
 
-  @Test func `A hundred callers share a request, which continues for the last one`() async throws {
+  @Test func `A hundred callers share a request, which continues if all but one are cancelled`() async throws {
     let gate = Gate()
     let harness = RepoHarness(getMoments: { userID in
       await gate.pass()
@@ -30,7 +30,7 @@ import Testing
     #expect(await harness.repo.momentsDetails.first(1) == [.fixture()])
   }
 
-  @Test func `Cancelling the last caller cancels the request`() async throws {
+  @Test func `Cancelling all callers cancels the request`() async throws {
     let gate = Gate()
     let harness = RepoHarness(getMoments: { _ throws(APISessionError) in
       // Ends by cancellation only, because the gate stays closed.
@@ -121,7 +121,7 @@ import Testing
       ])
   }
 
-  @Test func `A cancelled load of a stored timeline leaves it loaded`() async throws {
+  @Test func `After a cancelled load, the load state still has the stored timeline and no failure`() async throws {
     let gate = Gate()
     let harness = RepoHarness(getMoments: { _ throws(APISessionError) in
       await gate.pass()

@@ -14,7 +14,7 @@ import Testing
 
   private let session = GetMomentsByUserIDSessionStub { _ in .fixture(momentIDs: ["fetched"]) }
 
-  /// Returns a repository that failed to observe its store, and an observer that subscribed before that.
+  /// Returns a repository that failed to observe its store, and an observer that subscribed before the failure.
   ///
   /// The store works again, and contains a complete timeline that was just saved.
   private func makeRepoOnRepairedStore() async throws -> (MomentsRepo, MulticastSubscription<MomentsDetails, Never>) {

@@ -30,7 +30,7 @@ import Testing
 
   // MARK: - Loading more
 
-  @Test func `Pages are appended one after another, and no request follows the last one`() async throws {
+  @Test func `Pages are appended one after another, and no request follows the last page`() async throws {
     let server = PagedTimeline(Self.ids(0...7))
     let repo = repo(server)
     let observer = repo.momentsDetails(userID: "0").subscribe()
@@ -67,7 +67,7 @@ import Testing
     #expect(server.requests == [Request(), Request(first: 3)])
   }
 
-  @Test func `A page that failed is fetched again, and the stored moments stay`() async throws {
+  @Test func `After a page has failed, the next call fetches it again, and the stored moments stay`() async throws {
     let fails = Lock(false)
     let server = PagedTimeline(
       Self.ids(0...7),
@@ -119,7 +119,7 @@ import Testing
 
   // MARK: - Reloading
 
-  @Test func `The newest page is put before the stored moments that it overlaps`() async throws {
+  @Test func `The newest page is joined to the stored moments if it overlaps them`() async throws {
     let server = PagedTimeline(Self.ids(0...7))
     let repo = repo(server)
     try await repo.reloadMoments(userID: "0")
@@ -133,7 +133,9 @@ import Testing
     #expect(server.requests.last == Request(first: 3, after: "5"))
   }
 
-  @Test func `Stored moments that the newest page doesn't overlap are dropped, so there is no gap`() async throws {
+  @Test func `The stored moments are dropped if the newest page doesn't overlap them, so there is no gap`()
+    async throws
+  {
     let server = PagedTimeline(Self.ids(0...7))
     let repo = repo(server)
     try await repo.reloadMoments(userID: "0")
@@ -144,7 +146,7 @@ import Testing
     #expect(try await stored() == (["d", "c", "b", "a", "0", "1"], true))
   }
 
-  @Test func `A page is joined to the timeline that is stored when the page arrives, even to an external one`()
+  @Test func `An arriving page is joined to the stored timeline, even if another process saved it in the meantime`()
     async throws
   {
     let gate = Gate()
@@ -152,7 +154,7 @@ import Testing
     let repo = repo(server)
     let reload = Task { try await repo.reloadMoments(userID: "0") }
     await gate.arrivals()
-    // An external save, as another process makes it.
+    // Simulates a save by another process.
     var details = MomentsDetails.fixture(momentIDs: Self.ids(2...4), likedMomentIDs: ["4"])
     details.pageInfo = .init(endCursor: "4", hasNextPage: true)
     try await store.save(momentsDetails: details, userID: "0")
@@ -162,7 +164,7 @@ import Testing
     #expect(try await store.momentsDetails(userID: "0")?.value.moments.last?.isLiked == true)
   }
 
-  @Test func `A page that no longer continues the stored timeline is fetched again from that timeline's end`()
+  @Test func `A page that no longer continues the stored timeline is replaced by the page after that timeline's end`()
     async throws
   {
     let gate = Gate()
@@ -182,7 +184,7 @@ import Testing
     for await event in repo.events where event == .replyDiscarded(key: "0 (next page)") { break }
   }
 
-  @Test func `The state is loading until the last of two different loads has ended`() async throws {
+  @Test func `isLoading stays true until both of two concurrent loads have ended`() async throws {
     let gate = Gate()
     let server = PagedTimeline(
       Self.ids(0...7), onRequest: { request throws(APISessionError) in if request.after != nil { await gate.pass() } })
@@ -206,7 +208,7 @@ import Testing
 
   // MARK: - Refused pages
 
-  @Test func `After the server has refused a next page, paging continues from a reload`() async throws {
+  @Test func `Once the server has refused a next page, paging continues only after a reload`() async throws {
     let server = PagedTimeline(Self.ids(0...8))
     let repo = repo(server)
     try await repo.reloadMoments(userID: "0")
@@ -232,7 +234,7 @@ import Testing
   }
 
   @Test(arguments: [APISessionError.timedOut, .cancelled, .statusCode(503, bodyExcerpt: "")])
-  func `A next page that fails without a refusal drops no stored moment`(
+  func `After a next page has failed without a refusal, a reload drops no stored moment`(
     _ error: APISessionError
   ) async throws {
     let server = PagedTimeline(
@@ -251,7 +253,7 @@ import Testing
     let server = PagedTimeline(
       Self.ids(0...8),
       onRequest: { request throws(APISessionError) in
-        if request.after == "2", refuses.withLock({ $0 }) { throw .statusCode(401, bodyExcerpt: "") }
+        if request.after == "2", refuses.withLock({ $0 }) { throw PagedTimeline.refusal(of: "2") }
       })
     let repo = repo(server)
     try await repo.reloadMoments(userID: "0")
@@ -287,7 +289,7 @@ import Testing
     clock.withLock { $0 += 1 }
     try await repo.loadMoreMoments(userID: "0")
     server.insert("new")
-    // Another repository, such as that of the next process, knows only the time of the last save.
+    // Another repository, such as one after a relaunch, knows only the time of the last save, so it fetches nothing.
     try await open().refreshMoments(userID: "0")
     #expect(server.requests.map(\.first) == [3, 3, 3])
     try await repo.refreshMoments(userID: "0")
@@ -297,7 +299,7 @@ import Testing
     #expect(server.requests.map(\.first) == [3, 3, 3, nil])
   }
 
-  @Test func `A timeline that another process stores after a next page is fresh`() async throws {
+  @Test func `After a next page, a timeline that another process stores is fresh`() async throws {
     let clock = Lock(Date(timeIntervalSince1970: 1_000))
     let now: @Sendable () -> Date = { clock.withLock { $0 } }
     let store = PersistentDataStore(InMemoryStore(now: now))
@@ -355,13 +357,13 @@ import Testing
       // The reply to the mutation is the complete timeline, so there is no next page.
       try await repo.loadMoreMoments(userID: "0")
       #expect(try await stored() == (["new"] + Self.ids(0...15), nil))
-      // The document of the mutation doesn't request URLs, but that of the page before it did.
+      // The document of the mutation doesn't request URLs. This URL was fetched with an earlier page.
       let link = try await store.momentsDetails(userID: "0")?.value.moments.first { $0.id == "3" }
       #expect(link?.url == "https://example.com/articles/structured-concurrency")
       #expect(try await server.received().map { $0.variables["first"] } == [6, 6, 6, 6, nil])
     }
   }
-  @Test(.requiresBFF) func `A server with the original app's schema is used with complete timelines`() async throws {
+  @Test(.requiresBFF) func `If the server's schema has no pages, complete timelines are fetched`() async throws {
     try await BFFServer.run(options: ["--schema", "lecture"]) { server in
       let session = server.apiSession
       let repo = MomentsRepo(

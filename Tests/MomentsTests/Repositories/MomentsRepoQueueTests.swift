@@ -67,7 +67,7 @@ import Testing
     #expect(try await repo.mutations.list() == [])
   }
 
-  @Test func `A like with one attempt is rolled back before its call throws`() async throws {
+  @Test func `A like whose only attempt fails is rolled back before its call throws`() async throws {
     let repo = try await makeRepo(maximumAttempts: 1)
     let observer = repo.momentsDetails(userID: "0").subscribe()
     #expect(await observer.first(1).map(\.moments[0].isLiked) == [false])
@@ -79,7 +79,9 @@ import Testing
     #expect(try await repo.mutations.list() == [])
   }
 
-  @Test func `A like that is made while the queue is read is applied over those of an earlier process`() async throws {
+  @Test func `A like made while the queue is first read is applied over the likes of an earlier process`()
+    async throws
+  {
     let storage = InMemoryStorage()
     do {
       let repo = makeRepo(on: PersistentDataStore(InMemoryStore(storage: storage)))

@@ -9,10 +9,11 @@ import Repository
 import TestSupport
 import Testing
 
-/// A repository with a file store and a real server: the observed timelines, the stored ones, and the requests.
+/// Tests the observed timelines, the stored timelines and the requests of a repository with a file store and a real
+/// server.
 @Suite(.requiresBFF, .timeLimit(.minutes(15)))
 struct MomentsRepoServerTests {
-  /// A launch of an app with a store in a folder, a server, and a clock that stands still.
+  /// A launch of an app with a store in a folder, a server, and a clock that the tests advance.
   private struct Launch {
     let clock = ManualClock()
     let store: PersistentDataStore<FileStore>
@@ -133,8 +134,8 @@ struct MomentsRepoServerTests {
       launch = nil
       var seen: [MomentsDetails] = []
       for await details in observer { seen.append(details) }
-      // The stored, the pending and the confirmed timeline. The reply to the second attempt isn't shown, because its
-      // age is unknown.
+      // The stored timeline, then the timelines with the pending and with the confirmed like. The reply to the second
+      // attempt isn't shown, because its age is unknown.
       #expect(seen.map { Self.likes($0, of: ["1"]) } == [[false], [true], [true]])
       let timeline = try await Self.timeline(at: server)
       #expect(seen.last == timeline)
@@ -145,7 +146,7 @@ struct MomentsRepoServerTests {
   // MARK: - Sharing
 
   @Test(arguments: [true, false])
-  func `A hundred callers share a request, which is cancelled only if the last caller is`(lastIsCancelled: Bool)
+  func `A hundred callers share a request, which is cancelled only if all of them are cancelled`(lastIsCancelled: Bool)
     async throws
   {
     let folder = TemporaryFolder()

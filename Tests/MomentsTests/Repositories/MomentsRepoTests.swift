@@ -21,7 +21,9 @@ import Testing
     #expect(await one.first(1).map(\.userDetails.name) == ["Earlier"])
   }
 
-  @Test func `The newest timeline of all users is replayed, and each user's own timeline`() async throws {
+  @Test func `Observers of all users first receive the timeline saved last, and those of one user that user's own`()
+    async throws
+  {
     let clock = Lock(Date(timeIntervalSince1970: 1_000))
     let memory = InMemoryStore(now: { clock.withLock { $0 } })
     let store = PersistentDataStore(memory)
@@ -62,7 +64,7 @@ import Testing
     #expect(await observer.first(1) == [.fixture(userID: "7")])
   }
 
-  @Test func `Users do not overwrite each other`() async throws {
+  @Test func `The timelines of different users don't overwrite each other`() async throws {
     let harness = RepoHarness()
     let everyone = harness.repo.momentsDetails.subscribe()
     for userID in ["0", "1"] { try await harness.repo.getMoments(userID: userID) }
@@ -111,7 +113,7 @@ import Testing
     await gate.arrivals()
     caller.cancel()
     #expect(await caller.value == .cancelled)
-    // The cancelled caller doesn't wait until the request has ended.
+    // The cancelled caller doesn't wait until the request has ended, but the test does.
     #expect(await ends.first { _ in true } == true)
     #expect(try await harness.store.momentsDetails(userID: "0") == nil)
   }
@@ -129,7 +131,7 @@ import Testing
     #expect(try await harness.store.momentsDetails(userID: "7")?.value == .fixture(userID: "7"))
   }
 
-  @Test func `A like on one screen reaches every observer`() async throws {
+  @Test func `A like reaches every observer of its timeline`() async throws {
     let harness = RepoHarness()
     try await harness.repo.getMoments(userID: "0")
     let observers = [
@@ -151,7 +153,7 @@ import Testing
 
   // MARK: - The store
 
-  @Test func `Every save reaches each observer once and in order, even an external one`() async throws {
+  @Test func `Every save, even an external one, reaches each observer once and in order`() async throws {
     let harness = RepoHarness()
     try await harness.repo.getMoments(userID: "0")
     let observers = (0..<3).map { _ in harness.repo.momentsDetails.subscribe() }
@@ -194,7 +196,7 @@ import Testing
     #expect(await observer.first(1).map(\.userDetails.name) == ["Fresh"])
   }
 
-  @Test func `A store that can't be opened throws, and the next call opens it again`() async throws {
+  @Test func `If the store can't be opened, the call throws, and the next call tries again`() async throws {
     let folder = try TemporaryFolder.existing()
     let blocked = folder.url.appending(path: "store")
     // A file in place of the folder makes every call of the store fail.

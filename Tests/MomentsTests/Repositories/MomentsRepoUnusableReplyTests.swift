@@ -38,7 +38,7 @@ import Testing
     #expect(await harness.repo.pendingLikes(userID: "0").first(1) == [[:]])
   }
 
-  @Test func `If no timeline can be fetched, a like stays queued until a timeline contains it`() async throws {
+  @Test func `A like whose reply can't be used stays queued until a fetched timeline contains it`() async throws {
     let isRepaired = Lock(false)
     let harness = RepoHarness(
       getMoments: { _ throws(APISessionError) in
@@ -65,7 +65,7 @@ import Testing
     .notAnAPIResponse(status: 200, bodyExcerpt: "<html>"), .notAnAPIResponse(status: 302, bodyExcerpt: ""),
     .notAnAPIResponse(status: 403, bodyExcerpt: "<html>"),
   ])
-  func `A like stays queued behind the login page of a network`(
+  func `A like stays queued while the login page of a network answers in place of the server`(
     page: APISessionError
   ) async throws {
     let isBehindLogin = Lock(true)

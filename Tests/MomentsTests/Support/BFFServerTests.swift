@@ -4,7 +4,7 @@ import Moments
 import TestSupport
 import Testing
 
-/// The behavior of the GraphQL server that the other tests rely on.
+/// Tests the behavior that other tests expect of the GraphQL server.
 @Suite(.requiresBFF, .timeLimit(.minutes(15)))
 struct BFFServerTests {
   private struct PageVariables: Encodable {
@@ -67,7 +67,7 @@ struct BFFServerTests {
     }
   }
 
-  @Test func `A request that is interrupted when the server is killed is reported after the next start`() async throws {
+  @Test func `A request that a kill of the server interrupts is reported after the next start`() async throws {
     try await BFFServer.run(keepsState: true) { server in
       try await server.arm(.init(fault: "hold-after", gate: "reply"))
       let session = UpdateMomentLikeSession(apiSession: server.apiSession)
@@ -126,7 +126,7 @@ struct BFFServerTests {
     }
   }
 
-  @Test func `The given number of requests fail, and later ones don't`() async throws {
+  @Test func `A fault applies to as many requests as its count, and to no later ones`() async throws {
     try await BFFServer.run { server in
       try await server.arm(.init(fault: "status", count: 2, value: 503))
       let session = GetMomentsByUserIDSession(apiSession: server.apiSession)
@@ -142,7 +142,7 @@ struct BFFServerTests {
     }
   }
 
-  @Test func `A second page is the same, even if moments are inserted at the head`() async throws {
+  @Test func `Moments inserted at the head don't change the page after a cursor`() async throws {
     try await BFFServer.run { server in
       let first = try await Self.page(10, from: server)
       #expect(first.moments.map(\.id) == (0..<10).map(String.init))

@@ -7,7 +7,7 @@ import Multicast
 ///
 /// The cursor of a moment is its id. The server refuses any other cursor.
 final class PagedTimeline: GetMomentsByUserIDSessionType, UpdateMomentLikeSessionType {
-  /// The arguments of a request; `first` is `nil` for the complete timeline.
+  /// The arguments of a fetch; `first` is `nil` for the complete timeline.
   struct Request: Hashable, Sendable {
     var first: Int?
     var after: String?
@@ -23,7 +23,8 @@ final class PagedTimeline: GetMomentsByUserIDSessionType, UpdateMomentLikeSessio
 
   /// Creates a server whose timeline has the given moments.
   ///
-  /// - Parameter onRequest: A closure that runs after a reply was created and before it is returned.
+  /// - Parameter onRequest: A closure that runs for each fetch, after the timeline was read and before the reply is
+  ///   returned.
   init(
     _ momentIDs: [String], onRequest: @escaping @Sendable (Request) async throws(APISessionError) -> Void = { _ in }
   ) {
@@ -31,7 +32,7 @@ final class PagedTimeline: GetMomentsByUserIDSessionType, UpdateMomentLikeSessio
     self.onRequest = onRequest
   }
 
-  /// All requests, in order.
+  /// All fetches, in order.
   var requests: [Request] { state.withLock { $0.requests } }
 
   /// Inserts a moment at the head.

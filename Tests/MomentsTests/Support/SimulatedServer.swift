@@ -4,7 +4,8 @@ import MomentsTesting
 import Multicast
 import MulticastTesting
 
-/// A simulated server whose steps a test controls: serving a request, delivering its reply, and losing either of them.
+/// A simulated server whose steps a test controls: serving a request, delivering or corrupting its reply, and losing
+/// either of the two.
 ///
 /// The server numbers its states. The user name of a reply is the number of the state from which the reply was created.
 /// A like under a known key isn't made again. It gets the first reply, even if that reply is outdated.
@@ -98,8 +99,8 @@ final class SimulatedServer: GetMomentsByUserIDSessionType, UpdateMomentLikeSess
       }
       call?.continuation.resume(returning: .failure(.cancelled))
     }
-    // Orders the creation of the answer before its use for the thread sanitizer, which doesn't recognize a continuation
-    // that is resumed before its task suspends.
+    // Shows the thread sanitizer that the answer was created before it is used. The sanitizer doesn't recognize a
+    // continuation that is resumed before its task suspends.
     state.withLock { _ in }
     return try answer.get()
   }
@@ -172,7 +173,7 @@ final class SimulatedServer: GetMomentsByUserIDSessionType, UpdateMomentLikeSess
     call?.continuation.resume(returning: .failure(.emptyReply))
   }
 
-  /// Answers all calls, and answers later ones at once.
+  /// Answers all waiting calls, and from now on each new call immediately.
   func answerAll() {
     let answers = state.withLock { state in
       state.isAutomatic = true

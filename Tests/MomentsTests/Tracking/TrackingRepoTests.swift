@@ -49,7 +49,8 @@ import Testing
     #expect(late.events == [event(2)])
   }
 
-  @Test func `An event that a provider tracks is delivered after the current one, in one order for all providers`() {
+  @Test func `If a provider tracks an event while it receives one, all providers receive the new event after that one`()
+  {
     let repo = TrackingRepo()
     let late = TrackingRecorder()
     let first = TrackingRecorder { [unowned repo] event in
@@ -67,7 +68,7 @@ import Testing
     #expect(late.events == [event(3)])
   }
 
-  @Test func `Events of many tasks are delivered once, in the order of each task and in one order to all providers`()
+  @Test func `Every provider receives the events of many tasks once, in one order, which keeps the order of each task`()
     async
   {
     let repo = TrackingRepo()
@@ -78,7 +79,7 @@ import Testing
         group.addTask { for number in 0..<250 { repo.track(event(task * 1_000 + number)) } }
       }
     }
-    // Each event is delivered by one of the calls, and all of them have returned.
+    // Every event is delivered by a call of `track`, and all calls have returned.
     #expect(providers[0].events == providers[1].events)
     for task in 0..<4 {
       let own = (0..<250).map { event(task * 1_000 + $0) }
@@ -140,7 +141,7 @@ import Testing
     #expect(log.withLock { $0 } == ["event", "request", "event", "request"])
   }
 
-  @Test func `A tap is tracked once, even if the like is refused`() async {
+  @Test func `A tap is tracked once, even if the server refuses the like`() async {
     let harness = RepoHarness(updateLike: { _ throws(APISessionError) in throw .statusCode(403, bodyExcerpt: "no") })
     let tracking = TrackingRepo()
     let provider = TrackingRecorder()

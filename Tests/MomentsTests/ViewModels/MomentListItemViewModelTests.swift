@@ -66,7 +66,7 @@ import Testing
 }
 
 @Suite struct UserProfileListItemViewModelTests {
-  @Test func `A profile has a name and two URLs`() {
+  @Test func `A profile has a name and two URLs, and an invalid URL is nil`() {
     let profile = UserProfileListItemViewModel(
       userDetails: .init(id: "0", name: "Jake Lin", avatar: "https://example.com/a.png", backgroundImage: "no url"))
     #expect(profile.name == "Jake Lin")

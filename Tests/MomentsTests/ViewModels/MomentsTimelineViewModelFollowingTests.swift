@@ -10,7 +10,7 @@ import Repository
 import TestSupport
 import Testing
 
-/// A timeline screen shows changes by other screens and processes while it runs.
+/// The lifetime of a timeline model's run, and what its screen shows during the run: loads, content and pages.
 @MainActor
 @Suite(.timeLimit(.minutes(15))) struct MomentsTimelineViewModelFollowingTests {
   private func rows(_ model: MomentsTimelineViewModel) -> [MomentListItemViewModel] {
@@ -19,7 +19,7 @@ import Testing
 
   // MARK: - Lifetime
 
-  @Test func `A model that is dropped while it runs is released, and its run ends`() async throws {
+  @Test func `A run doesn't keep its model alive, and ends when the model is released`() async throws {
     let harness = RepoHarness()
     try await harness.repo.getMoments(userID: "0")
     var model: MomentsTimelineViewModel? = MomentsTimelineViewModel(userID: "0", momentsRepo: harness.repo)
@@ -44,7 +44,7 @@ import Testing
     let running = Task { [weak model] in await model?.run() }
     await until { [weak model] in model?.hasContent != false }
     harness = nil
-    // The model keeps the repository alive, because its screen may call it.
+    // The model keeps the repository alive, because the screen may still load items.
     #expect(repo != nil)
     model = nil
     try #require(repo == nil)
@@ -148,7 +148,7 @@ import Testing
     await again.value
   }
 
-  @Test func `A screen that doesn't run is loading only during its own loads`() async throws {
+  @Test func `A model that isn't running reports only its own loads`() async throws {
     let gate = Gate()
     let server = PagedTimeline(
       (0...4).map(String.init),
@@ -193,7 +193,7 @@ import Testing
     let running = Task { await model.run() }
     repo.loadStates.send(.loading(previous: nil))
     await until { model.isLoading }
-    // These states arrive before the screen can receive the first one.
+    // The test doesn't suspend between these calls, so the screen receives nothing before the last one.
     repo.loadStates.send(.loading(previous: nil))
     repo.details.send(.fixture())
     repo.loadStates.send(.loaded(LoadedValue(.fixture(), savedAt: Date(timeIntervalSince1970: 0))))
@@ -246,7 +246,7 @@ import Testing
     await running.value
   }
 
-  @Test func `A row is pending from the tap until the server has the like`() async throws {
+  @Test func `A liked row is pending until the server confirms the like`() async throws {
     let gate = Gate()
     let harness = RepoHarness(updateLike: { _ in
       await gate.pass()
@@ -273,7 +273,7 @@ import Testing
 
   // MARK: - Pages
 
-  @Test func `Pages are shown one after another, and newer moments before them`() async throws {
+  @Test func `Each page is shown below the previous ones, and new moments above them`() async throws {
     let server = PagedTimeline((0...4).map(String.init))
     let repo = MomentsRepo(
       persistentDataStore: PersistentDataStore(InMemoryStore()), getMomentsByUserIDSession: server,
@@ -297,7 +297,7 @@ import Testing
     await running.value
   }
 
-  @Test func `A failed page sets the error, and the next call fetches it again`() async throws {
+  @Test func `A failed load of a page sets the error, and the next call fetches the page again`() async throws {
     let fails = Lock(false)
     let server = PagedTimeline(
       (0...4).map(String.init),

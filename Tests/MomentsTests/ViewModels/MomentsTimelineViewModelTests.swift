@@ -16,7 +16,7 @@ import Testing
       locale: Locale(identifier: "en_US"))
   }
 
-  @Test func `The list is empty at first, then has the profile and the moments in order`() async throws {
+  @Test func `The list is empty at first, then has the profile and the moments in the server's order`() async throws {
     let harness = RepoHarness(getMoments: { _ in .fixture(momentIDs: ["2", "0", "1"]) })
     let model = model(harness)
     #expect(model.listItems == [])
@@ -35,7 +35,7 @@ import Testing
     await running.value
   }
 
-  @Test func `loadItems makes one call with the user's id`() async {
+  @Test func `loadItems requests the timeline once, with the user's id`() async {
     let harness = RepoHarness()
     await model(harness, userID: "7").loadItems()
     #expect(harness.getMoments.requestedUserIDs == ["7"])
@@ -96,7 +96,7 @@ import Testing
     #expect(!model.hasError)
   }
 
-  @Test func `If two loads are in flight, loading ends with the last one`() async {
+  @Test func `Loading ends only after both of two concurrent loads have ended`() async {
     let gate = Gate()
     let harness = RepoHarness(getMoments: { _ in
       await gate.pass()

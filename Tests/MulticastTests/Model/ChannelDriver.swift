@@ -30,7 +30,8 @@ final class ChannelDriver {
 
   /// Applies an event.
   ///
-  /// - Parameter call: The number of the call that a `next` event makes.
+  /// - Parameter call: The number of the call that a `next` event makes. For a `cancel` event, an even number cancels a
+  ///   suspended task, if there is one, instead of the subscription.
   /// - Returns: The answers to the calls that the event completes.
   func apply(_ event: ChannelEvent, call: Int) -> [Answer] {
     switch event {

@@ -1,16 +1,18 @@
 import Multicast
 
-/// An event of a channel.
+/// An event of a channel: an operation on the channel or on one of its subscribers.
 ///
 /// A subscriber is identified by the slot that it occupies while it exists: 0, 1, 2 and so on.
 enum ChannelEvent: Equatable {
-  /// Sends the next element. The elements are 0, 1, 2 and so on, so that each equals its position.
+  /// Sends the next element.
+  ///
+  /// The elements are 0, 1, 2 and so on, so that each equals its position.
   case send
   case subscribe(ModelPolicy)
-  /// Calls `next()`, which suspends if no element is available.
+  /// Calls `next()`, which suspends unless an element or a termination is available.
   case next(Int)
   case cancel(Int)
-  /// Releases a subscriber without pending calls.
+  /// Releases a subscriber, which must have no pending calls.
   case drop(Int)
   case finish
   case fail
@@ -25,8 +27,8 @@ enum ModelPolicy: Equatable, Sendable {
   case replaceNewest(Int)
   case error(Int)
 
-  /// Returns every policy, with each of the given capacities if the policy has a capacity, and the error policy without
-  /// capacity.
+  /// Returns the unbounded policy, the error policy with capacity 0, and each bounded policy with each of the given
+  /// capacities.
   static func all(capacities: some Sequence<Int>) -> [ModelPolicy] {
     [.unbounded, .error(0)]
       + capacities.flatMap { [.dropOldest($0), .dropNewest($0), .replaceNewest($0), .error($0)] }

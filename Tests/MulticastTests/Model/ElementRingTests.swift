@@ -3,7 +3,7 @@ import Testing
 @testable import Multicast
 
 @Suite struct ElementRingTests {
-  @Test func `A ring releases the memory of a burst, and keeps the remaining elements in order`() {
+  @Test func `Shrinking a ring releases unused memory, and keeps the remaining elements in order`() {
     var ring = ElementRing<String>()
     for number in 0..<10_000 { ring.append("\(number)") }
     #expect(ring.capacity == 16_384)
@@ -36,7 +36,7 @@ import Testing
     }
   }
 
-  @Test func `The elements of a ring's whole block are released oldest first, before the elements added later`() {
+  @Test func `ReleasedElements releases oldest first even if it has taken over a ring's memory`() {
     let released = Recorder<Int>()
     func token(_ id: Int) -> Token { Token(id) { released.record($0) } }
     var ring = ElementRing<Token>()
@@ -46,7 +46,7 @@ import Testing
     leaving.release()
     #expect(released.takeValues() == Array(-64..<0))
 
-    // The block is full, and its first element is in the middle.
+    // This fills the ring's memory, with the oldest element in the middle.
     for id in 64..<128 { ring.append(token(id)) }
     #expect(ring.capacity == 128)
     var more = ElementRing<Token>()

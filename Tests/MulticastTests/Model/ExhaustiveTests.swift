@@ -1,7 +1,8 @@
 import Testing
 
-/// Comparisons with the model for every short sequence of events, with at most two subscribers, each with at most two
-/// suspended calls.
+/// Comparisons of the state machine with the model, for every short sequence of events.
+///
+/// There are at most two subscribers, each with at most two suspended calls.
 @Suite struct ExhaustiveTests {
   /// A depth-first search of these sequences, which copies the state at each branch.
   private struct Search {

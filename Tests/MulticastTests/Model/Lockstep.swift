@@ -12,22 +12,23 @@ struct Lockstep {
     model = ChannelModel(replayLimit: replayLimit)
   }
 
-  /// Applies an event to both.
+  /// Applies an event to the state and to the model.
   ///
-  /// - Returns: A description of a difference between them or of a broken rule, or `nil` if there is none.
+  /// - Returns: A description of a difference between the two or of a broken rule, or `nil` if there is neither.
   mutating func apply(_ event: ChannelEvent, comparingBacklogs: Bool = true) -> String? {
     callCount += 1
     if case .subscribe = event { beginCounting(at: model.nextSlot) }
     let expected = model.apply(event, call: callCount)
     var answers = driver.apply(event, call: callCount)
-    // The order in which different subscribers are resumed is unspecified. The calls of one subscriber form a queue.
+    // Sorted, because the order in which different subscribers are resumed is unspecified. The answers of one
+    // subscriber keep their order.
     if answers.count > 1 { answers.sort { $0.call.slot < $1.call.slot } }
     if answers != expected { return "answers \(answers), not \(expected)" }
     for answer in answers { if case .element = answer.outcome { receivedCounts[answer.call.slot] += 1 } }
     return difference(comparingBacklogs: comparingBacklogs) ?? retentionFault
   }
 
-  /// Resets the count of the slot in which the next subscriber registers.
+  /// Resets the number of elements received in a slot, before a new subscriber occupies it.
   private mutating func beginCounting(at slot: Int) {
     if slot == receivedCounts.count { receivedCounts.append(0) }
     receivedCounts[slot] = 0
@@ -52,8 +53,8 @@ struct Lockstep {
       if backlog != subscriber.backlog { return "slot \(slot): left to read \(backlog), not \(subscriber.backlog)" }
       if receivedCounts[slot] + dropped + backlog.count != subscriber.offeredCount {
         return """
-          slot \(slot): received \(receivedCounts[slot]) + dropped \(dropped) + left \(backlog.count) is not \
-          replayed and sent \(subscriber.offeredCount)
+          slot \(slot): received \(receivedCounts[slot]) + dropped \(dropped) + left \(backlog.count) differs from \
+          the \(subscriber.offeredCount) replayed and sent
           """
       }
     }
@@ -65,8 +66,8 @@ struct Lockstep {
     if driver.kept.count != driver.state.head - floor { return "kept \(driver.kept) is not from \(floor) to the head" }
     let needed = model.oldestNeeded
     if floor > needed { return "\(needed) is needed, but was released: the floor is \(floor)" }
-    // After termination, this condition holds once every cursor subscriber has read to the end or left. The last one to
-    // do so raises the floor.
+    // After termination, this condition holds once every cursor subscriber has ended. The last one to end raises the
+    // floor.
     if model.allCursorSubscribersWait, floor != needed {
       return "all cursor subscribers wait and need nothing before \(needed), but the floor is \(floor)"
     }

@@ -9,9 +9,11 @@ struct RandomEvents {
     let replay: Int
     let subscriberLimit: Int
     let policies: [ModelPolicy]
-    /// The percentage of draws for a call of `next()`; a draw that isn't possible is repeated.
+    /// The percentage of draws that select a call of `next()`.
+    ///
+    /// If no such call is possible, the generator draws again.
     let nextShare: Int
-    /// The approximate percentage of draws for a send.
+    /// The approximate percentage of draws that select a send.
     let sendShare: Int
     /// The maximum number of suspended calls of one subscriber.
     var waiterLimit = 2
@@ -22,7 +24,7 @@ struct RandomEvents {
       testDescription: "8 subscribers, all policies, replay 2", replay: 2, subscriberLimit: 8,
       policies: ModelPolicy.all(capacities: [1, 2, 3, 7, 40]), nextShare: 60, sendShare: 25),
     Configuration(
-      testDescription: "8 busy subscribers, all policies, no replay", replay: 0, subscriberLimit: 8,
+      testDescription: "8 fast subscribers, all policies, no replay", replay: 0, subscriberLimit: 8,
       policies: ModelPolicy.all(capacities: [1, 2, 5]), nextShare: 80, sendShare: 12, waiterLimit: 3),
     Configuration(
       testDescription: "6 lagging cursor subscribers, replay 20", replay: 20, subscriberLimit: 6,
@@ -37,7 +39,7 @@ struct RandomEvents {
 
   /// Returns the next event.
   ///
-  /// About one event in 2,000 terminates the channel.
+  /// About one draw in 2,000 terminates the channel.
   mutating func next(for model: ChannelModel) -> ChannelEvent {
     while true {
       let draw = Int.random(in: 0..<10_000, using: &generator)
@@ -61,7 +63,7 @@ struct RandomEvents {
     }
     guard let slot = slot(in: model) else { return nil }
     let subscriber = model.subscribers[slot]!
-    // Most draws leave the subscribers alone, because otherwise none would ever lag.
+    // A subscriber that isn't done seldom leaves, because otherwise none would stay long enough to lag.
     guard subscriber.isDone || Int.random(in: 0..<4, using: &generator) == 0 else { return nil }
     if subscriber.waiters.isEmpty, Bool.random(using: &generator) { return .drop(slot) }
     return .cancel(slot)

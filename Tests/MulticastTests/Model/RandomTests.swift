@@ -4,7 +4,7 @@ import Testing
 
 @testable import Multicast
 
-/// Comparisons with the model in long random runs.
+/// Comparisons of the state machine and of a real channel with the ``ChannelModel``, in long random runs.
 ///
 /// A failure reports its seed. Set the environment variable `MOMENTS_SEED` to that seed to repeat the run.
 @Suite struct RandomTests {
@@ -56,7 +56,7 @@ import Testing
         let event = events.next(for: model)
         recent.append(event)
         let expected = model.apply(event, call: step)
-        // As in `Lockstep`, the order of answers is specified only within one subscriber.
+        // As in `Lockstep`, the order of the answers is specified only for the calls of one subscriber.
         let answers = channel.apply(event, call: step).enumerated()
           .sorted { ($0.element.call.slot, $0.offset) < ($1.element.call.slot, $1.offset) }.map(\.element)
         retention.record(model)

@@ -1,8 +1,12 @@
-/// The limit on keeping an element that is no longer needed, which is 16 later sends.
+/// A record of a run, which determines the oldest element that the channel may still keep.
+///
+/// An element that is no longer needed must be released after at most 16 later sends.
 struct Retention {
   static let interval = 16
 
-  /// The oldest needed position, as last recorded, for each number of elements sent.
+  /// The oldest needed position, by the number of elements sent.
+  ///
+  /// Until the next send, each call of ``record(_:)`` overwrites the last entry.
   private var neededBySentCount: [Int] = [0]
 
   /// The oldest position that may still be kept.

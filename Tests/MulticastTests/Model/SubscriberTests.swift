@@ -3,9 +3,9 @@ import Testing
 
 @testable import Multicast
 
-/// The interplay of a channel and its subscribers: batches that were taken, and subscribers that have left.
+/// The interplay of a channel and its subscribers: batches of elements that were taken, and subscribers that left.
 @Suite(.timeLimit(.minutes(15))) struct SubscriberTests {
-  @Test func `A subscriber doesn't suspend before its batch has been found empty`() {
+  @Test func `A subscriber that took a batch stays readable until another read finds nothing`() {
     var state = ChannelState<Int>(replayLimit: 0)
     let id = subscribe(to: &state, capacity: .max)
     for _ in 0..<3 { _ = state.send() }
@@ -13,7 +13,7 @@ import Testing
       Issue.record("The only cursor subscriber didn't take the three elements.")
       return
     }
-    // The log is empty, but another call of the same subscriber must check the batch.
+    // The log is empty, but the batch may have elements left, so a concurrent call must not suspend yet.
     #expect(state.isReadable(id))
     guard case .suspend = state.read(id, limit: 64) else {
       Issue.record("The read didn't find the log empty.")
@@ -30,7 +30,7 @@ import Testing
       state.remove(id)
     }
     #expect(state.cursorSubscribers == [500])
-    // The remaining subscriber needs one element. The sixteenth send releases the others.
+    // The remaining subscriber needs only the newest element, so the sixteenth send releases the 15 older ones.
     let releaseCounts = (0..<16).map { _ in state.send().releaseCount }
     #expect(releaseCounts == Array(repeating: 0, count: 15) + [15])
     let next = subscribe(to: &state, capacity: .max)
@@ -39,7 +39,7 @@ import Testing
     #expect(state.cursorSubscribers == [next])
   }
 
-  @Test func `A single element leaves no batch to check`() {
+  @Test func `A read of a single element leaves no batch to check`() {
     var state = ChannelState<Int>(replayLimit: 0)
     let id = subscribe(to: &state, capacity: .max)
     _ = state.send()
@@ -47,7 +47,7 @@ import Testing
     #expect(!state.isReadable(id))
   }
 
-  @Test func `Cancelling during a call that takes from a batch releases the rest of the batch`() async {
+  @Test func `Cancelling a subscriber while a call takes from its batch releases the rest of the batch`() async {
     let core = ChannelCore<Token, Never>(replay: 0)
     let subscriber = ChannelSubscriber(core: core, policy: .unbounded)
     let released = Recorder<Int>()

@@ -19,7 +19,9 @@ struct Reader<Element: Sendable & Equatable>: Sendable {
   let task: Task<Void, Never>
   private let record: Record
 
-  /// Starts a task on `executor`, which the test must run.
+  /// Starts the task on `executor`.
+  ///
+  /// If the executor is a `ManualTaskExecutor`, the test must run its jobs.
   init<Failure: Error>(
     _ sequence: some AsyncSequence<Element, Failure> & Sendable,
     on executor: any TaskExecutor,

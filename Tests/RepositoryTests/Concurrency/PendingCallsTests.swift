@@ -3,7 +3,7 @@ import Testing
 @testable import Repository
 
 @Suite struct PendingCallsTests {
-  @Test func `A call gets an outcome that arrived before it waits`() async {
+  @Test func `A call gets an outcome that arrives before the call waits`() async {
     let calls = PendingCalls<Int, String>()
     calls.open(1)
     #expect(calls.claim(1) == true)
@@ -39,7 +39,7 @@ import Testing
     #expect(calls.isEmpty == true)
   }
 
-  @Test func `Cancelling a call ends it once, before or while it waits`() async {
+  @Test func `A call ends once if its task is cancelled before or while it waits`() async {
     let calls = PendingCalls<Int, String>()
     calls.open(1)
     // The task is cancelled before the call waits.
@@ -57,7 +57,7 @@ import Testing
     #expect(calls.isEmpty == true)
   }
 
-  @Test func `Cancelling a claimed call doesn't end it, before or while it waits`() async {
+  @Test func `A claimed call doesn't end if its task is cancelled before or while it waits`() async {
     let calls = PendingCalls<Int, String>()
     calls.open(1)
     #expect(calls.claim(1) == true)

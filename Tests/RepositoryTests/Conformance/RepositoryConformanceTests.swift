@@ -6,7 +6,7 @@ import RepositoryTesting
 import Testing
 
 @Suite(.timeLimit(.minutes(15))) struct RepositoryConformanceTests {
-  /// Longer than any check takes while a thousand other tests run on two threads.
+  /// A limit that is longer than any check takes while a thousand other tests run on two threads.
   private static let timeLimit = Duration.seconds(600)
 
   @Test(arguments: RepositoryConformance<NotesSource>.checks)
@@ -125,7 +125,7 @@ import Testing
 extension ScriptedSource where Key == String, Value == Notes, Mutation == NotesMutation, Failure == NotesFailure {
   /// Creates a source whose server replies with the whole value over a simulated network.
   ///
-  /// - Parameter idempotencyKey: Returns the id that is sent for a mutation.
+  /// - Parameter idempotencyKey: A closure that takes a mutation's id, and returns the id to send instead of it.
   init(
     _ server: NotesServer, _ network: SimulatedNetwork,
     idempotencyKey: @escaping @Sendable (MutationID) -> MutationID = { $0 }
@@ -169,7 +169,7 @@ extension SimulatedNetwork.Failure {
   }
 }
 
-/// A source of paged marks whose changes the server acknowledges without a value.
+/// A source of paged marks, whose server acknowledges changes without a value.
 struct PagedConformanceSource: PagedSource, MutableSource {
   static var empty: Paged<Mark>? { Paged() }
 
@@ -209,7 +209,9 @@ private final class SplittingStore: ForwardingStore {
 
   init(base: InMemoryStore) { self.base = base }
 
-  /// If the batch changes notes and mutations, removes all mutations, then fails before anything else is stored.
+  /// Commits a batch, unless it contains both notes and mutations.
+  ///
+  /// If it contains both, removes all mutations, then throws an error before anything else is stored.
   func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit {
     let mutations = batch.keys.filter { $0.collection == "notes.mutations" }
     guard batch.keys.contains(where: { $0.collection == "notes" }), !mutations.isEmpty else {
@@ -219,6 +221,6 @@ private final class SplittingStore: ForwardingStore {
     throw .writeFailed(SystemError(code: 5, operation: "testing", path: "memory"))
   }
 
-  /// Locks nothing, so the repositories on the store are independent.
+  /// Returns `unsupported`, so that no repository leads, and each one sends mutations by itself.
   func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult { .unsupported }
 }

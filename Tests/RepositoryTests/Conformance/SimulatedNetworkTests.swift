@@ -8,7 +8,7 @@ import Testing
   private let network = SimulatedNetwork()
   private let served = CurrentValueRelay<[Int]>([])
 
-  /// Begins an exchange whose reply is twice its number.
+  /// Begins an exchange whose request is a number, and whose reply is twice that number.
   private func begin(
     _ number: Int, _ network: SimulatedNetwork? = nil
   ) -> Task<Result<Int, SimulatedNetwork.Failure>, Never> {
@@ -36,7 +36,7 @@ import Testing
 
   private var servedNumbers: [Int] { served.value }
 
-  @Test func `A request is served when it is delivered, and its reply arrives when the reply is delivered`() async {
+  @Test func `A request is served when it is delivered, and its call ends when the reply is delivered`() async {
     let call = begin(1)
     #expect(network.packets.map(\.direction) == [.request])
     #expect(servedNumbers == [])
@@ -59,7 +59,7 @@ import Testing
     #expect(await end(calls[1]) == .success(4))
   }
 
-  @Test func `A lost request isn't served, but the request of a lost reply is`() async {
+  @Test func `A lost request isn't served, but a request whose reply is lost is served`() async {
     let first = begin(1)
     network.lose(1)
     #expect(await end(first) == .failure(.noReply))
@@ -71,7 +71,7 @@ import Testing
     #expect(servedNumbers == [2])
   }
 
-  @Test func `A duplicate request is served again, and its reply counts if the first reply is lost`() async {
+  @Test func `A duplicate request is served again, and its reply ends the call if the first reply is lost`() async {
     let call = begin(1)
     #expect(network.duplicate(1)?.id == 2)
     network.deliver(1)
@@ -139,7 +139,7 @@ import Testing
     #expect(kinds.isSuperset(of: ["delivered", "lost", "duplicated"]))
   }
 
-  @Test func `A running network delivers every packet`() async {
+  @Test func `A reliable network delivers every packet while it runs`() async {
     let running = Task(executorPreference: executor) { [network] in await network.run() }
     let calls = (1...5).map { begin($0) }
     for (index, call) in calls.enumerated() { #expect(await end(call) == .success(2 * (index + 1))) }

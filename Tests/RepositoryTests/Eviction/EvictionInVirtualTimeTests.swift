@@ -37,7 +37,7 @@ import Testing
 
   private var storedIDs: [String] { storage.values(in: "notes", as: Notes.self).keys.compactMap(\.self).sorted() }
 
-  @Test func `Values that another repository stores are evicted when the store reports them`() async throws {
+  @Test func `When the store reports values of another repository, the oldest values are evicted`() async throws {
     let (repository, store) = makeRepository(EvictionPolicy(maximumCount: 2))
     let (other, _) = makeRepository()
     run { for key in ["a", "b"] { try await repository.refresh(key) } }
@@ -60,7 +60,7 @@ import Testing
     withExtendedLifetime(repository) {}
   }
 
-  @Test func `A value that is observed when its idle time passes is evicted an idle time after its observer leaves`() {
+  @Test func `An observed value is evicted only when its idle time has passed since its observer left`() {
     let (repository, _) = makeRepository(EvictionPolicy(idleTime: .seconds(60)))
     run { try await repository.refresh("a") }
     let values = repository.values(of: "a")

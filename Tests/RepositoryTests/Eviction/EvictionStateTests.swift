@@ -23,7 +23,7 @@ import Testing
     #expect(state.takeVictims(at: time(11), limit: 9) { _ in false }.map(\.key) == [1, 2])
   }
 
-  @Test func `Values are evicted until their size is within the limit`() {
+  @Test func `Values are evicted until the total size of the rest is within the limit`() {
     var state = state(EvictionPolicy(maximumBytes: 100), [10, 60, 20, 50])
     #expect(state.byteCount == 140)
     #expect(state.takeVictims(at: time(9), limit: 9) { _ in false }.map(\.key) == [0, 1])
@@ -73,10 +73,10 @@ import Testing
     #expect((state.count, state.byteCount) == (1, 7))
   }
 
-  /// A model: a list of all values in the order of their uses.
+  /// A simple model of the state: a list of all values, the least recently used first.
   private struct Model {
     var values: [(key: Int, size: Int, revision: UInt64, usedAt: Int)] = []
-    /// The values that aren't considered until their next use.
+    /// The keys of taken and kept values, which aren't considered until they are used or restored.
     var passed: Set<Int> = []
 
     mutating func use(_ key: Int, at time: Int) {
@@ -106,7 +106,7 @@ import Testing
     EvictionPolicy(maximumCount: 5), EvictionPolicy(maximumBytes: 40), EvictionPolicy(idleTime: .seconds(20)),
     EvictionPolicy(maximumCount: 8, maximumBytes: 60, idleTime: .seconds(50)),
   ])
-  func `The state agrees with a list of all values`(_ policy: EvictionPolicy) {
+  func `The state agrees with a simple model after each of many random operations`(_ policy: EvictionPolicy) {
     var random = SplitMix64(seed: 14)
     var (state, model) = (EvictionState<Int>(policy), Model())
     for now in 1...5_000 {

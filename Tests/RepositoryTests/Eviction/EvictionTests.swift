@@ -24,12 +24,12 @@ import Testing
     return configuration
   }
 
-  /// The ids of the stored values.
+  /// The ids of the stored values, in the order in which the values were saved.
   private func storedIDs() async throws -> [String?] {
     try await memory.observe(collection: "notes", as: Notes.self).stored.map(\.key.id)
   }
 
-  /// Waits until exactly the values of the given keys are stored.
+  /// Waits until the ids of the stored values are exactly the given ones.
   private func waitUntilStored(_ ids: Set<String>) async throws {
     try await waitUntilStored { $0 == ids }
   }
@@ -78,7 +78,7 @@ import Testing
     let stored = try #require(await repository.report().stored)
     let entries = try await memory.observe(collection: "notes", as: Notes.self).stored
     #expect(entries.compactMap(\.stored.byteCount).reduce(0, +) == stored.byteCount)
-    // The most recent values that fit.
+    // The values that stay are the most recent ones that fit within the limit.
     #expect(entries.map(\.key.id) == (keys - stored.count..<keys).map { "\($0)" })
     let last = try #require(entries.last?.stored.byteCount)
     #expect(limit - stored.byteCount < last)
@@ -136,7 +136,7 @@ import Testing
       try await repository.refresh("c")
       try await waitUntilStored(["a", "b"])
     }
-    // The observers may leave in either order.
+    // The observers have left in an unspecified order, so either value may stay.
     try await waitUntilStored { $0.count == 1 && $0 != ["c"] }
   }
 
@@ -165,7 +165,7 @@ import Testing
     }
     try await put(Notes("b"), "b")
     var configuration = limited(EvictionPolicy(maximumCount: 1))
-    // A leader would send the mutation, and a value that is used for sending stays anyway.
+    // A leader would send the mutation, and the attempt alone would keep the value.
     configuration.leadership = NeverLeading()
     let repository = makeRepository(configuration: configuration)
     try await waitUntilStored(["a"])

@@ -7,10 +7,10 @@ import RepositoryTesting
 
 @testable import Repository
 
-/// A run, determined by a seed, of repositories in processes that start and end, with one server, network and storage.
+/// A run of repositories in simulated processes that start and end, with one server, network and storage.
 ///
-/// Each mutation adds a numbered ``Mark`` to a value, and a ``Journal`` checks the laws. Everything runs on one
-/// ``ManualTaskExecutor``, and the seed determines which job runs next.
+/// Each mutation adds a numbered ``Mark`` to a value, and a ``Journal`` checks its laws. Everything runs on one
+/// ``ManualTaskExecutor``. A seed determines the operations, and which job runs next.
 struct InterleavedRun<Source: MarksSourceType> {
   typealias Repository = SyncedRepository<Source>
 
@@ -19,7 +19,7 @@ struct InterleavedRun<Source: MarksSourceType> {
     var acknowledgement = Acknowledgement.value
     /// Whether some calls of the store fail.
     var failsStore = false
-    /// Whether a second process uses the storage.
+    /// Whether two processes use the storage at the same time.
     var isShared = false
     /// The number of operations.
     var length = 50
@@ -171,7 +171,9 @@ struct InterleavedRun<Source: MarksSourceType> {
     process.repository = nil
   }
 
-  /// Ends a process abruptly: work in flight has no further effect.
+  /// Ends a process abruptly, so that it makes no further commits and sends no further requests.
+  ///
+  /// Requests in transit may still reach the server.
   private mutating func kill(_ process: Process) {
     process.store.disconnect()
     process.client.end()
@@ -250,7 +252,7 @@ struct InterleavedRun<Source: MarksSourceType> {
     let earlier = (process.marks[lane] ?? []).filter { journal.outcome(of: $0) == .accepted }
     process.marks[lane, default: []].append(change.mark)
     marks[key, default: []].append(change.mark)
-    // Exempts the mark from the laws, because it appears and disappears depending on another mark.
+    // The mark may be missing, because it appears and disappears depending on another mark.
     if change.excluded != nil { journal.end(change.mark) }
     journal.willPerform(change, behind: earlier)
     call(process) { [journal, change] repository in
@@ -294,7 +296,7 @@ struct InterleavedRun<Source: MarksSourceType> {
     server.edit(key) { [lastMark] in $0.elements.insert(Mark(id: lastMark), at: 0) }
   }
 
-  /// Stores the server's current value, as another process would.
+  /// Stores the server's current value, or its newest page, as another process would.
   private mutating func saveExternally(_ key: String) {
     let store = SimulatedStore(
       storage: storage, hooks: .init(didCommit: { [journal] in journal.didSaveExternally($0) }))
@@ -375,6 +377,8 @@ struct InterleavedRun<Source: MarksSourceType> {
   }
 
   /// Runs all jobs that are ready, and checks the laws that hold only while nothing is in flight.
+  ///
+  /// Checks nothing if a packet is in transit, calls of the store may fail, or two processes use the storage.
   private mutating func checkQuiet() {
     executor.run(atMost: 100_000, using: &random)
     guard !options.failsStore, !options.isShared, network.packets.isEmpty else { return }
@@ -467,19 +471,19 @@ struct InterleavedRun<Source: MarksSourceType> {
         journal.violate("L14: process \(process.number) shows \(shown?.map(\.id) ?? []), not \(expected.map(\.id)).")
       }
       if journal.newestState(of: key, process.number)?.isPending != false {
-        journal.violate("L13: \(key) is pending in process \(process.number) although all is quiet.")
+        journal.violate("L13: \(key) is pending in process \(process.number) although nothing is in flight.")
       }
     }
     let live = storage.values(in: "marks.mutations", as: Journal.Record.self).values.filter { $0.verdict == nil }
-    if !live.isEmpty { journal.violate("L12: \(live.map(\.mutation.mark).sorted()) stay in the store.") }
+    if !live.isEmpty { journal.violate("L12: marks \(live.map(\.mutation.mark).sorted()) stay in the queue.") }
   }
 }
 
 extension InterleavedRun {
-  /// Whether a shown value corresponds to the server's value.
+  /// Whether a shown value agrees with the server's value.
   ///
-  /// If the server acknowledges changes without a value, changes that other clients made in between may be missing
-  /// after the newest page.
+  /// With pages, the oldest elements may be missing. If the server acknowledges changes without a value, other elements
+  /// that are older than the newest page may be missing too.
   private func isRight(_ shown: [Mark], _ expected: [Mark]) -> Bool {
     if Source.loadMore == nil { return shown == expected }
     if options.acknowledgement == .value { return expected.starts(with: shown) }
@@ -488,14 +492,14 @@ extension InterleavedRun {
 }
 
 extension Journal {
-  /// Checks L2: a new observer sees the change that the caller has made.
+  /// Checks L2: a new observer sees the mark of a call that has returned.
   fileprivate func checkShown<Source: MarksSourceType>(
     _ mark: Int, _ key: String, _ repository: SyncedRepository<Source>
   ) async {
     guard Source.loadMore == nil, !isEnded(mark), hasStored(key) else { return }
     for await value in repository.values(of: key) {
       if !value.elements.contains(where: { $0.id == mark }), !isEnded(mark) {
-        note("L2: mark \(mark) was made, and a new observer sees \(value.elements.map(\.id)).")
+        note("L2: mark \(mark) was accepted, but a new observer sees \(value.elements.map(\.id)).")
         suspect(mark)
       }
       return

@@ -2,10 +2,10 @@ import Foundation
 import MulticastTesting
 import Testing
 
-/// Runs whose events occur in an order that a seed determines: operations, replies that are late, lost or repeated,
-/// slow or failing calls of the store, and processes that end at any time.
+/// Runs in which a seed determines the order of the events.
 ///
-/// The laws are those of ``Journal``.
+/// The events are operations, replies that are late, lost or repeated, calls of the store that are slow or fail, and
+/// processes that end at any time. The laws are those of ``Journal``.
 ///
 /// `MOMENTS_INTERLEAVINGS` in the environment sets the number of runs, and `MOMENTS_INTERLEAVING_SEED` repeats and
 /// prints a single run.
@@ -37,14 +37,15 @@ import Testing
       let index = zip(trace, again).enumerated().first { $0.element.0 != $0.element.1 }?.offset
       let place = index ?? min(trace.count, again.count)
       let (expected, found) = (trace.dropFirst(place).first ?? "the end", again.dropFirst(place).first ?? "the end")
-      Issue.record("Seed \(seed) at \(place): \(expected), and the next time \(found)")
+      Issue.record("Seed \(seed), trace index \(place): first \(expected), then \(found)")
     }
   }
 
   private static func run(seed: UInt64) -> (trace: [String], violations: [String]) {
     var acknowledgement = Acknowledgement.allCases[Int(seed / 8 % 3)]
     let (isPaged, failsStore, isShared) = (seed % 2 == 1, seed / 2 % 2 == 1, seed / 4 % 2 == 1)
-    // If nothing is stored, a fetch by another process may miss a change that was confirmed without a value.
+    // If nothing is stored, `done` stores nothing, so a late reply in another process may store a value without the
+    // confirmed change.
     if isShared, !isPaged, acknowledgement == .done { acknowledgement = .patch }
     if isPaged {
       var run = InterleavedRun<PagedMarks>(

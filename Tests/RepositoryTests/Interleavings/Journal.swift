@@ -8,9 +8,9 @@ import RepositoryTesting
 
 /// The events of a run, and the laws that were violated.
 ///
-/// The laws from L4 on are those of `RepositoryConformance`. There are three more. L1: observers see the stored value
-/// with each pending mutation applied once. L2: a new observer sees the changes whose calls have returned. L3: a stored
-/// value is never older than the previous one.
+/// The laws from L4 on are those of `RepositoryConformance`. The others are these. L1: observers see the stored value
+/// with each pending mutation applied once. L2: a new observer sees the changes of all calls that have returned. L3: a
+/// stored value is never older than the previously stored one.
 final class Journal: Sendable {
   typealias Record = MutationRecord<MarkChange>
 
@@ -18,7 +18,7 @@ final class Journal: Sendable {
   enum Outcome: Equatable, Sendable {
     /// The mutation is durable.
     case accepted
-    /// The store failed.
+    /// The store failed, and the mutation isn't durable.
     case notStored
     /// The result is unknown, or the user learned that the change isn't made.
     case other
@@ -46,7 +46,7 @@ final class Journal: Sendable {
     var cancelled: Set<MutationID> = []
     var requeued: Set<Int> = []
     var outcomes: [Int: Outcome] = [:]
-    /// For each mark, the earlier marks of the same process and lane whose calls had returned before it was made.
+    /// For each mark, the marks of the same process and lane that were accepted before the mark's call began.
     var earlier: [Int: [Int]] = [:]
     var observations: [Observation] = []
     var states: [String: RepositoryState<Paged<Mark>, RepositoryError<MarksFailure>>] = [:]
@@ -100,7 +100,7 @@ final class Journal: Sendable {
 
   // MARK: - Store
 
-  /// The hooks of a process's store: calls are delayed by up to three yields, and some fail.
+  /// The hooks of a process's store: calls are delayed by a few yields, and some fail.
   func hooks(_ process: Int) -> SimulatedStore.Hooks {
     SimulatedStore.Hooks(
       onRead: { [self] keys async throws(StoreError) in try await delay("read", keys, process) },
@@ -165,8 +165,8 @@ final class Journal: Sendable {
     }
   }
 
-  /// Checks L8: a mutation that is made is removed from the store only if the stored value, if there is one, includes
-  /// it.
+  /// Checks L8: unless a mutation is rolled back, it is removed from the queue only when the stored value, if any,
+  /// includes it.
   private func checkRemoval(of id: MutationID) {
     let removed = state.withLock { state -> (mark: Int, key: String)? in
       guard state.live.remove(id) != nil, let mark = state.marks[id], !state.ended.contains(mark) else { return nil }
@@ -178,7 +178,7 @@ final class Journal: Sendable {
     if value.elements.contains(where: { $0.id == mark }) { return }
     // With pages, older elements may be dropped.
     if isPaged, server.applied.contains(where: { $0.id == id }) { return }
-    violate("L8: the mutation of mark \(mark) was removed, and the stored value of \(key) doesn't have it.")
+    violate("L8: the mutation of mark \(mark) was removed, but the stored value of \(key) doesn't have it.")
   }
 
   /// Checks L3 and L6: a stored value has all marks of the previous value, and only marks of the server, each once.
@@ -237,7 +237,7 @@ final class Journal: Sendable {
 
   func outcome(of mark: Int) -> Outcome? { state.withLock { $0.outcomes[mark] } }
 
-  /// The marks that a value must contain, now and after a relaunch, because their calls have returned.
+  /// Returns the marks that a value must contain, now and after a relaunch, because they were accepted.
   func acceptedMarks(among marks: [Int]) -> Set<Int> {
     state.withLock { state in
       Set(marks.filter { state.outcomes[$0] == .accepted && !state.ended.contains($0) })
@@ -283,7 +283,7 @@ final class Journal: Sendable {
 
   /// Records that a new observer didn't see a mark.
   ///
-  /// That is a violation unless the user learns later that it isn't made.
+  /// That is a violation unless the user learns later that the mark's change isn't made.
   func suspect(_ mark: Int) {
     _ = state.withLock { $0.unseen.insert(mark) }
   }
@@ -304,12 +304,12 @@ final class Journal: Sendable {
     let live = storage.values(in: "marks.mutations", as: Record.self).values
       .filter { $0.key == key && $0.verdict == nil }
     if newest.isPending != !live.isEmpty {
-      violate("L13: isPending is \(newest.isPending), and \(live.map(\.mutation.mark).sorted()) are in the queue.")
+      violate("L13: isPending is \(newest.isPending), but the queue has marks \(live.map(\.mutation.mark).sorted()).")
     }
     guard let value = newestValue(of: key, process) else { return }
     let shown = Set(value.elements.map(\.id))
     for record in live where record.mutation.excluded == nil && !shown.contains(record.mutation.mark) {
-      violate("L1: mark \(record.mutation.mark) is pending, and isn't shown: \(shown.sorted()).")
+      violate("L1: mark \(record.mutation.mark) is pending, but only \(shown.sorted()) are shown.")
     }
   }
 
@@ -320,12 +320,12 @@ final class Journal: Sendable {
     for (mark, outcome) in state.outcomes.sorted(by: { $0.key < $1.key }) {
       let count = server.applied.count { $0.mutation.mark == mark }
       if outcome == .accepted, !state.ended.contains(mark), count != 1 {
-        violate("L6, L7: mark \(mark) was accepted, and made \(count) times.")
+        violate("L6, L7: mark \(mark) was accepted, but applied \(count) times.")
       }
-      if outcome == .notStored, count != 0 { violate("L7: mark \(mark) wasn't stored, and was made.") }
+      if outcome == .notStored, count != 0 { violate("L7: mark \(mark) wasn't stored, but was applied.") }
     }
     for mark in state.unseen.subtracting(state.ended).sorted() {
-      violate("L2: mark \(mark) was made, and a new observer didn't see it.")
+      violate("L2: mark \(mark) was accepted, but a new observer didn't see it.")
     }
     let ids = Dictionary(grouping: Set(server.received)) { state.marks[$0] }
     for (mark, ids) in ids where ids.count > 1 && !state.requeued.contains(mark ?? 0) {
@@ -334,7 +334,7 @@ final class Journal: Sendable {
     for (index, observation) in state.observations.enumerated() { checkObserver(index, observation, state) }
   }
 
-  /// Checks L5: the mutations of each lane arrive in the order in which they were made.
+  /// Checks L5: the mutations of each lane are stored and applied in the order in which they were made.
   private func checkOrder(_ state: State) {
     for (mark, earlier) in state.earlier.sorted(by: { $0.key < $1.key }) {
       guard !state.requeued.contains(mark), let id = state.marks.first(where: { $0.value == mark })?.key else {
@@ -343,7 +343,7 @@ final class Journal: Sendable {
       for other in earlier where !state.requeued.contains(other) {
         guard let otherID = state.marks.first(where: { $0.value == other })?.key else { continue }
         if state.sequences[otherID]! > state.sequences[id]! {
-          violate("L5: mark \(mark) was made after \(other), and is stored before it.")
+          violate("L5: mark \(mark) was made after \(other), but is stored before it.")
         }
       }
     }
@@ -377,7 +377,7 @@ final class Journal: Sendable {
       for lost in seen.subtracting(ids).sorted() where !state.ended.contains(lost) {
         // With pages, older elements may be dropped.
         if isPaged, server.value(of: observation.key).elements.contains(where: { $0.id == lost }) { continue }
-        violate("L4: observer \(index) of \(observation.key) saw mark \(lost), and then \(ids.sorted()).")
+        violate("L4: observer \(index) of \(observation.key) saw mark \(lost), and later only \(ids.sorted()).")
         return
       }
       seen.formUnion(ids)
@@ -385,7 +385,7 @@ final class Journal: Sendable {
         violate("L1: observer \(index) of \(observation.key) saw mark \(mark.id) \(mark.count) times.")
         return
       }
-      if let id = ids.first(where: { $0 < 0 }) { violate("L1: a mutation that isn't possible had the effect \(id).") }
+      if let id = ids.first(where: { $0 < 0 }) { violate("L1: an impossible mutation added mark \(id).") }
     }
   }
 }

@@ -14,7 +14,8 @@ struct MarkChange: RepositoryMutation, Equatable {
   var lane = 0
   /// Whether applying the change to a value that has the mark increases the mark's count.
   ///
-  /// If not, the change has no effect on such a value, so the repository may conclude that the value includes it.
+  /// If not, the change has no effect on such a value, so the repository may conclude that the value includes the
+  /// change.
   var isCounting = false
   /// A mark whose presence makes the change impossible.
   var excluded: Int?
@@ -23,7 +24,7 @@ struct MarkChange: RepositoryMutation, Equatable {
 
   func apply(to value: inout Paged<Mark>) throws(MutationConflict) {
     if let excluded, value.elements.contains(where: { $0.id == excluded }) {
-      // Modifies the value before it throws. This must have no effect.
+      // The repository must discard this modification, because the method then throws.
       value.elements.insert(Mark(id: -mark), at: 0)
       throw MutationConflict("\(excluded)")
     }
@@ -65,7 +66,7 @@ where Key == String, Value == Paged<Mark>, Mutation == MarkChange, Failure == Ma
   static var loadMore: (@Sendable (SyncedRepository<Self>, String) async throws -> Void)? { get }
 }
 
-/// Marks that are fetched as a whole.
+/// A source that fetches all marks of a key at once.
 struct WholeMarks: MarksSourceType {
   static let loadMore: (@Sendable (SyncedRepository<Self>, String) async throws -> Void)? = nil
 
@@ -89,7 +90,7 @@ struct WholeMarks: MarksSourceType {
   func orderingKey(of mutation: MarkChange, on key: String) -> String { "\(key)/\(mutation.lane)" }
 }
 
-/// Marks that are fetched in pages, and that are visible even if nothing is stored.
+/// A source that fetches marks in pages, and whose pending marks are visible even if nothing is stored.
 struct PagedMarks: PagedSource, MarksSourceType {
   static var empty: Paged<Mark>? { Paged() }
 

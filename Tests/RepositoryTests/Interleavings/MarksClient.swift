@@ -27,7 +27,7 @@ final class MarksClient: Sendable {
     self.journal = journal
   }
 
-  /// Whether the server requires a sign-in before it accepts changes.
+  /// Whether ``send(_:to:id:)`` throws ``MarksFailure/signedOut`` instead of sending a request.
   var isSignedOut: Bool {
     get { state.withLock { $0.isSignedOut } }
     set { state.withLock { $0.isSignedOut = newValue } }
@@ -76,7 +76,8 @@ final class MarksClient: Sendable {
     case (.made, .done): return .done
     case (.made, .patch):
       return .patch { value in
-        // Unlike `MarkChange.apply(to:)`, always increases the count, so that a patch that is applied twice is noticed.
+        // Unlike `MarkChange.apply(to:)`, the patch always increases the count, so the journal notices if it is applied
+        // twice.
         if let index = value.elements.firstIndex(where: { $0.id == change.mark }) {
           value.elements[index].count += 1
         } else {

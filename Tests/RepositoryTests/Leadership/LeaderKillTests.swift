@@ -9,15 +9,15 @@ import Testing
     ProcessInfo.processInfo.environment["MOMENTS_KILL_ROUNDS"].flatMap { Int($0) }.map { $0 / 20 } ?? 3
 
   @Test(arguments: SharedPlace.Kind.allCases)
-  func `Of four processes one sends at a time, and each step is made once and in order even if the leader is killed`(
+  func `One of four processes sends at a time, and steps are applied once and in order even if the leader is killed`(
     store: SharedPlace.Kind
   ) async throws {
     let steppers = Steppers(place: try SharedPlace(store))
     for _ in 0..<4 { try steppers.launch() }
     for round in 0..<Self.kills {
       await steppers.run(forSteps: 40)
-      // A suspended leader keeps its lead until it is killed, except on a database server, which ends the connection of
-      // a process that is suspended in a transaction.
+      // A suspended leader that uses files leads until it is killed. A database server ends the connection of a process
+      // that is suspended in a transaction, so another process may become the leader.
       try await steppers.killLeader(stopsFirst: round % 5 == 4 && SharedPlace.Kind.inFileSystem.contains(store))
       try steppers.launch()
     }
@@ -26,7 +26,7 @@ import Testing
   }
 }
 
-/// Processes that make steps on one store, and the lines that they have printed.
+/// Processes that perform steps on one store, and the lines that they have printed.
 ///
 /// Used by one task only.
 private final class Steppers {
@@ -59,7 +59,7 @@ private final class Steppers {
     children.append(Child(writer: writer, process: try ChildProcess("take-steps", place.url, [writer])))
   }
 
-  /// Reads lines of random children until the given number of steps are durable.
+  /// Reads lines of random children until they have reported the given number of durable steps.
   func run(forSteps count: Int) async {
     var steps = 0
     while steps < count {
@@ -103,7 +103,7 @@ private final class Steppers {
     #expect(durable.subtracting(made) == [])
   }
 
-  /// Checks that a process that wasn't killed got the result of each step, and finally showed the server's steps.
+  /// Checks that a surviving process got a result for each of its steps, and finally showed the server's steps.
   private func checkAnswers(_ child: Child) {
     let ended = child.lines.filter { $0.hasPrefix("ended ") }.map { $0.split(separator: " ").map(String.init) }
     #expect(Set(ended.map { [child.writer, $0[1], $0[2]] }) == Self.durable(child), "\(child.writer)")

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Repository
 
-/// Of several repositories on one store, one sends the mutations of all.
+/// One of several repositories on a store sends the mutations of all of them.
 @Suite(.timeLimit(.minutes(15))) struct LeadershipTests {
   private let executor = ManualTaskExecutor()
   private let clock = ManualClock()
@@ -24,7 +24,7 @@ import Testing
   /// Creates a suite whose jobs run in an order that a seed determines.
   private init(orderedBy seed: UInt64) { random = Setting(SplitMix64(seed: seed)) }
 
-  /// The texts of the stored mutations, by sequence number.
+  /// The texts of all mutations that were ever stored, by sequence number.
   private let committed = Setting<[UInt64: String]>([:])
 
   /// The texts in the order in which they became durable.
@@ -90,7 +90,7 @@ import Testing
     return Process(store, NotesRepository(source, store: store, configuration: configuration))
   }
 
-  /// Starts a call and runs all jobs that are ready.
+  /// Starts a call, and runs jobs until none is ready.
   private func start<Result: Sendable>(
     _ body: @escaping @Sendable () async throws -> Result
   ) -> Task<Result, any Error> {
@@ -103,7 +103,7 @@ import Testing
     return start { try await repository.perform(mutation, on: "a") }
   }
 
-  /// Makes processes notice external changes, repeatedly, so that changes of one reach the others.
+  /// Makes each process notice the changes of the others, three times, because a process may react with new changes.
   private func notice(_ processes: Process...) {
     for _ in 0..<3 {
       for process in processes { _ = start { await process.store.noticeExternalChanges() } }
@@ -122,7 +122,9 @@ import Testing
 
   // MARK: - Following
 
-  @Test func `The first repository sends the mutations of both, and the second one's call returns`() async throws {
+  @Test func `The first of two repositories sends the mutations of both, and a call of the second one returns`()
+    async throws
+  {
     let (first, second) = (makeProcess("first"), makeProcess("second"))
     let call = perform(.add("1"), second)
     #expect(sent.value == [])
@@ -168,7 +170,7 @@ import Testing
     #expect(sent.value.allSatisfy { $0.hasPrefix("first ") })
   }
 
-  @Test func `A follower learns that the server reports a conflict or refuses its mutation`() async throws {
+  @Test func `A follower learns that its mutation is in conflict or was refused`() async throws {
     let answers = Setting<[NotesFailure]>([.conflict, .refused])
     let first = makeProcess("first", onSend: { () throws(NotesFailure) in throw answers.value.removeFirst() })
     let second = makeProcess("second")
@@ -185,7 +187,9 @@ import Testing
     #expect(try await start { await values.first(1) }.value == [Notes("old")])
   }
 
-  @Test func `A follower's call doesn't wait indefinitely for a leader that doesn't answer`() async throws {
+  @Test func `A follower's call returns queued if the leader doesn't report a result within ten seconds`()
+    async throws
+  {
     let gate = Gate()
     let first = makeProcess("first", onSend: { () async in await gate.pass() })
     let second = makeProcess("second")
@@ -256,21 +260,21 @@ import Testing
     #expect(server.applied.map(\.mutation) == [.add("1")])
   }
 
-  @Test func `A follower's call is confirmed even if the mutation leaves nothing in the store`() async throws {
+  @Test func `A follower's call returns confirmed even if the mutation leaves nothing in the store`() async throws {
     let gate = Gate()
     let first = makeProcess("first", reply: { _ in .done })
     let second = makeProcess("second", onCommitted: { (keys) async in if keys.addsNotesMutation { await gate.pass() } })
     let call = perform(.add("1"), second)
     notice(first)
     #expect(server.applied.count == 1)
-    // The second process notices nothing before the removal of the record.
+    // The second process notices nothing before the first one has removed the record.
     notice(second)
     gate.open()
     executor.runUntilIdle()
     #expect(try await call.value == .confirmed)
   }
 
-  @Test func `A follower's call waits until it can read whether its mutation was confirmed`() async throws {
+  @Test func `A follower's call waits until the outcome of its mutation can be read`() async throws {
     let isUnreadable = Setting(false)
     let first = makeProcess("first")
     let second = makeProcess(
@@ -291,7 +295,7 @@ import Testing
     #expect(result.value == .confirmed)
   }
 
-  @Test func `A call that can't read its outcome returns queued after a timeout, even if its repository leads by then`()
+  @Test func `A call whose outcome can't be read returns queued after a timeout, even if its repository leads by then`()
     async throws
   {
     let isUnreadable = Setting(true)
@@ -322,7 +326,7 @@ import Testing
     let second = makeProcess("second")
     _ = perform(.add("1"), first)
     _ = perform(.add("2"), second)
-    // The first process hasn't noticed the second one's mutation, but sees the gap before its own sequence number.
+    // The first process notices the second one's mutation only when it commits its own.
     _ = perform(.add("3"), first)
     _ = perform(.add("4"), second)
     gate.open()
@@ -335,7 +339,7 @@ import Testing
       let world = LeadershipTests(orderedBy: seed)
       let (first, second) = (world.makeProcess("first"), world.makeProcess("second"))
       _ = world.perform(.add("1"), first)
-      // Performed in one step, so that no process notices a change in between.
+      // All three calls start before any job runs, so the seed determines which changes a process notices.
       let calls = [(NotesMutation.add("2"), second), (.add("3"), first), (.add("4"), second)].map { mutation, process in
         let repository = process.repository
         return Task(executorPreference: world.executor) { try await repository.perform(mutation, on: "a") }
@@ -349,7 +353,7 @@ import Testing
     }
   }
 
-  @Test func `A leader first sends an earlier mutation that it hasn't noticed`() async throws {
+  @Test func `A leader that hasn't noticed an earlier mutation reads it and sends it first`() async throws {
     let records = Gate()
     let isLate = Setting(false)
     let store = InterceptedStore(
@@ -419,7 +423,7 @@ import Testing
     #expect(try await call.value == .confirmed)
   }
 
-  @Test func `A new leader sends mutations that it hadn't noticed before`() async throws {
+  @Test func `A new leader also sends mutations that it hadn't noticed while it followed`() async throws {
     let isOffline = Setting(true)
     let first = makeProcess("first", onSend: { () throws(NotesFailure) in if isOffline.value { throw .offline } })
     let second = makeProcess("second")
@@ -477,7 +481,7 @@ import Testing
     #expect(seen.value.last == Notes("new"))
     server.edit("a") { $0 = Notes("other") }
     _ = start { try await second.repository.reload("a") }
-    // The mutation is impossible on this value, but the leader may have another one.
+    // The mutation is impossible on this value, but the leader may have another value.
     #expect(seen.value.last == Notes("other"))
     #expect(try await list(second).map(\.standing) == [.waiting])
     first.kill()
@@ -531,7 +535,9 @@ import Testing
     executor.runUntilIdle()
   }
 
-  @Test func `Store failures between the deaths of leaders don't keep a mutation from being refused`() async throws {
+  @Test func `A mutation is refused after five leaders died while sending it, even if the store failed in between`()
+    async throws
+  {
     let (gate, isFailing) = (Gate(), Setting(false))
     func makeNextProcess(_ number: Int) -> Process {
       makeProcess(
@@ -643,7 +649,7 @@ import Testing
     #expect(changes == [.leadershipGained, .leadershipLost, .leadershipGained])
   }
 
-  @Test func `A former leader doesn't undo the refusal of a mutation by the next leader`() async throws {
+  @Test func `A former leader doesn't undo the next leader's refusal of a mutation`() async throws {
     let (isSuspended, gate, answers) = (Setting(false), Gate(), Counter())
     let first = makeProcess(
       "first", onCommit: { (_) async in if isSuspended.value { await gate.pass() } },
@@ -707,7 +713,7 @@ import Testing
       })
     let (repository, other) = (process.repository, SimulatedStore(storage: storage))
     _ = start { try await repository.reload("a") }
-    // The server applies it, but the reply can't be stored.
+    // The server applies the mutation, but the reply can't be stored.
     #expect(try await perform(.replace("old", with: "new"), process).value == .queued)
     process.store.loseLocks()
     #expect(try await start { try await repository.perform(.add("2"), on: "b") }.value == .confirmed)
@@ -750,7 +756,7 @@ import Testing
     Array(storage.values(in: "notes.mutations", as: MutationRecord<NotesMutation>.self).values)
   }
 
-  @Test func `A mutation whose leaders all lose their leases before they send it isn't refused`() async throws {
+  @Test func `Leaders that lose their leases before sending a mutation don't cause its refusal`() async throws {
     let turn = Setting("none")
     let first = makeProcess("first", leadership: Alternating(name: "first", next: "second", turn: turn))
     let second = makeProcess("second", leadership: Alternating(name: "second", next: "first", turn: turn))
@@ -765,7 +771,7 @@ import Testing
     #expect(storage.commitCount == commitCount)
   }
 
-  @Test func `A leader that loses its lease before it sends a mutation stores that it doesn't send it`() async throws {
+  @Test func `A leader that loses its lease before sending a mutation stores that no attempt has begun`() async throws {
     let leadership = Alternating(name: "only", next: "none", turn: Setting("only"))
     let process = makeProcess("only", leadership: leadership)
     _ = perform(.add("1"), process)
@@ -797,7 +803,7 @@ import Testing
     #expect(server.applied.count == 1)
   }
 
-  @Test func `A former leader that marks an attempt too late doesn't change the next leader's mark`() async throws {
+  @Test func `A former leader that marks a mutation too late doesn't change the next leader's mark`() async throws {
     let (isLate, gate, hang, isOffline) = (Setting(false), Gate(), Gate(), Setting(true))
     let first = makeProcess(
       "first", onCommit: { (_) async in if isLate.value { await gate.pass() } },
@@ -805,7 +811,7 @@ import Testing
     let second = makeProcess("second", onSend: { () async in await hang.pass() })
     #expect(try await perform(.add("1"), first).value == .queued)
     notice(second)
-    // The first process is about to mark the mutation, that is, to store that an attempt begins, and loses its lock.
+    // The first process loses its lock when it is about to mark the mutation, that is, to store that an attempt begins.
     isLate.value = true
     _ = start { await first.repository.retryNow() }
     first.store.loseLocks()
@@ -826,7 +832,7 @@ import Testing
     #expect(storage.value(of: .notes("a")) == Notes("old", "1", "2"))
   }
 
-  @Test func `A repository that loses one lease after another waits before it tries to lead again`() async throws {
+  @Test func `A repository that has lost several leases in a row waits before it tries to lead again`() async throws {
     let world = LeadershipTests(orderedBy: 1)
     let leadership = Alternating(name: "only", next: nil, turn: Setting("only"))
     let process = world.makeProcess("only", leadership: leadership)
@@ -859,7 +865,7 @@ import Testing
     }
   }
 
-  @Test func `A repository whose attempt to lead fails tries again after the interval`() async throws {
+  @Test func `A repository whose attempt to lead fails tries again after the retry interval`() async throws {
     let leadership = ScriptedLeadership([
       .failure(SimulatedStore.disconnectedError), .failure(SimulatedStore.disconnectedError),
       .success(.leading(lease: Lease())),

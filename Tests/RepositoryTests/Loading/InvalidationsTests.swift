@@ -17,7 +17,7 @@ import Testing
     (KeySelection<UserKey>.key(UserKey(storeID: "a1")), ["a1"]), (.user("a"), ["a1", "a2"]),
     (.all, ["a1", "a2", "b1"]),
   ])
-  private func `Values of the selected keys that were saved up to the time of the invalidation are stale`(
+  private func `Of the selected keys, values saved up to the time of the invalidation are stale`(
     selection: KeySelection<UserKey>, expected: [String]
   ) {
     var invalidations = Invalidations<UserKey>()

@@ -10,7 +10,7 @@ import Testing
   private static let often = LoadingSchedule(stopTimeout: .seconds(5), every: .seconds(10))
   private static let oftener = LoadingSchedule(stopTimeout: .seconds(1), every: .seconds(4))
 
-  /// Completes the requests immediately, and returns them.
+  /// Completes the requests at the given time, each with a fetched value, and returns them.
   private func complete(_ requests: [State.Request], _ state: inout State, at now: Duration) -> [State.Request] {
     for request in requests {
       state.recordLoad(of: request.key, at: now)
@@ -59,7 +59,7 @@ import Testing
     #expect(state.deadline == .seconds(41))
   }
 
-  @Test func `An interval is measured from a fetch before the first observer`() {
+  @Test func `An interval is also measured from a fetch that ended before the first observer subscribed`() {
     var state = State()
     #expect(state.begin("a", Self.often, lastLoad: .seconds(-4), at: .zero) == [.refresh("a")])
     #expect(state.endFetch(.refresh("a"), .wasFresh, isReasonLeft: false) == [])
@@ -79,7 +79,7 @@ import Testing
     #expect(state.takeDue(at: .seconds(15)) == [.reload("a")])
   }
 
-  @Test func `A fetch that becomes due without an observer is made when one returns`() {
+  @Test func `A fetch that becomes due without an observer is made when an observer returns`() {
     var state = State()
     #expect(complete(state.begin("a", Self.often, at: .zero), &state, at: .zero) == [.refresh("a")])
     state.end("a", Self.often, at: .seconds(8))
@@ -99,7 +99,7 @@ import Testing
     #expect(state.takeDue(at: .seconds(12)) == [])
   }
 
-  @Test func `An interval that elapsed without an observer is due when one returns`() {
+  @Test func `An interval that elapsed without an observer is due when an observer returns`() {
     var state = State()
     #expect(complete(state.begin("a", Self.often, at: .zero), &state, at: .zero) == [.refresh("a")])
     state.end("a", Self.often, at: .seconds(8))
@@ -164,7 +164,7 @@ import Testing
     }
   }
 
-  @Test func `A fetch is repeated if its cause arose after it began, unless no observer is left`() {
+  @Test func `A fetch is repeated if its cause remains, unless no observer is left`() {
     var state = State()
     #expect(state.begin("a", Self.plain, at: .zero) == [.refresh("a")])
     #expect(state.endFetch(.refresh("a"), .fetched, isReasonLeft: true) == [.refresh("a")])
@@ -196,7 +196,7 @@ import Testing
     #expect(state.endFetch(.reload("a"), .wasFresh, isReasonLeft: false) == [.refresh("a")])
   }
 
-  @Test func `A fetch of previous observers counts for observers that subscribe before it ends, unless it fails`() {
+  @Test func `A fetch for previous observers counts for new ones that subscribe before it ends, unless it fails`() {
     let short = LoadingSchedule(stopTimeout: .zero, every: nil)
     for result in [State.RequestResult.fetched, .failed] {
       var state = State()
@@ -380,7 +380,7 @@ import Testing
         let expected = model.endFetch(ended, result, isReasonLeft: isReasonLeft)
         #expect(state.endFetch(ended, result, isReasonLeft: isReasonLeft) == expected)
       }
-      // The next deadline isn't later than the end of any running interval, except for keys that are being fetched.
+      // The next deadline is at most the first end of a running interval. Keys that are being fetched don't count.
       let deadlines = model.observations.compactMap { _, observation in
         observation.schedules.compactMap(\.every).min().map { .seconds(observation.lastLoad) + $0 }
           .flatMap { (deadline: Duration) in observation.isFetching || deadline <= time ? nil : deadline }

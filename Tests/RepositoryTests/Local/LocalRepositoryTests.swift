@@ -108,7 +108,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `Concurrent updates of two repositories are all made, and both see the last`(hasTwoStores: Bool) async throws {
+  func `Two repositories make all their concurrent updates, and read the same result`(hasTwoStores: Bool) async throws {
     let storage = InMemoryStorage()
     let first = InMemoryStore(storage: storage)
     let second = hasTwoStores ? InMemoryStore(storage: storage) : first

@@ -12,7 +12,7 @@ import Testing
       #expect(Array(id)[14] == "4")
     }
     #expect(Set(ids.map { Array($0)[19] }) == ["8", "9", "a", "b"])
-    // The remaining digits take every value; these are a sample of them.
+    // Each of the other digits takes all 16 values. This checks seven of these digits.
     for index in [0, 7, 9, 15, 20, 24, 35] { #expect(Set(ids.map { Array($0)[index] }).count == 16) }
   }
 }

@@ -67,7 +67,7 @@ import Testing
     #expect(lanes.next(at: .seconds(3)) == .send(Self.id(1), lane: "a"))
   }
 
-  @Test func `A retry ends all backoffs except server delays, and resets the failure count`() {
+  @Test func `Retrying now ends all backoffs except server delays, and resets the failure counts`() {
     var lanes = lanes(["a", "b"])
     _ = lanes.next(at: .zero)
     _ = lanes.next(at: .zero)
@@ -96,7 +96,7 @@ import Testing
     #expect(lanes.next(at: .zero) == .send(Self.id(1), lane: "b"))
   }
 
-  @Test func `A failed attempt with old credentials doesn't pause lanes with new credentials`() {
+  @Test func `An attempt that began before a sign-in and fails after it doesn't make lanes wait for another sign-in`() {
     var lanes = lanes(["a", "b", "c"], maximumInFlight: 4)
     for _ in 0..<3 { _ = lanes.next(at: .zero) }
     lanes.release(Self.id(0), lane: "a", needsSignIn: true)
@@ -161,7 +161,7 @@ import Testing
   }
 
   @Test(arguments: 0..<30 as Range<UInt64>)
-  func `In random sequences of events, lanes send every mutation in order and drain`(seed: UInt64) {
+  func `In random sequences of events, lanes send their mutations in order and drain`(seed: UInt64) {
     var random = SplitMix64(seed: seed)
     var lanes = MutationLanes(maximumInFlight: 3, slotTimeout: .seconds(5))
     var model = Model()

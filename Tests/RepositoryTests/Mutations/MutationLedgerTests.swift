@@ -96,7 +96,7 @@ import Testing
     #expect(ledger[Self.id(1)]?.record.isOutcomeUnknown == true)
   }
 
-  @Test func `Attempts interrupted by the end of a process count toward the limit until the server answers`() {
+  @Test func `The number of attempts interrupted by ends of processes is reset when the server requires a sign-in`() {
     var ledger = Ledger()
     var interrupted = entry(1)
     (interrupted.record.attempts, interrupted.record.interruptedAttempts) = (3, 2)
@@ -131,7 +131,7 @@ import Testing
     #expect(record?.attempts == 4)
   }
 
-  @Test func `A mutation is refused when the ends of processes have interrupted as many attempts as the limit`() {
+  @Test func `A mutation is refused when the number of attempts interrupted by ends of processes reaches the limit`() {
     var ledger = Ledger()
     for number in [1, 2] {
       var interrupted = entry(number)
@@ -150,7 +150,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `The end of an attempt leaves what another process has written about its own attempt`(isFailure: Bool) throws {
+  func `The end of an attempt doesn't change what another process has stored about its own`(isFailure: Bool) throws {
     var ledger = Ledger()
     ledger.add(entry(1))
     ledger.beginAttempt(Self.id(1))
@@ -167,7 +167,7 @@ import Testing
     let entry = try #require(ledger[Self.id(1)])
     #expect(entry.record.attempts == 3)
     #expect(entry.record.isMarked)
-    // The other process is sending it, so it can't be cancelled.
+    // The other process may be sending the mutation, so it can't be cancelled.
     #expect(entry.standing(signedOutUsers: []) == .inFlight)
     ledger.mark(Self.id(1))
     ledger.beginAttempt(Self.id(1))
@@ -177,7 +177,7 @@ import Testing
     #expect(ledger[Self.id(1)]?.record.attempts == 4)
   }
 
-  @Test func `The oldest mutation is the first live one`() {
+  @Test func `The oldest mutation is the live one that was added first`() {
     var ledger = Ledger()
     #expect(ledger.oldest == nil)
     for number in 1...3 { ledger.add(entry(number, madeAt: Double(number))) }
@@ -187,5 +187,16 @@ import Testing
     ledger.remove(Self.id(3))
     ledger.remove(Self.id(2))
     #expect(ledger.oldest == nil)
+  }
+
+  @Test func `A mutation that is added again takes the last place in the order of addition`() {
+    var ledger = Ledger()
+    for number in 1...3 { ledger.add(entry(number, madeAt: Double(number))) }
+    ledger.remove(Self.id(2))
+    ledger.add(entry(2, madeAt: 4))
+    ledger.remove(Self.id(1))
+    #expect(ledger.oldest?.timeIntervalSince1970 == 3)
+    ledger.remove(Self.id(3))
+    #expect(ledger.oldest?.timeIntervalSince1970 == 4)
   }
 }

@@ -17,7 +17,7 @@ import Testing
       id: MutationID(rawValue: text), key: "a", lane: "a", record: record, tag: StoreTag(), revision: sequence)
   }
 
-  /// Returns the next mutation to send, and completes it.
+  /// Completes the next mutation to send, and returns its id, or `nil` if nothing is to be sent.
   private func sent(by state: State) -> String? {
     guard case .send(let entry) = state.next(at: .zero) else { return nil }
     state.recordAnswer(to: entry)
@@ -25,7 +25,7 @@ import Testing
     return entry.id.rawValue
   }
 
-  @Test func `A leader sends external mutations in order, and one behind a gap only once its predecessors are known`() {
+  @Test func `A leader sends external mutations in order, and waits at a gap until all predecessors are known`() {
     let state = State()
     state.begin(as: .leading)
     state.recordReading(upTo: 5)
@@ -36,7 +36,8 @@ import Testing
     #expect(sent(by: state) == nil)
     #expect(state.addExternal(entry("7", 7)) == .nothing)
     #expect(sent(by: state) == "7")
-    // A mutation behind a gap waits until the store has been read again, even if the gap has been closed.
+    // A mutation behind a gap waits until the store has been read again, even if the missing mutations have been added
+    // meanwhile.
     #expect(sent(by: state) == nil)
     state.recordReading(upTo: 8)
     state.recordPredecessors(of: MutationID(rawValue: "8"))

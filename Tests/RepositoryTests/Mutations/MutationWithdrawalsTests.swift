@@ -15,7 +15,7 @@ import Testing
   private let server = NotesServer(empty: Notes())
   private let keys = MutationKeys<NotesMutation>(repository: "notes")
 
-  /// The failure of every request that sends a mutation, or `nil` if they succeed.
+  /// The failure of all requests that send a mutation, or `nil` if they succeed.
   private let failure = Setting<NotesFailure?>(.offline)
 
   private func makeRepository() -> NotesRepository {
@@ -35,7 +35,7 @@ import Testing
     executor.runUntilIdle()
   }
 
-  /// Performs mutations of separate keys, and returns the ids of all mutations in the list.
+  /// Performs a mutation of each of `count` keys, and returns the ids of all mutations in the queue.
   private func perform(_ count: Int, in repository: NotesRepository) -> [MutationID] {
     let ids = Setting<[MutationID]>([])
     for number in 0..<count { run { _ = try await repository.perform(.add("1"), on: "\(number)") } }
@@ -66,7 +66,7 @@ import Testing
     let repository = makeRepository()
     let id = try #require(perform(1, in: repository).first)
     failure.value = .conflict
-    // The event arrives before the conflict is stored.
+    // The event `mutationConflicted` arrives before the conflict is stored.
     let conflicts = repository.events.subscribe()
     let replacement = Setting<MutationID?>(nil)
     run {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Repository
 
-/// Records of mutations that are changed while, or just before, a repository writes them itself.
+/// Mutation records that another process or operation changes while, or just before, a repository writes them.
 @Suite(.timeLimit(.minutes(15))) struct OvertakenRecordTests {
   private let executor = ManualTaskExecutor()
   private let storage = SimulatedStorage()
@@ -18,7 +18,9 @@ import Testing
   }
 
   @Test(arguments: Write.allCases)
-  func `A mutation is forgotten if another process removes its record before a write of it returns`(write: Write) {
+  func `A mutation is forgotten if another process removes its record before a write of the record returns`(
+    write: Write
+  ) {
     let (held, other, isDone) = (Setting<SimulatedStore?>(nil), SimulatedStore(storage: storage), Setting(false))
     let store = SimulatedStore(
       storage: storage,
@@ -74,7 +76,7 @@ import Testing
   @Test func `Of a discard and a requeue of one mutation only the first takes effect`() async throws {
     let (id, gate) = (MutationID(), Gate())
     let key = saveRefusedRecord(of: id)
-    // Another commit is in progress, so that both operations would share the next one.
+    // Another commit waits at the gate, so the next one would include both operations.
     let repository = makeRepository(
       SimulatedStore(storage: storage, hooks: .init(onCommit: { (_) async in await gate.pass() })))
     let outcomes = Setting<[String]>([])
@@ -104,13 +106,13 @@ import Testing
     #expect(list.value?.map(\.mutation) == [.add("2")])
   }
 
-  @Test func `Of mutations whose records another process removes in one commit none is sent`() async throws {
+  @Test func `After another process has removed two records in one commit, neither mutation is sent`() async throws {
     let (isOffline, isSlow, sent) = (Setting(true), Setting(false), Setting<[NotesMutation]>([]))
     let store = SimulatedStore(
       storage: storage,
       hooks: .init(onRead: { (keys) async in
         guard isSlow.value, keys.contains(where: { $0.collection == "notes" }) else { return }
-        // Lets an attempt send its request before a removal is applied.
+        // Gives a wrongly begun attempt the time to send its request before a removal is applied.
         for _ in 0..<100 { await Task.yield() }
       }))
     var configuration = RepositoryConfiguration(clock: ManualClock())
@@ -127,7 +129,7 @@ import Testing
       _ = Task(executorPreference: executor) { try await repository.perform(.add(text), on: "a") }
       executor.runUntilIdle()
     }
-    // Marks both mutations. The first one is sent, fails, and backs off.
+    // Marks both mutations. The first one is sent again and fails, and the lane backs off.
     _ = Task(executorPreference: executor) { await repository.retryNow() }
     executor.runUntilIdle()
     #expect(sent.value == [.add("1"), .add("1")])
@@ -147,7 +149,7 @@ import Testing
     #expect(sent.value == [.add("1"), .add("1")])
   }
 
-  @Test func `A verdict is stored if a simultaneous removal of the mutation fails`() async throws {
+  @Test func `A mutation's verdict is stored if a simultaneous removal of its record fails`() async throws {
     let (ids, gate, fails) = ([MutationID(), MutationID()], Gate(), Setting(true))
     let keys = MutationKeys<NotesMutation>(repository: "notes")
     let store = SimulatedStore(
@@ -162,7 +164,7 @@ import Testing
     let outcomes = Setting<[String]>([])
     var refused = Self.record
     refused.verdict = .refused(reason: "a reason")
-    // The first commit waits, so the other two writes share the second one.
+    // The first commit waits at the gate, so the other two writes arrive before either is committed.
     let writes: [(MutationID, MutationRecordStore<NotesMutation>.Write)] = [
       (ids[0], .replace(Self.record, tag: nil, unlessChanged: false)), (ids[1], .remove),
       (ids[1], .replace(refused, tag: savedTag(of: ids[1]), unlessChanged: false)),

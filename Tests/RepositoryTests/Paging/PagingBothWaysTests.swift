@@ -143,7 +143,7 @@ import Testing
     #expect(takeRequests() == ["3 before 4", "3 before 4"])
   }
 
-  @Test func `A list that begins in the middle is refreshed in place`() async throws {
+  @Test func `A list whose first elements were dropped is refreshed in place`() async throws {
     let repository = try await makeScrolledRepository()
     server.edit("a") { list in
       list.update(5) { $0.text = "changed" }
@@ -160,7 +160,7 @@ import Testing
     #expect(takeRequests() == ["after nothing"])
   }
 
-  @Test func `A list whose first page the server refuses restarts with the newest page`() async throws {
+  @Test func `A list whose first stored page the server refuses restarts with the newest page`() async throws {
     let repository = try await makeScrolledRepository()
     failure.value = .refused
     await #expect(throws: NotesError.server(.refused)) { try await repository.reload("a") }
@@ -182,7 +182,9 @@ import Testing
     #expect(takeRequests() == ["after 9", "after nothing", "after 3"])
   }
 
-  @Test func `A first page that arrives after the refusal of the next page doesn't undo the refusal`() async throws {
+  @Test func `A first stored page that arrives after the refusal of the next page doesn't undo the refusal`()
+    async throws
+  {
     let repository = try await makeScrolledRepository()
     let firstPage = Gate()
     gate.value = firstPage
@@ -216,7 +218,7 @@ import Testing
     #expect(takeRequests() == ["after 6", "3 before 4", "3 before 1"])
   }
 
-  @Test func `The scrolled position survives a relaunch`() async throws {
+  @Test func `The stored pages and their cursors survive a relaunch`() async throws {
     do { _ = try await makeScrolledRepository() }
     let repository = makeRepository()
     try await repository.loadPrevious("a")
@@ -226,7 +228,8 @@ import Testing
     #expect(takeRequests() == ["3 before 4", "after 6"])
   }
 
-  /// Scrolls at random while other users add elements at both ends, and compares with the server's list.
+  /// Scrolls at random while other users add elements at both ends, and compares the stored elements with the server's
+  /// list.
   @Test func `The stored elements are always a contiguous part of the server's list`() async throws {
     var random = SplitMix64(seed: 7)
     let repository = makeRepository()
@@ -306,7 +309,7 @@ import Testing
   private static func harness(gap: Int) -> RepositoryHarness<NetworkedSource> {
     RepositoryHarness(
       key: "a", initial: Paged((1...6).map { Item(id: $0) }), mutations: [.add(7), .add(8), .add(9)],
-      // Longer than any check takes while many other tests run.
+      // Longer than any check takes, even while many other tests run.
       timeLimit: .seconds(600),
       makeSource: { NetworkedSource(server: $0, network: $1, gap: gap) },
       makePlace: {

@@ -42,7 +42,7 @@ import Testing
   func `The state agrees with a count of the callers of each request`(seed: UInt64) {
     var generator = SplitMix64(seed: seed)
     var state = SharedRequestsState<Int, Int>()
-    // The requests that can be joined, with the number of their callers, and the requests that have ended.
+    // The requests that can be joined, each with the count of its callers, and the completed or cancelled requests.
     var open: [Int: (number: UInt64, callers: Int)] = [:]
     var over: [(key: Int, number: UInt64)] = []
     for step in 0..<500 {

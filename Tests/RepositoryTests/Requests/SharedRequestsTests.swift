@@ -60,7 +60,7 @@ import Testing
     #expect(started.value == 1)
   }
 
-  @Test func `All callers get the failure`() async {
+  @Test func `All callers of a failed request get its failure`() async {
     let requests = requests()
     let gate = Gate()
     let failing: @Sendable () async throws(Failure) -> Int = { () throws(Failure) in
@@ -102,7 +102,7 @@ import Testing
     #expect(cancelled.value == 0)
   }
 
-  @Test func `A caller after a cancelled request starts another one, even if the first has not ended`() async {
+  @Test func `A caller after a cancelled request starts another request, even if the first has not ended`() async {
     let requests = requests()
     let stubborn = Gate()
     let ended = Gate()
@@ -137,7 +137,7 @@ import Testing
       ])
   }
 
-  @Test func `A caller after a completed request starts another one`() async {
+  @Test func `A caller after a completed request starts another request`() async {
     let requests = requests()
     let gate = Gate()
     gate.open()
@@ -202,7 +202,7 @@ import Testing
         }
       }
     }
-    // Cancelled requests end on their own.
+    // No caller waits for the end of a cancelled request, so the test does.
     await running.stream.reaches { $0 == 0 }
   }
 }

@@ -21,8 +21,8 @@ final class FaultPlan: Sendable {
 
   /// Creates a plan.
   ///
-  /// - Parameter fault: Returns the fault of a change, that is, of a commit; `nil` if the commit succeeds. Changes are
-  ///   counted from 1.
+  /// - Parameter fault: Returns the fault of a change, or `nil` if the change succeeds. Each commit is one change, and
+  ///   the first has the number 1.
   init(_ fault: @escaping @Sendable (_ change: Int) -> Fault?) {
     self.fault = fault
   }

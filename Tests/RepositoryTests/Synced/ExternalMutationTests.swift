@@ -7,7 +7,7 @@ import Testing
 
 @testable import Repository
 
-/// A mutation that another process completes or also sends never disappears from what observers see.
+/// The effect of a mutation stays visible to observers if another process completes the mutation or sends it too.
 @Suite(.timeLimit(.minutes(15))) struct ExternalMutationTests {
   private let memory = InMemoryStore()
   private let store: InterceptedStore
@@ -36,7 +36,7 @@ import Testing
     #expect(try await repository.perform(.add("1"), on: "a") == .queued)
     let id = try #require(try await repository.mutations.list().first?.id)
     try await waitForEndOfAttempt(id)
-    // When this later mutation is queued, the repository has processed the first one's record.
+    // Once this later mutation is queued, the repository has processed the changed record of the first one.
     #expect(try await repository.perform(.add("1"), on: "b") == .queued)
     return id
   }
@@ -57,7 +57,7 @@ import Testing
     for await list in repository.mutations.changes where list.contains(where: { $0.key == "z" }) { break }
   }
 
-  @Test func `A mutation that another process completes during a write stays visible`() async throws {
+  @Test func `A mutation stays visible if another process completes it during a write`() async throws {
     let values: MulticastSubscription<Notes, Never>
     do {
       let repository = makeRepository()
@@ -77,7 +77,7 @@ import Testing
     await expectNothingDisappears(from: values)
   }
 
-  @Test func `A mutation that another process completes before this one sends it stays visible`() async throws {
+  @Test func `A mutation stays visible if another process completes it before this one sends it`() async throws {
     let values: MulticastSubscription<Notes, Never>
     do {
       let repository = makeRepository()
@@ -103,7 +103,7 @@ import Testing
     await expectNothingDisappears(from: values)
   }
 
-  @Test func `A mutation that another process completes while an older value is applied stays visible`()
+  @Test func `A mutation stays visible if another process completes it while this one receives an older value`()
     async throws
   {
     let values: MulticastSubscription<Notes, Never>
@@ -125,7 +125,9 @@ import Testing
     await expectNothingDisappears(from: values)
   }
 
-  @Test func `A mutation that another process made for a value not yet received here isn't in conflict`() async throws {
+  @Test func `A mutation of another process isn't in conflict, even if the value it changes hasn't arrived yet`()
+    async throws
+  {
     try await memory.save(Notes(), for: .notes("a"))
     let repository = makeRepository()
     let values = repository.values(of: "a").subscribe()
@@ -153,7 +155,9 @@ import Testing
     #expect(!visible.isEmpty && visible.allSatisfy { $0.texts.contains("1") }, "\(all)")
   }
 
-  @Test func `A reply that may repeat the reply to another process doesn't restore an old value`() async throws {
+  @Test func `A reply that may only repeat an earlier one to another process doesn't restore an old value`()
+    async throws
+  {
     try await memory.save(Notes(), for: .notes("a"))
     let sent = Gate()
     let first = NotesRepository(
@@ -168,7 +172,8 @@ import Testing
     #expect(try await first.perform(.add("1"), on: "a") == .queued)
     let id = try #require(try await first.mutations.list().first?.id)
     try await waitForEndOfAttempt(id)
-    // The second repository finds the mutation and fails to send it. The first one notices that before it sends again.
+    // The second repository finds the mutation and fails to send it. The test waits until the first repository has
+    // received the record of this attempt.
     let isSecondOffline = Setting(true)
     let second = NotesRepository(
       NotesSource(server, isOffline: isSecondOffline), store: store, configuration: configuration)
@@ -187,7 +192,7 @@ import Testing
   }
 
   @Test(arguments: [MutationReply<Notes>.done, .patch { $0.texts.removeAll { $0 == "1" } }])
-  func `A change is applied to the base only after the changes made before it`(reply: MutationReply<Notes>) throws {
+  func `A mutation is applied to the base only after the mutations made before it`(reply: MutationReply<Notes>) throws {
     var state = SyncState<Notes, NotesMutation>()
     state.open(.init(value: Notes(), tag: StoreTag(), revision: 1))
     let ids = [MutationID(), MutationID()]

@@ -7,15 +7,15 @@ import RepositoryTesting
 
 /// A store whose calls a test can delay or make fail.
 ///
-/// It forwards all calls to another store, except that it supports locks only on demand.
+/// It forwards all calls to another store, except that it supports locks only if `supportsLocks` is `true`.
 final class InterceptedStore: ForwardingStore {
   /// The closures that are called for each operation.
   struct Hooks: Sendable {
-    /// Called before a commit with the keys of the batch.
+    /// Called with the keys of the batch before a commit.
     ///
     /// An error becomes the result of the call.
     var onCommit: @Sendable ([StoreKeyName]) async throws(StoreError) -> Void = { _ in }
-    /// Called after a commit, before it returns to the caller.
+    /// Called with the keys of the batch after a commit, before the call returns.
     var onCommitted: @Sendable ([StoreKeyName]) async -> Void = { _ in }
     /// Called before a load.
     ///
@@ -33,7 +33,7 @@ final class InterceptedStore: ForwardingStore {
     ///
     /// An error becomes the result of the call.
     var onErase: @Sendable () async throws(StoreError) -> Void = {}
-    /// Returns whether the locks of the store count as held.
+    /// Returns `false` if the locks of the store count as lost.
     var isHeld: @Sendable () async -> Bool = { true }
     /// Called before changes of a collection are delivered.
     var onChanges: @Sendable (String) async -> Void = { _ in }
@@ -121,10 +121,10 @@ final class InterceptedStore: ForwardingStore {
 }
 
 extension [StoreKeyName] {
-  /// Whether a batch changes a mutation of the notes.
+  /// Whether a batch with these keys changes a mutation of the notes.
   var hasNotesMutation: Bool { contains { $0.collection == "notes.mutations" } }
 
-  /// Whether a batch adds a mutation of the notes.
+  /// Whether a batch with these keys adds a mutation of the notes.
   var addsNotesMutation: Bool { contains { $0.collection == "notes.mutation-counter" } }
 }
 
@@ -200,7 +200,7 @@ final class SteppingExecutor: TaskExecutor {
   }
 }
 
-/// Returns whether work returns or throws before a time limit, or before the time limit of the test.
+/// Returns whether work returns or throws before `limit`, if any, and before the time limit of the test.
 ///
 /// On a busy machine, work that doesn't hang may take minutes. So only a test that expects the work not to finish
 /// passes a limit.

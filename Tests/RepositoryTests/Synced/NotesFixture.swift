@@ -32,7 +32,7 @@ extension NotesSuite {
   var clock: ManualClock { fixture.clock }
   var configuration: RepositoryConfiguration { RepositoryConfiguration(clock: clock, leadership: NoLeadership()) }
 
-  /// Creates a repository whose requests call `onFetch` and `onSend` first.
+  /// Creates a repository whose requests first call `onFetch` or `onSend`.
   func makeRepository(
     configuration: RepositoryConfiguration? = nil, store: (any KeyValueStore)? = nil,
     onSend: @escaping @Sendable (NotesMutation) async throws(NotesFailure) -> Void = { _ in },
@@ -50,8 +50,8 @@ extension NotesSuite {
         }), store: store ?? self.store, configuration: configuration ?? self.configuration)
   }
 
-  /// Creates a repository whose server applies mutations, but whose connection fails before the reply while `isBroken`
-  /// is `true`.
+  /// Creates a repository whose server applies all mutations, but whose connection loses the replies to them while
+  /// `isBroken` is `true`.
   func makeRepository(
     losingReplies isBroken: Setting<Bool>, configuration: RepositoryConfiguration? = nil
   ) -> NotesRepository {

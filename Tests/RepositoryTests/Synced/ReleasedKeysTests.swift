@@ -27,7 +27,7 @@ import Testing
     executor.runUntilIdle()
   }
 
-  @Test func `A key is released although its mutation comes into conflict when the repository starts`() async throws {
+  @Test func `A key is released even if its mutation comes into conflict when the repository starts`() async throws {
     do {
       let earlier = makeRepository()
       run { try await earlier.reload("a") }
@@ -43,7 +43,7 @@ import Testing
     #expect(await !repository.report().keys.map(\.key).contains("a"))
   }
 
-  @Test func `A key that can't be read is not kept`() async throws {
+  @Test func `A key whose value can't be read is not kept`() async throws {
     let isUnreadable = Setting(true)
     let repository = makeRepository(
       .init(onRead: { (keys) throws(StoreError) in

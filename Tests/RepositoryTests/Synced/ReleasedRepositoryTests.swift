@@ -66,7 +66,7 @@ import Testing
   private let storage = SimulatedStorage()
   private let other: SimulatedStore
   private let server = InMemoryServer<UserKey, Notes, NotesMutation>(empty: Notes())
-  /// The failure of the server's replies to mutations, or `nil` if they succeed.
+  /// The failure of all requests that send a mutation, or `nil` if they succeed.
   private let failure = Setting<NotesFailure?>(nil)
   private let jake = UserKey("jake", "a")
 

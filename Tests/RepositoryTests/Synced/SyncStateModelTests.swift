@@ -4,7 +4,9 @@ import Testing
 
 @testable import Repository
 
-/// Checks the laws of a ``SyncWorld``, which has one key, after each event of every short history and of long ones.
+/// Checks the laws of a ``SyncWorld`` after each event of all short histories and of random long ones.
+///
+/// The world has one key.
 @Suite struct SyncStateModelTests {
   private static let environment = ProcessInfo.processInfo.environment
 

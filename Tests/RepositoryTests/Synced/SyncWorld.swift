@@ -16,7 +16,7 @@ struct Tally: Codable, Equatable, Sendable {
 /// A mutation that reveals whether it was applied twice.
 struct Count: RepositoryMutation, Equatable {
   let change: Int
-  /// A change that makes this one impossible if the value includes it.
+  /// The mutation is impossible on a value that includes this change; `nil` if it is always possible.
   var excluded: Int?
 
   func apply(to value: inout Tally) throws(MutationConflict) {
@@ -28,9 +28,11 @@ struct Count: RepositoryMutation, Equatable {
   }
 }
 
-/// A ``SyncState`` and a simulation of its environment: a server, requests in transit, a store, and another process.
+/// A ``SyncState`` and a simulation of its environment: a server with another client, requests in transit, a store, and
+/// another process.
 ///
-/// ``possible`` has the events that can occur next, and ``violation`` describes the first broken law.
+/// ``possible`` has the events that can occur next. The *laws* must hold after every event, and ``violation`` describes
+/// a broken one.
 struct SyncWorld {
   enum Event: Hashable, CaseIterable, Sendable {
     case perform
@@ -40,19 +42,19 @@ struct SyncWorld {
     case cancel
     case fetch, serveFetch, fetchArrives
     case otherEdit
-    /// Makes the change 0.
+    /// Another client makes the change 0 on the server.
     case otherEditThatExcludes
     case externalSave, externalRemoval
     case beginWrite, commit, failWrite
     case relaunch
   }
 
-  /// A mutation from the user's point of view.
+  /// A mutation that the user made, and its expected state.
   private struct Intent {
     let id: MutationID
     let mutation: Count
     var isLive = true
-    /// Whether it was visible before, so it must stay visible.
+    /// Whether it has been visible, and so must stay visible while it is live and possible.
     var hasShown = false
     var isOutcomeUnknown = false
   }
@@ -82,16 +84,17 @@ struct SyncWorld {
   private var stored: SyncState<Tally, Count>.Base?
   private var revision: UInt64 = 0
   private var write: SyncState<Tally, Count>.Write?
-  /// All changes that the base has included since an external removal, or since the beginning.
+  /// All changes that the base has included since the last external removal, or, without one, since the beginning.
   private var seen: Set<Int> = []
   /// The value that mutations are applied to if nothing is stored.
   private let empty: Tally?
-  /// Whether observers see `empty` with mutations applied.
+  /// Whether observers see `empty`, with the pending mutations, if any, applied.
   private var showsEmpty = false
 
-  /// Creates a world in which nothing is stored, unless `empty` is `nil`.
+  /// Creates a world that stores nothing, or an empty tally if `empty` is `nil`.
   ///
-  /// - Parameter empty: The value that mutations are applied to if nothing is stored; `nil` if they then do nothing.
+  /// - Parameter empty: The value that mutations are applied to if nothing is stored; `nil` if mutations then have no
+  ///   effect.
   init(empty: Tally? = nil) {
     self.empty = empty
     state = SyncState(empty: empty)
@@ -146,7 +149,7 @@ struct SyncWorld {
       && !answered.contains(id)
   }
 
-  /// The mutations whose reply has arrived, and that no write has processed yet.
+  /// The mutations whose reply has arrived, until a commit confirms them or they wait for a whole value.
   private var answered: Set<MutationID> = []
 
   mutating func process(_ event: Event) {
@@ -189,7 +192,7 @@ struct SyncWorld {
       try state.add(intent.id, intent.mutation)
       intents.append(intent)
     } catch {
-      if state.visible?.has(0) != true { violation = "A possible mutation was refused." }
+      if state.visible?.has(0) != true { violation = "A possible mutation threw a conflict." }
     }
   }
 
@@ -236,7 +239,7 @@ struct SyncWorld {
 
   private mutating func refuse() {
     endAttempt { world, id in
-      // A server that has made a change never refuses it.
+      // A server that has applied a mutation never refuses it, so the attempt only fails.
       if world.replies[id] != nil { return world.state.fail(id, isOutcomeUnknown: true) }
       world.state.remove(id)
       world.end(id)
@@ -290,7 +293,7 @@ struct SyncWorld {
     guard let write else { return }
     self.write = nil
     if let value = write.value {
-      if write.baseTag != stored?.tag { violation = "A write was judged against another base." }
+      if write.baseTag != stored?.tag { violation = "The replies were judged against another base." }
       store(value)
     }
     state.commit(revision: revision, tag: stored?.tag ?? StoreTag())
@@ -299,7 +302,7 @@ struct SyncWorld {
       end(id)
       let change = intents.first { $0.id == id }!.mutation.change
       if let base = state.base, !base.value.has(change) {
-        violation = "\(change) was confirmed by a base without it."
+        violation = "\(change) was confirmed, but the base lacks it."
       }
     }
   }
@@ -332,8 +335,8 @@ struct SyncWorld {
   private mutating func check(_ event: Event) {
     guard violation == nil else { return }
     let live = intents.filter(\.isLive)
-    // Observers see the base with all pending mutations. Without a base, they see `empty` with the pending mutations,
-    // and keep seeing it when there are none left.
+    // Observers see the base with all pending mutations. Without a base, they see nothing until a mutation is pending,
+    // then `empty` with the pending mutations, and `empty` itself once none are left.
     if state.base != nil {
       showsEmpty = false
     } else if live.contains(where: { state.contains($0.id) }) {
@@ -352,29 +355,29 @@ struct SyncWorld {
     if state.visible != expected {
       violation = "visible: \(String(describing: state.visible)), not \(String(describing: expected))"
     }
-    // A mutation is pending until the base includes it.
+    // A mutation is pending until the base includes it or it is rolled back.
     for intent in live where !state.contains(intent.id) { violation = "\(intent.mutation.change) was lost." }
-    if state.isPending != !live.isEmpty { violation = "isPending is \(state.isPending) with \(live.count) intents." }
-    // No visible effect disappears.
+    if state.isPending != !live.isEmpty { violation = "isPending is \(state.isPending) with \(live.count) mutations." }
+    // The visible effect of a live mutation doesn't disappear while the mutation is possible.
     for index in intents.indices {
       let intent = intents[index]
       guard let visible = state.visible else { continue }
       let shows = visible.has(intent.mutation.change)
       if intent.isLive, intent.hasShown, !shows, intent.mutation.excluded == nil {
-        violation = "\(intent.mutation.change) was visible."
+        violation = "\(intent.mutation.change) is no longer visible."
       }
       if shows { intents[index].hasShown = true }
     }
     guard let base = state.base?.value else { return }
     // No older value follows a newer one, and no change is applied twice.
-    if let lost = seen.first(where: { !base.has($0) }) { violation = "The base had \(lost) before." }
+    if let lost = seen.first(where: { !base.has($0) }) { violation = "The base no longer includes \(lost)." }
     seen.formUnion(base.counts.keys)
     if let twice = base.counts.first(where: { $0.value != 1 }) {
       violation = "The base has \(twice.key) \(twice.value) times."
     }
   }
 
-  /// Delivers all replies and sends all mutations, until nothing is left to do.
+  /// Sends, delivers, writes and fetches until nothing is left to do, and checks that the server's value is visible.
   mutating func settle() {
     for _ in 0..<200 {
       guard violation == nil else { return }

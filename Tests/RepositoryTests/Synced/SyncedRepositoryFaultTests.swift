@@ -11,7 +11,9 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct SyncedRepositoryFaultTests: NotesSuite {
   let fixture = NotesFixture()
 
-  /// Makes a mutation, and waits until the store has the result of its failed first attempt.
+  /// Makes a mutation, waits until the failure of its first attempt is stored, and returns its id.
+  ///
+  /// Also makes a mutation of the key `b`.
   private func enqueueOffline(_ mutation: NotesMutation, in repository: NotesRepository) async throws -> MutationID {
     let written = Gate()
     written.open()
@@ -19,7 +21,7 @@ import Testing
     #expect(try await repository.perform(mutation, on: "a") == .queued)
     await written.arrivals(2)
     store.set { $0.onChanges = { _ in } }
-    // When this later mutation is queued, the repository has processed the first one's record.
+    // Once this second mutation is queued, the repository has processed the changed record of the first one.
     _ = try await repository.perform(.add("b"), on: "b")
     return try #require(try await repository.mutations.list().first?.id)
   }
@@ -38,7 +40,7 @@ import Testing
     #expect(server.value(of: "a") == Notes("1", "2"))
   }
 
-  @Test func `Mutations that fetched values include don't count as sends in flight`() async throws {
+  @Test func `A mutation doesn't count as in flight once a fetched value includes it`() async throws {
     let isBroken = Setting(true)
     let repository = makeRepository(losingReplies: isBroken)
     for key in ["a", "b", "c", "d"] {
@@ -63,7 +65,7 @@ import Testing
     let events = other.events.subscribe()
     network.status = .offline
     await events.reaches { $0 == .networkChanged(.offline) }
-    // The other repository cancels the first mutation just after this one has read the queue.
+    // The other repository cancels the first mutation just after the new repository has read the queue.
     store.set { $0.onObserved = { try await other.mutations.cancel(id) } }
     let repository = makeRepository()
     #expect(await finishes { try await repository.waitForPendingMutations() })
@@ -93,7 +95,8 @@ import Testing
     #expect(try await memory.load(.notes("a"))?.value == Notes("1"))
   }
 
-  @Test func `A mutation behind one that waits for Retry-After is sent once that one is in conflict`() async throws {
+  @Test func `If a mutation that waits for Retry-After conflicts, the next mutation of its lane is sent`() async throws
+  {
     try await put(Notes("old"))
     let sent = Gate()
     sent.open()
@@ -108,7 +111,7 @@ import Testing
     #expect(await finishes { await sent.arrivals() })
   }
 
-  @Test func `Of two users with one ordering key, only the mutation of the signed-out one waits`() async throws {
+  @Test func `If two users share an ordering key, only the mutation of the signed-out user waits`() async throws {
     struct UserKey: RepositoryKey {
       let user: String
       var storeID: String { user }
@@ -136,7 +139,8 @@ import Testing
     #expect(await finishes { try await repository.waitForPendingMutations() })
   }
 
-  @Test func `The lanes of two users are different, even if they have the same name in a report`() async throws {
+  @Test func `The lanes of two users are separate, even if a report shows both lanes under the same name`() async throws
+  {
     struct UserKey: RepositoryKey {
       let user: String
       var storeID: String { user }
@@ -158,7 +162,7 @@ import Testing
 
   // MARK: - Relaunch
 
-  @Test func `A mutation that was never sent doesn't count as confirmed after a relaunch`() async throws {
+  @Test func `A fetched value after a relaunch doesn't confirm a mutation that was never sent`() async throws {
     try await put(Notes())
     let isOffline = Setting(true)
     let reached = Gate()
@@ -243,7 +247,9 @@ import Testing
     #expect(server.value(of: "a") == Notes("1"))
   }
 
-  @Test func `A mutation that the server applied isn't refused, even if its value can't be fetched`() async throws {
+  @Test func `A mutation that the server applied isn't refused, even if no launch can fetch the value with its change`()
+    async throws
+  {
     for _ in 1...6 {
       let fetched = Gate()
       fetched.open()
@@ -363,7 +369,9 @@ import Testing
     #expect(server.applied.map(\.mutation) == [.add("1"), .add("2"), .add("3")])
   }
 
-  @Test func `A mutation that is cancelled while an external change is applied isn't confirmed`() async throws {
+  @Test func `A mutation that is cancelled while an external change is applied isn't reported as confirmed`()
+    async throws
+  {
     try await put(Notes())
     let sending = Gate()
     let repository = makeRepository { (_) async throws(NotesFailure) in await sending.pass() }
@@ -510,7 +518,7 @@ import Testing
     }
   }
 
-  @Test func `Conflicts of many mutations cause a linear number of applications`() async throws {
+  @Test func `When many mutations conflict at once, mutations are applied a linear number of times`() async throws {
     let repository = SyncedRepository(
       ScriptedSource<String, Notes, CountedMutation, NotesFailure>(
         "counted", fetch: { (_) throws(NotesFailure) in throw .offline },
@@ -543,7 +551,7 @@ import Testing
       $0.onLoad = { (name) throws(StoreError) in
         if name == key, commits.value < 1000 { throw .readFailed(InterceptedStore.error) }
       }
-      // As if another process had stored a value that this one doesn't know yet.
+      // Simulates another process that has stored a value, which this process doesn't know yet.
       $0.onCommit = { (keys) throws(StoreError) in
         if keys.contains(key), commits.next() < 1000 { throw .preconditionFailed(key) }
       }
@@ -552,7 +560,7 @@ import Testing
     #expect(commits.value < 100)
   }
 
-  @Test func `A mutation isn't applied twice when the store reports a change late`() async throws {
+  @Test func `A mutation isn't applied twice if the store reports the changes of its record late`() async throws {
     let sums = SumServer(empty: Sum())
     let key = StoreKey<Sum>("tally", id: "a")
     try await memory.save(Sum(count: 5), for: key)
@@ -569,7 +577,8 @@ import Testing
       }
     }
     #expect(try await repository.perform(.increment, on: "a") == .confirmed)
-    // Another repository's mutation is reported after the late changes, so that the test can wait for them.
+    // This mutation of another repository is reported after the late changes. Once it is listed, they have been
+    // processed.
     let other = SyncedRepository(
       SumSource(sums, onSend: { () throws(NotesFailure) in throw .offline }), store: memory,
       configuration: configuration)
@@ -596,7 +605,7 @@ import Testing
     }
     let repository = makeRepository()
     let waiting = Task { try await repository.waitForPendingMutations() }
-    // Time passes until the queue has been read: a failed reading is repeated after a delay.
+    // Lets time pass, because a failed read of the queue is repeated after a delay.
     let advancing = Task {
       while !Task.isCancelled {
         clock.advance(by: .seconds(60))
@@ -678,7 +687,9 @@ import Testing
     gate.open()
   }
 
-  @Test func `A mutation acknowledged with done needs no stored value`() async throws {
+  @Test func `A mutation that the server acknowledges without a value is confirmed even if no value is stored`()
+    async throws
+  {
     let repository = NotesRepository(
       NotesSource(
         fetch: { (_) throws(NotesFailure) in throw .offline },
@@ -691,7 +702,7 @@ import Testing
     try await #expect(repository.mutations.list() == [])
   }
 
-  @Test func `While a long queue drains, no mutation is shown twice`() async throws {
+  @Test func `While a long queue drains, the value never shows more changes than were made`() async throws {
     let isOffline = Setting(true)
     let repository = SyncedRepository(
       ScriptedSource<String, Sum, SumMutation, NotesFailure>(
@@ -715,7 +726,8 @@ import Testing
     #expect(seen.value <= count)
   }
 
-  @Test func `A long queue whose replies are values drains with a linear number of applications`() async throws {
+  @Test func `Draining a long queue applies mutations a linear number of times if the replies are values`() async throws
+  {
     let total = Setting(0)
     let isOffline = Setting(true)
     let repository = SyncedRepository(
@@ -738,7 +750,7 @@ import Testing
 
   // MARK: - Two repositories on one store
 
-  @Test func `The remaining repository sends the mutations of a released one`() async throws {
+  @Test func `A repository sends the mutations of another repository that was released`() async throws {
     try await put(Notes())
     let left = NotesRepository(NotesSource(server), store: memory, configuration: configuration)
     try await #expect(left.mutations.list() == [])
@@ -768,7 +780,7 @@ import Testing
     #expect(server.value(of: "a") == Notes("1"))
   }
 
-  @Test func `A mutation that another repository cancels isn't confirmed`() async throws {
+  @Test func `A mutation that another repository cancels isn't reported as confirmed`() async throws {
     try await put(Notes())
     let gate = Gate()
     let repository = makeRepository { (_) async throws(NotesFailure) in await gate.pass() }
@@ -842,7 +854,7 @@ import Testing
     let other = makeRepository(store: memory) { (_) throws(NotesFailure) in throw .offline }
     _ = try await other.mutations.list()
     try await other.mutations.cancel(id)
-    // The timeout of the call, and the pause before the withdrawals are read again.
+    // The two sleepers are the timeout of the call, and the delay before the withdrawals are read again.
     await clock.sleepers(2)
     clock.advance(by: .seconds(10))
     #expect(try await second.value == .queued)
@@ -851,7 +863,7 @@ import Testing
     #expect(server.value(of: "a") == Notes("1"))
   }
 
-  @Test func `A mutation that two repositories send counts once when one of them has stored it`() async throws {
+  @Test func `If two repositories send the same mutation, its change is stored only once`() async throws {
     let sums = SumServer(empty: Sum())
     let key = StoreKey<Sum>("tally", id: "a")
     try await memory.save(Sum(count: 5), for: key)
@@ -937,7 +949,7 @@ import Testing
       return
     }
     #expect(loads.value == 1)
-    // The most recently used keys stay open.
+    // Only the most recently used keys stay open, so using other keys releases the key `a`.
     for number in 1...20 { try await repository.reload("\(number)") }
     #expect(await repository.values(of: "a").subscribe().first(1) == [Notes()])
     #expect(loads.value == 2)
@@ -953,7 +965,7 @@ import Testing
     #expect(await !finishes(within: .seconds(2)) { await sent.arrivals(2) })
   }
 
-  @Test @MainActor func `An object that observes values doesn't keep itself alive`() async throws {
+  @Test @MainActor func `Observing values doesn't keep the observing object alive`() async throws {
     try await put(Notes("stored"))
     let repository = makeRepository()
     var observed: Observed<Notes>? = Observed(repository.values(of: "a"))
@@ -990,7 +1002,7 @@ struct CountedIncrement: RepositoryMutation {
   }
 }
 
-/// Pages of numbers from a server that can't be reached for mutations.
+/// A source of pages of numbers, whose server can't be reached for mutations.
 struct PagesSource: PagedSource, MutableSource {
   struct Item: Codable, Equatable, Identifiable, Sendable {
     let id: Int
@@ -1031,7 +1043,7 @@ struct PagesSource: PagedSource, MutableSource {
 }
 
 extension SyncEngine {
-  /// Returns whether replies wait for the write in progress.
+  /// Returns whether replies for a key wait to be judged.
   fileprivate func hasReplies(of key: Key) -> Bool { cell(key)?.state.hasReplies ?? false }
 }
 

@@ -2,12 +2,15 @@ import Foundation
 import TestSupport
 import Testing
 
-/// An acknowledged edit reaches the server once, in order, and never disappears, no matter when the process is killed.
+/// Tests that an acknowledged edit is applied once, in order, and never disappears, no matter when a process is killed.
+///
+/// An edit is acknowledged once its process has printed that the edit is durable, or that its call has returned. Edits
+/// that the server refuses or that conflict are never applied.
 ///
 /// The child processes edit the notes of two keys: `shared`, which another client also edits, and `own`. The number of
 /// an edit determines its effect; see `NumberedEdit`.
 @Suite(.timeLimit(.minutes(15))) struct SyncedRepositoryKillTests {
-  /// The course of an edit whose process is killed at a file system call.
+  /// The way in which the server answers the edits of a process that is killed at a file system call.
   enum Course: CaseIterable {
     case confirmed, replyLost, refused, conflicted
 
@@ -28,11 +31,11 @@ import Testing
 
   /// The maximum number of launches between two calls of ``EditHistory/finish(_:)``, which delivers the edits.
   ///
-  /// It must be less than five: a mutation is refused when five processes in a row ended while sending it.
+  /// It must be less than five: a mutation is refused once five processes in a row have ended while sending it.
   private static let maximumLaunches = 4
 
   @Test(arguments: SharedPlace.Kind.allCases)
-  func `Every acknowledged edit of a killed process is made once, in order, and stays visible`(
+  func `Every acknowledged edit of a killed process is applied once, in order, and stays visible`(
     store: SharedPlace.Kind
   ) async throws {
     try await sideBySide(4) { number in
@@ -53,7 +56,7 @@ import Testing
   }
 
   @Test(arguments: SharedPlace.Kind.allCases)
-  func `No edit is lost or made twice when one of two processes on a store is killed`(
+  func `No edit is lost or applied twice when one of two processes on a store is killed`(
     store: SharedPlace.Kind
   ) async throws {
     try await sideBySide(4) { number in
@@ -78,10 +81,10 @@ import Testing
   }
 
   @Test(arguments: SharedPlace.Kind.inFileSystem, Course.allCases)
-  func `An edit is made at most once when the process is killed at a file system call`(
+  func `An edit is applied at most once when the process is killed at a file system call`(
     store: SharedPlace.Kind, course: Course
   ) async throws {
-    // If many processes are to be killed, one is killed at every call, and otherwise at every sixth.
+    // With at least 100 rounds, a process is killed at each file system call, and otherwise at every sixth call.
     let step = Self.rounds < 100 ? 6 : 1
     let first = Int.random(in: 1...step)
     try await sideBySide(4) { number in
@@ -91,7 +94,7 @@ import Testing
     }
   }
 
-  /// Runs two processes, one after the other, that are killed at the call with the given number.
+  /// Runs two processes, one after the other, each of which is killed at its file system call with the given number.
   ///
   /// - Returns: Whether the last process made fewer calls, and so ended by itself.
   private static func dieAtCall(_ fatal: Int, _ store: SharedPlace.Kind, _ course: Course) async throws -> Bool {
@@ -105,7 +108,8 @@ import Testing
       var lines = await child.allLines()
       let end = await child.end()
       hasLived = end == .success
-      // A process may still be killed after it has printed `done`, because its store then reads its own writes.
+      // A process may still be killed after it has printed `done`, because its store still reads its own writes, which
+      // takes further calls.
       if lines.last == "done" { lines.removeLast() } else { #expect(end == .killed) }
       try history.add(lines, by: "a", from: number)
     }
@@ -114,7 +118,7 @@ import Testing
   }
 }
 
-/// A process that makes edits, and the lines it has written so far.
+/// A process that makes edits, and the lines of its output that were read so far.
 private struct EditingChild {
   let writer: String
   let first: Int
@@ -142,7 +146,7 @@ private struct EditingChild {
 
 /// An edit, whose key and number determine its outcome; see `NumberedEdit` of the child processes.
 private struct Edit: Hashable, CustomStringConvertible {
-  /// The final outcome of an edit.
+  /// The final outcome of an edit; `made` means that the server has applied it.
   enum Outcome: String {
     case made, refused, conflicted
   }
@@ -210,7 +214,7 @@ private final class EditHistory {
   /// The known facts about an acknowledged edit.
   private struct Acknowledged {
     var id: String?
-    /// The result of its call, if it ended.
+    /// The result of its call; `nil` if the process was killed before the call returned.
     var result: String?
   }
 
@@ -270,14 +274,14 @@ private final class EditHistory {
     let path = place.path(percentEncoded: false)
     if place.pathExtension.isEmpty, FileManager.default.fileExists(atPath: path) {
       let files = try FileManager.default.contentsOfDirectory(atPath: path)
-      faults += files.filter { $0.contains("corrupt") }.map { "There is \($0)." }
+      faults += files.filter { $0.contains("corrupt") }.map { "\($0) was quarantined" }
     }
     #expect(faults == [], "\(situation)")
-    // A fault persists, so a history with a fault proves nothing more.
+    // A fault persists, so later checks of this history would only report it again.
     try #require(faults.isEmpty)
   }
 
-  /// Returns the edits in the server's file.
+  /// Returns the edits that the server has applied, in order, from its file.
   private func madeEdits() throws -> [(edit: Edit, id: String)] {
     let file = shared.folder.url.appending(path: "server")
     return try String(contentsOf: file, encoding: .utf8).split(separator: "\n").map { line in
@@ -298,18 +302,18 @@ private final class EditHistory {
     vanished = []
 
     let madeIDs = Dictionary(made.map { ($0.edit, $0.id) }) { first, _ in first }
-    if madeIDs.count != made.count || Set(made.map(\.id)).count != made.count { faults.append("made twice: \(made)") }
+    if madeIDs.count != made.count || Set(made.map(\.id)).count != made.count { faults.append("duplicates: \(made)") }
     for (lane, edits) in Dictionary(grouping: made.map(\.edit), by: { "\($0.key) of \($0.writer)" }) {
       let numbers = edits.map(\.number)
       if numbers != numbers.sorted() { faults.append("\(lane) out of order: \(numbers)") }
     }
     for edit in Set(madeIDs.keys).union(report.listed.keys) {
       if acknowledged[edit] == nil, !uncertain.contains(edit) {
-        faults.append("\(edit) is made or listed, but no process began it")
+        faults.append("\(edit) is applied or listed, but no process began it")
       }
       let outcome = report.listed[edit]?.standing ?? Edit.Outcome.made.rawValue
-      if outcome != edit.outcome.rawValue { faults.append("\(edit) is \(outcome)") }
-      if madeIDs[edit] != nil, report.listed[edit] != nil { faults.append("\(edit) is made and listed") }
+      if outcome != edit.outcome.rawValue { faults.append("\(edit) has the outcome \(outcome)") }
+      if madeIDs[edit] != nil, report.listed[edit] != nil { faults.append("\(edit) is applied, but still listed") }
     }
     for (edit, known) in acknowledged {
       let id: String?
@@ -317,17 +321,17 @@ private final class EditHistory {
       case .made:
         id = madeIDs[edit]
         if id == nil { faults.append("\(edit) is lost") }
-        if !(report.first[edit.key]?.contains(edit) ?? false) { faults.append("\(edit) wasn't seen at first") }
+        if !(report.first[edit.key]?.contains(edit) ?? false) { faults.append("\(edit) isn't in the first value") }
       case .conflicted:
         id = report.listed[edit]?.id
         if id == nil { faults.append("\(edit) isn't listed") }
       case .refused:
         id = report.listed[edit]?.id
-        // If the caller got the error, the edit isn't listed. If the process was killed before that, it may be listed.
+        // The edit isn't listed if the caller got the error. It may be listed if the process was killed before that.
         if known.result == "queued", id == nil { faults.append("\(edit) isn't listed") }
         if known.result == "refused", id != nil { faults.append("\(edit) is listed") }
       }
-      if let id, let knownID = known.id, id != knownID { faults.append("\(edit) is \(id), not \(knownID)") }
+      if let id, let knownID = known.id, id != knownID { faults.append("\(edit) has the id \(id), not \(knownID)") }
       let results = ["queued", edit.outcome == .made ? "confirmed" : edit.outcome.rawValue]
       if let result = known.result, !results.contains(result) { faults.append("\(edit) ended \(result)") }
     }

@@ -13,7 +13,7 @@ import Testing
 
   // MARK: - Signing in
 
-  @Test func `A late reply to old credentials doesn't pause the user's mutations again`() async throws {
+  @Test func `A late reply to a request with old credentials doesn't pause the user's mutations again`() async throws {
     try await put(Notes(), "a")
     try await put(Notes(), "b")
     let isOld = Setting(true)
@@ -38,7 +38,9 @@ import Testing
     #expect(server.value(of: "b") == Notes("late"))
   }
 
-  @Test func `A call that waits for a mutation in flight ends when the user has to sign in again`() async throws {
+  @Test func `A call whose mutation waits behind one in flight returns when the user has to sign in again`()
+    async throws
+  {
     try await put(Notes(), "a")
     try await put(Notes(), "b")
     let gate = Gate()
@@ -61,7 +63,9 @@ import Testing
 
   // MARK: - Refusals
 
-  @Test func `A call throws the refusal although it is cancelled while the record is removed`() async throws {
+  @Test func `A call throws the refusal even if it is cancelled while the record of its mutation is removed`()
+    async throws
+  {
     try await put(Notes())
     let repository = makeRepository { (_) throws(NotesFailure) in throw .refused }
     let gate = Gate()
@@ -106,7 +110,7 @@ import Testing
 
   // MARK: - Empty values
 
-  @Test func `A mutation of an empty value is rolled back when it is refused`() async throws {
+  @Test func `A mutation of an empty value is rolled back when the server refuses it`() async throws {
     let gate = Gate()
     let repository = SyncedRepository(
       UnfetchedNotesSource { () async throws(NotesFailure) in
@@ -141,10 +145,10 @@ import Testing
 
   // MARK: - Requeueing
 
-  /// Makes two attempts of a mutation, after which it is refused, and returns its id.
+  /// Makes a mutation, waits until it is refused after two attempts, and returns its id.
   ///
-  /// The reply to the first attempt must be lost. Either the server refuses the second one, or its reply is lost too
-  /// and the retry policy allows no third attempt.
+  /// The reply to the first attempt must be lost. Either the server refuses the mutation at the second attempt, or
+  /// that reply is lost too and the retry policy allows no third attempt.
   private func refuseAfterLostReplies(_ mutation: NotesMutation, in repository: NotesRepository) async throws
     -> MutationID
   {
@@ -250,7 +254,7 @@ import Testing
     try await #expect(repository.mutations.list() == [])
   }
 
-  @Test func `A requeue under the same id that can't be stored changes nothing`() async throws {
+  @Test func `If a requeue under the same id can't be stored, it changes nothing`() async throws {
     try await put(Notes())
     let isBroken = Setting(true)
     let repository = makeRepository(losingReplies: isBroken, configuration: twoAttempts)
@@ -316,7 +320,7 @@ import Testing
     let adding = Gate()
     store.set { $0.onCommit = { (_) async in await adding.pass() } }
     let call = Task { try await repository.perform(.add("1"), on: "a") }
-    // The record that is being stored says that an attempt begins.
+    // The record that is being stored is already marked for an attempt.
     await adding.arrivals()
     let events = repository.events.subscribe()
     network.status = .offline
@@ -330,7 +334,7 @@ import Testing
     #expect(server.received == [])
   }
 
-  @Test func `A mutation sent while the removal of its mark is in flight has a stored mark`() async throws {
+  @Test func `A mutation whose mark is being removed is sent only after a mark is stored again`() async throws {
     let network = ManualNetworkMonitor()
     var configuration = configuration
     configuration.network = network
@@ -359,14 +363,14 @@ import Testing
     network.status = .online
     await events.reaches { $0 == .networkChanged(.online) }
     sending.open()
-    // The first mutation is confirmed, and the attempt of the second one waits to be marked.
+    // The first mutation is confirmed, and the second one is sent only after its mark is stored.
     await repository.mutations.changes.reaches { $0.map(\.id) == [id] }
     removal.open()
     try await repository.waitForPendingMutations()
     #expect(marks.value == [true])
   }
 
-  @Test func `Mutations after one in flight don't count as being sent when the network becomes unavailable`()
+  @Test func `When the network becomes unavailable, only the mutation in flight still counts as being sent`()
     async throws
   {
     let network = ManualNetworkMonitor()
@@ -394,7 +398,9 @@ import Testing
 
   // MARK: - Confirmation without a value
 
-  @Test func `A mutation that is confirmed while a value is fetched for another one isn't refused`() async throws {
+  @Test func `A mutation that is answered during a fetch for another one isn't refused after many relaunches`()
+    async throws
+  {
     var ids: [MutationID] = []
     for launch in 0..<7 {
       let (fetched, gate) = (Gate(), Gate())
@@ -429,14 +435,14 @@ import Testing
       }
       let list = try await repository.mutations.list()
       #expect(list.filter { if case .refused = $0.standing { true } else { false } } == [])
-      // The reply to the second mutation has arrived.
+      // Once the third mutation is sent, the reply to the second one has arrived.
       try #require(await finishes { await gate.arrivals() })
       for id in ids.prefix(2) { try #require(await finishes { try await waitForEndOfAttempt(id) }) }
       withExtendedLifetime(repository) {}
     }
   }
 
-  @Test func `A mutation whose value the server refuses to return is confirmed`() async throws {
+  @Test func `A mutation is confirmed if the server refuses to return the value with its change`() async throws {
     try await put(Notes("x"))
     let attempts = Counter()
     let repository = NotesRepository(
@@ -453,14 +459,16 @@ import Testing
     await repository.retryNow()
     try #require(await finishes { try await repository.waitForPendingMutations() })
     try await #expect(repository.mutations.list() == [])
-    // The visible value stays.
+    // The value with the change is stored and stays visible.
     try await #expect(memory.load(.notes("a"))?.value == Notes())
     #expect(await repository.values(of: "a").subscribe().first(1) == [Notes()])
   }
 
   // MARK: - Two repositories on one store
 
-  @Test func `A mutation that another repository has completed isn't applied to its own result`() async throws {
+  @Test func `A mutation that another repository has completed isn't applied to the value that includes it`()
+    async throws
+  {
     let sums = SumServer(empty: Sum())
     let key = StoreKey<Sum>("tally", id: "a")
     try await memory.save(Sum(count: 5), for: key)
@@ -481,7 +489,7 @@ import Testing
     for await list in repository.mutations.changes where list.isEmpty { break }
   }
 
-  @Test func `Another repository's mutation that is reported while its key is opened isn't applied to its own result`()
+  @Test func `A mutation that is reported while its key is opened isn't applied to a value that already includes it`()
     async throws
   {
     let sums = SumServer(empty: Sum())
@@ -508,7 +516,7 @@ import Testing
     for await list in repository.mutations.changes where list.isEmpty { break }
   }
 
-  @Test func `A mutation of another repository that is reported late isn't applied to its own result`() async throws {
+  @Test func `A mutation that is reported late isn't applied to a value that already includes it`() async throws {
     let sums = SumServer(empty: Sum())
     let key = StoreKey<Sum>("tally", id: "a")
     try await memory.save(Sum(count: 5), for: key)
@@ -592,7 +600,9 @@ import Testing
     #expect(server.value(of: "a") == Notes("1"))
   }
 
-  @Test func `A mutation that another repository sends can't be cancelled even before that is reported`() async throws {
+  @Test func `A mutation that another repository sends can't be cancelled, even if the attempt isn't reported yet`()
+    async throws
+  {
     let late = Gate()
     let gate = Gate()
     let repository = makeRepository { (_) throws(NotesFailure) in throw .offline }
@@ -607,7 +617,7 @@ import Testing
   }
 }
 
-/// Notes that can't be fetched, with an empty value if nothing is stored.
+/// A source of notes that can't be fetched, and that are empty while nothing is stored.
 struct UnfetchedNotesSource: MutableSource {
   static var empty: Notes? { Notes() }
 

@@ -8,9 +8,9 @@ import Testing
 
 @testable import Repository
 
-/// Tests of two repositories on one storage, as in two processes.
+/// Tests of a repository whose values another process or device also changes.
 ///
-/// In most tests, each repository sends its own mutations.
+/// Two stores on one storage simulate two processes. In most tests, each repository sends its own mutations.
 @Suite(.timeLimit(.minutes(15))) struct SyncedRepositoryProcessesTests {
   private let executor = ManualTaskExecutor()
   private let storage = SimulatedStorage()
@@ -55,7 +55,7 @@ import Testing
     #expect(try await call.value == .confirmed)
   }
 
-  @Test func `A change that another process confirms during a write stays visible`() async throws {
+  @Test func `Another process's change stays visible if it is confirmed while this process writes`() async throws {
     start { [storage] in try await SimulatedStore(storage: storage).save(Notes("old"), for: .notes("a")) }
     server.edit("a") { $0 = Notes("old") }
     let gate = Gate()
@@ -74,7 +74,7 @@ import Testing
     start { try await repository.perform(.add("mine"), on: "a") }
     isOffline.value = false
     start { await other.retryNow() }
-    // The other repository's commit is noticed during a write of this one.
+    // `repository` notices the commit of `other` while its own write is in flight.
     start { await store.noticeExternalChanges() }
     gate.open()
     executor.runUntilIdle()
@@ -84,7 +84,7 @@ import Testing
     #expect(shown.last.map { Set($0) } == ["old", "theirs", "mine"], "\(shown)")
   }
 
-  @Test func `A change that another process confirms stays visible while an older value is applied`() async throws {
+  @Test func `Another process's confirmed change stays visible if an older commit is noticed with it`() async throws {
     start { [storage] in try await SimulatedStore(storage: storage).save(Notes("old"), for: .notes("a")) }
     server.edit("a") { $0 = Notes("old") }
     let store = SimulatedStore(storage: storage)
@@ -108,7 +108,9 @@ import Testing
     #expect(shown.last == ["old", "more", "theirs"])
   }
 
-  @Test func `A change that another process confirms after a commit of this one counts once`() async throws {
+  @Test func `Another process's change counts once if it is confirmed before this process's commit returns`()
+    async throws
+  {
     let key = StoreKey<Sum>("tally", id: "a")
     start { [storage] in try await SimulatedStore(storage: storage).save(Sum(count: 5), for: key) }
     let sums = SumServer(empty: Sum())
@@ -129,7 +131,7 @@ import Testing
     start { try await other.perform(.increment, on: "a") }
     start { await store.noticeExternalChanges() }
     sums.edit("a") { $0 = Sum(count: 15) }
-    // The commit of this repository is made, but hasn't returned.
+    // `repository` has made its commit, but the call of the store hasn't returned.
     start { try await repository.reload("a") }
     isOffline.value = false
     start { await other.retryNow() }
@@ -144,10 +146,13 @@ import Testing
   @Test(
     .disabled(
       """
-      If nothing is stored, a change that is acknowledged without a value is removed from the queue and leaves no trace in \
-      the store. A fetch of another process that began before the change still meets the precondition that nothing is stored.
+      If nothing is stored, a change that is confirmed without a value is removed from the queue and leaves no trace \
+      in the store. A fetch of another process that began before the change still meets the precondition that nothing \
+      is stored.
       """))
-  func `A fetch that began before another process's change doesn't hide it if nothing was stored`() async throws {
+  func `If nothing is stored, a fetch that began before another process's change doesn't hide that change`()
+    async throws
+  {
     let gate = Gate()
     let fetching = makeRepository(
       NotesSource(
@@ -171,7 +176,7 @@ import Testing
     #expect(stored == Notes("1"))
   }
 
-  @Test func `The last change that a released repository stores is sent by the next one`() async throws {
+  @Test func `The last change that a released repository stores is sent by the next repository`() async throws {
     let gate = Gate()
     let store = SimulatedStore(
       storage: storage, hooks: .init(onCommit: { (_) async in await gate.pass() }))
@@ -189,7 +194,7 @@ import Testing
     withExtendedLifetime(repository) {}
   }
 
-  @Test func `A page that ends with an element inserted by this device leaves no gap after it`() async throws {
+  @Test func `No gap follows a page whose last element was inserted by this device`() async throws {
     let server = MarksServer(empty: Paged(), values: ["a": Paged([Mark(id: 2), Mark(id: 1)])])
     let network = SimulatedNetwork()
     let source = PagedConformanceSource(server: server, network: network)

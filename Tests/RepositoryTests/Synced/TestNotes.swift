@@ -14,7 +14,7 @@ enum NotesMutation: RepositoryMutation, Equatable {
   case add(String)
   /// Removes a text, if it exists.
   case remove(String)
-  /// Replaces a text; impossible if neither text exists.
+  /// Replaces the first text with the second, unless the second exists; impossible if neither exists.
   case replace(String, with: String)
 
   func apply(to value: inout Notes) throws(MutationConflict) {
@@ -51,7 +51,7 @@ typealias NotesRepository = SyncedRepository<NotesSource>
 typealias NotesError = RepositoryError<NotesFailure>
 
 extension ScriptedSource where Key == String, Value == Notes, Mutation == NotesMutation, Failure == NotesFailure {
-  /// Creates a source of an in-memory server, which replies with the whole value.
+  /// Creates a source that uses an in-memory server and confirms each mutation with the changed value.
   ///
   /// - Parameters:
   ///   - server: The server.

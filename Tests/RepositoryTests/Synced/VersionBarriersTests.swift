@@ -14,7 +14,7 @@ import Testing
     #expect(accept(fourth, &versions) == true)
   }
 
-  @Test func `A reply that is accepted late doesn't reject values requested after its arrival`() {
+  @Test func `A value that was requested between a reply's arrival and its acceptance is accepted`() {
     var versions = VersionBarriers()
     let (first, overlapping, arrival, later) = (versions.now(), versions.now(), versions.now(), versions.now())
     #expect(versions.acceptValue(requestedAt: first, arrivedAt: arrival) == true)
@@ -29,7 +29,7 @@ import Testing
     #expect(accept(request, &versions) == false)
   }
 
-  @Test func `A change of another process rejects values and changes requested before it was noticed`() {
+  @Test func `Values and changes that were requested before an external change was noticed are rejected`() {
     var versions = VersionBarriers()
     let (before, seen, after) = (versions.now(), versions.now(), versions.now())
     versions.recordReplacement(at: seen)
@@ -38,7 +38,7 @@ import Testing
     #expect(versions.acceptChange(requestedAt: after, arrivedAt: after) == true)
   }
 
-  @Test func `An external change that is recorded late doesn't make older values acceptable again`() {
+  @Test func `Recording an external change after a newer value was accepted doesn't make older values acceptable`() {
     var versions = VersionBarriers()
     let (seen, old) = (versions.now(), versions.now())
     #expect(accept(versions.now(), &versions) == true)
@@ -46,7 +46,7 @@ import Testing
     #expect(accept(old, &versions) == false)
   }
 
-  @Test func `An accepted change rejects values that were requested before it arrived, but no changes`() {
+  @Test func `Values that were requested before an accepted change arrived are rejected, but changes aren't`() {
     var versions = VersionBarriers()
     let (fetch, first, second) = (versions.now(), versions.now(), versions.now())
     #expect(versions.acceptChange(requestedAt: first, arrivedAt: versions.now()) == true)
@@ -55,7 +55,7 @@ import Testing
     #expect(accept(versions.now(), &versions) == true)
   }
 
-  @Test func `An accepted value rejects changes that were requested before it arrived`() {
+  @Test func `Changes that were requested before an accepted value arrived are rejected`() {
     var versions = VersionBarriers()
     let (mutation, fetch) = (versions.now(), versions.now())
     #expect(accept(fetch, &versions) == true)
@@ -105,14 +105,15 @@ import Testing
     #expect(search.fault == "begin 0, begin 1, serve 1, serve 0, arrive 0, arrive 1: 1 after 2")
   }
 
-  /// Returns whether a value whose reply has just arrived is accepted.
+  /// Simulates the arrival of a reply, and returns whether its value is accepted.
   private func accept(_ request: VersionBarriers.Timestamp, _ versions: inout VersionBarriers) -> Bool {
     let arrival = versions.now()
     return versions.acceptValue(requestedAt: request, arrivedAt: arrival)
   }
 
-  /// Simulates an order on a server whose value changes with every request it serves, and returns a description of the
-  /// fault, if there is one.
+  /// Performs the steps with a simulated server whose value changes with every request that it serves.
+  ///
+  /// - Returns: A description of the first older value accepted after a newer one; `nil` if there is none.
   private func olderAfterNewer<Request>(
     _ steps: [Interleavings.Step], begin: () -> Request, accept: (Request) -> Bool
   ) -> String? {

@@ -9,7 +9,9 @@ import Testing
 
 @testable import Repository
 
-/// The requests that a repository makes because its values are observed, in virtual time.
+/// Tests of the requests that a repository makes because its values are observed.
+///
+/// Most tests use virtual time.
 @Suite(.timeLimit(.minutes(15))) struct WhileObservedTests {
   /// A server, a repository and observers on one manual executor.
   private final class World: Sendable {
@@ -73,7 +75,7 @@ import Testing
 
     private func note(_ request: String) { requests.withLock { $0.append(request) } }
 
-    /// Returns the requests since the last call.
+    /// Returns the requests that were made since this function was last called.
     func takeRequests() -> [String] {
       executor.runUntilIdle()
       return requests.withLock { requests in
@@ -122,7 +124,7 @@ import Testing
     #expect(world.takeRequests() == [])
   }
 
-  @Test func `Nothing is fetched for observers whose loading policy is never`() {
+  @Test func `Nothing is fetched for observers with the loading policy 'never'`() {
     world.observe("a", as: "never", .never)
     world.call { await $0.invalidate(.all) }
     world.activity.activity = .inactive
@@ -161,7 +163,7 @@ import Testing
     #expect(world.takeRequests() == ["fetch a"])
   }
 
-  @Test func `A value with an interval is fetched repeatedly while it is observed`() {
+  @Test func `A value that is observed with an interval is fetched repeatedly until its observer leaves`() {
     world.observe("a", as: "first", .whileObserved(every: .seconds(10)))
     #expect(world.takeRequests() == ["fetch a"])
     world.wait(9)
@@ -169,7 +171,7 @@ import Testing
     world.wait(1)
     #expect(world.takeRequests() == ["fetch a"])
     world.wait(5)
-    // A fetch that a call makes restarts the interval.
+    // A fetch for a call also restarts the interval.
     world.call { try? await $0.reload("a") }
     #expect(world.takeRequests() == ["fetch a"])
     world.wait(9)
@@ -228,7 +230,7 @@ import Testing
     #expect(world.takeRequests() == ["fetch b"])
     world.call { try? await $0.refresh("b") }
     #expect(world.takeRequests() == [])
-    // The observer of the value leaves, and returns later.
+    // The observer of "a" leaves before an invalidation, and returns after it.
     world.leave("a")
     world.call { await $0.invalidate(.key("a")) }
     #expect(world.takeRequests() == [])
@@ -236,7 +238,7 @@ import Testing
     #expect(world.takeRequests() == ["fetch a"])
   }
 
-  @Test func `Keys that aren't in use also become stale`() {
+  @Test func `An invalidation also applies to keys that aren't in use`() {
     let keys = (0..<40).map { "key \($0)" }
     for key in keys { world.call { try? await $0.reload(key) } }
     #expect(world.takeRequests() == keys.map { "fetch \($0)" })
@@ -250,7 +252,7 @@ import Testing
     #expect(world.takeRequests() == ["fetch \(keys[0])", "fetch \(keys[1])"])
   }
 
-  @Test func `Nothing is requested while the network is unavailable, and mutations are sent first afterwards`() {
+  @Test func `Nothing is requested while the network is unavailable, and afterwards mutations precede fetches`() {
     world.observe("a", as: "a")
     #expect(world.takeRequests() == ["fetch a"])
     world.network.status = .offline
@@ -264,7 +266,7 @@ import Testing
     #expect(world.takeRequests() == ["send a", "fetch a", "fetch b"])
   }
 
-  @Test func `A call that waits for its turn returns queued when the network becomes unavailable`() {
+  @Test func `A call that waits for its turn returns 'queued' when the network becomes unavailable`() {
     world.call { try? await $0.reload("a") }
     #expect(world.takeRequests() == ["fetch a"])
     let results = Setting<[MutationResult?]>([])
@@ -290,7 +292,7 @@ import Testing
     #expect(world.takeRequests() == ["send a", "send a"])
   }
 
-  @Test func `A call with refused credentials returns queued while the network is unavailable`() {
+  @Test func `A call whose credentials the server refused returns 'queued' while the network is unavailable`() {
     world.call { try? await $0.reload("a") }
     let result = Setting<MutationResult?>(nil)
     (world.holdsSends.value, world.isSignedOut.value) = (true, true)
@@ -338,7 +340,7 @@ import Testing
     #expect(!world.takeRequests().contains("fetch a"))
   }
 
-  @Test func `A reply to an earlier request doesn't prove that the network is available`() {
+  @Test func `A reply to a request that began before the network was lost doesn't prove that the network is back`() {
     world.holdsFetches.value = true
     world.observe("a", as: "a")
     #expect(world.takeRequests() == ["fetch a"])
@@ -370,7 +372,7 @@ import Testing
     #expect(world.takeRequests() == [])
   }
 
-  @Test func `A failed request of a call is repeated for an observer that subscribed later`() {
+  @Test func `If a call's request fails, it is repeated for an observer that subscribed during the request`() {
     world.holdsFetches.value = true
     world.call { try? await $0.reload("a") }
     #expect(world.takeRequests() == ["fetch a"])
@@ -384,7 +386,7 @@ import Testing
     #expect(world.takeRequests() == [])
   }
 
-  @Test func `A reply to an earlier call doesn't end the wait for the network`() {
+  @Test func `A reply to a call from before the network was lost doesn't end the wait for the network`() {
     world.holdsFetches.value = true
     world.call { try? await $0.reload("a") }
     #expect(world.takeRequests() == ["fetch a"])
@@ -398,7 +400,7 @@ import Testing
     #expect(world.takeRequests() == ["send b"])
   }
 
-  @Test func `A failed fetch of previous observers is repeated for the next observer`() {
+  @Test func `A failed fetch for a previous observer is repeated for the next one`() {
     world.holdsFetches.value = true
     world.observe("a", as: "first")
     world.leave("first")
@@ -438,7 +440,7 @@ import Testing
     #expect(world.takeRequests() == [])
   }
 
-  @Test func `A refresh ends although its value is invalidated repeatedly`() {
+  @Test func `A refresh ends after one fetch even if its value is invalidated during the fetch`() {
     world.holdsFetches.value = true
     let hasEnded = Setting(false)
     world.call { repository in
@@ -481,7 +483,7 @@ import Testing
     #expect(world.takeRequests() == [])
   }
 
-  @Test func `Even if no value is ever fresh, a request in flight is repeated only because of an invalidation`() {
+  @Test func `Even if no value is ever fresh, a request in flight is repeated only if its value is invalidated`() {
     let world = World(timeToLive: .zero)
     world.holdsFetches.value = true
     world.observe("a", as: "a")
@@ -493,7 +495,7 @@ import Testing
     world.holdsFetches.value = false
     world.answer()
     #expect(world.takeRequests() == [])
-    // An invalidation during a request makes the reply stale, too.
+    // A reply is stale if its value was invalidated during the request.
     world.holdsFetches.value = true
     world.call { await $0.invalidate(.all) }
     #expect(world.takeRequests() == ["fetch a"])
@@ -504,7 +506,7 @@ import Testing
     #expect(world.takeRequests() == ["fetch a"])
   }
 
-  @Test func `A cancelled call doesn't postpone an interval`() {
+  @Test func `A cancelled call doesn't restart the interval`() {
     world.observe("a", as: "a", .whileObserved(every: .seconds(10)))
     #expect(world.takeRequests() == ["fetch a"])
     world.wait(9)
@@ -535,7 +537,7 @@ import Testing
     #expect(world.takeRequests() == ["fetch b", "send b", "fetch a"])
   }
 
-  @Test func `The reply to an earlier request doesn't refresh an invalidated value`() async throws {
+  @Test func `A reply to a request from before an invalidation doesn't make the value fresh`() async throws {
     let (gate, count) = (Gate(), Counter())
     let store = InMemoryStore()
     let repository = NotesRepository(

@@ -15,11 +15,11 @@ protocol ProcessStore: KeyValueStore {
 
 extension SimulatedStore: ProcessStore {}
 
-/// A process's store on a real medium.
+/// The store of a simulated process in real files or a real database.
 ///
 /// A call in flight when the process is killed may or may not take effect.
 final class KillableStore: ProcessStore {
-  /// The number of calls in flight, which all stores of a run share.
+  /// The number of calls in flight in all stores of a ``RealPlace``.
   final class CallCount: Sendable {
     private let count = Lock(0)
 

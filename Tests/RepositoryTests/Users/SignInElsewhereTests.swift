@@ -6,14 +6,14 @@ import Testing
 
 @testable import Repository
 
-/// A user who signs in with one repository can use all of them, and nothing that the user does meanwhile is lost.
+/// A user who signs in with one repository can use all repositories on the store, and no mutation or value is lost.
 ///
 /// The store reports users, mutations and values separately, so a repository may learn of a mutation or a value before
 /// it learns of the sign-in.
 @Suite(.timeLimit(.minutes(15))) struct SignInElsewhereTests: UsersSuite {
   let fixture = UsersFixture()
 
-  @Test func `A mutation that the leader notices before it notices the sign-in is sent`() async throws {
+  @Test func `The leader sends a mutation that it noticed before the sign-in`() async throws {
     let (learns, isHeld) = (Gate(), Setting(false))
     let leader = makeRepository(store: makeStore(holdingUsersAt: learns, while: isHeld))
     try await leader.signOut(userID: "jake", unsent: .refuse)
@@ -23,14 +23,14 @@ import Testing
     await follower.credentialsChanged(userID: "jake")
     let call = Task { [jake] in try await follower.perform(.add("1"), on: jake) }
     await follower.mutations.changes.reaches { !$0.isEmpty }
-    // Mary's mutation comes after Jake's, so the leader has received both.
+    // Once Mary's mutation is confirmed, the leader has also received Jake's earlier one.
     #expect(try await follower.perform(.add("2"), on: mary) == .confirmed)
     learns.open()
     #expect(await finishes { _ = try await call.value })
     #expect(server.value(of: jake) == Notes("1"))
   }
 
-  @Test func `Mutations from before and after the leader learns of the sign-in are sent in order`() async throws {
+  @Test func `Mutations made before and after the leader learns of the sign-in are sent in order`() async throws {
     let (learns, reads) = (Gate(), Gate())
     let (isHeld, isReadingHeld) = (Setting(false), Setting(false))
     let late = makeStore(holdingUsersAt: learns, while: isHeld)
@@ -61,7 +61,9 @@ import Testing
     #expect(server.value(of: jake) == Notes("1", "2"))
   }
 
-  @Test func `A new mutation that the leader takes before it learns of the sign-out is sent`() async throws {
+  @Test func `A mutation made after a new sign-in is sent even if the leader doesn't know of the sign-out yet`()
+    async throws
+  {
     let (learns, sends) = (Gate(), Gate())
     let late = makeStore(holdingUsersAt: learns)
     let leader = makeRepository(store: late) { (_) async in await sends.pass() }
@@ -80,7 +82,7 @@ import Testing
     #expect(try await records == [])
   }
 
-  @Test func `Observers of all values get a value that was stored before the sign-in was known`() async throws {
+  @Test func `Observers of all values get a value that their repository noticed before the sign-in`() async throws {
     let (learns, isHeld) = (Gate(), Setting(false))
     let repository = makeRepository(store: makeStore(holdingUsersAt: learns, while: isHeld))
     try await repository.signOut(userID: "jake", unsent: .refuse)
@@ -93,7 +95,7 @@ import Testing
     await other.credentialsChanged(userID: "jake")
     server.edit(jake) { $0 = Notes("jake's") }
     try await other.reload(jake)
-    // Mary's second value comes after Jake's.
+    // Once Mary's second value is observed, the repository has also noticed Jake's earlier one.
     server.edit(mary) { $0 = Notes("mary's second") }
     try await other.reload(mary)
     await values.reaches { $0 == Notes("mary's second") }
@@ -116,7 +118,7 @@ import Testing
     let states = leader.states(of: mary).subscribe()
     _ = await states.first(1)
     await follower.credentialsChanged(userID: "jake")
-    // Mary's sign-out comes after Jake's sign-in, so the leader has received both.
+    // Once the leader has noticed Mary's sign-out, it has also noticed Jake's earlier sign-in.
     try await follower.signOut(userID: "mary", unsent: .refuse)
     await states.reaches { $0.failure == .signedOut }
     sends.open()

@@ -2,14 +2,16 @@ import Foundation
 import MulticastTesting
 import Testing
 
-/// Runs in which a user signs out during fetches, replies, mutations, failures of the store, and ends of processes.
+/// Runs in which a user signs out during fetches, replies, mutations, failures of the store, and terminations of
+/// processes.
 ///
-/// `MOMENTS_INTERLEAVINGS` in the environment sets the number of runs on a ``SimulatedPlace``. Each kind of
-/// ``RealPlace`` gets a twentieth of them. `MOMENTS_INTERLEAVING_SEED` repeats and prints a single run.
+/// `MOMENTS_INTERLEAVINGS` in the environment sets the number of runs on a ``SimulatedPlace``, and a twentieth of it is
+/// the number on each kind of ``RealPlace``. The defaults are 500 and 20. `MOMENTS_INTERLEAVING_SEED` repeats and
+/// prints the run of a single seed.
 @Suite(.timeLimit(.minutes(15))) struct SignOutInterleavingTests {
   private static let environment = ProcessInfo.processInfo.environment
 
-  @Test func `No data of a user who has signed out returns`() async {
+  @Test func `No data of a user who has signed out reappears`() async {
     for seed in Self.seeds(500) {
       await Task.yield()
       var run = SignOutRun(seed: seed)
@@ -17,9 +19,9 @@ import Testing
     }
   }
 
-  /// Threads of the stores influence the order here, so a seed doesn't reproduce a run exactly.
+  /// The stores' own threads influence the order of events, so a seed doesn't reproduce a run exactly.
   @Test(arguments: RealPlace.Kind.allCases)
-  func `No byte of a user who has signed out is left in the folder`(kind: RealPlace.Kind) async {
+  func `No data of a user who has signed out is left in the folder`(kind: RealPlace.Kind) async {
     for seed in Self.seeds(400, divisor: 20) {
       let result = await withCheckedContinuation { continuation in
         // The run blocks while it waits for the stores, and must not block a thread of other tests.
@@ -32,7 +34,9 @@ import Testing
     }
   }
 
-  /// The seeds of the runs: those that the environment sets, or the default number.
+  /// Returns the seed that the environment sets, or successive seeds from a random one.
+  ///
+  /// The number of successive seeds is the one in the environment or the default, divided by `divisor`.
   private static func seeds(_ defaultCount: UInt64, divisor: UInt64 = 1) -> Range<UInt64> {
     if let seed = environment["MOMENTS_INTERLEAVING_SEED"].flatMap({ UInt64($0) }) { return seed..<seed + 1 }
     let first = UInt64.random(in: 0...UInt64(UInt32.max))

@@ -2,15 +2,15 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A process is killed at a file system call of a sign-out, and the next process completes the sign-out.
+/// A process is killed at a file system call of a sign-out, and the next process completes the sign-out if it began.
 @Suite(.timeLimit(.minutes(15))) struct SignOutKillTests {
   private static let rounds = ProcessInfo.processInfo.environment["MOMENTS_KILL_ROUNDS"].flatMap { Int($0) } ?? 24
 
   @Test(arguments: SharedPlace.Kind.inFileSystem)
-  func `A sign-out that is killed at any file system call is completed by the next launch, or has not begun`(
+  func `A sign-out whose process is killed at any file system call hasn't begun, or the next process completes it`(
     store: SharedPlace.Kind
   ) async throws {
-    // If many processes are to be killed, one is killed at every call, and otherwise at every eighth.
+    // If `MOMENTS_KILL_ROUNDS` is at least 100, a process is killed at every call, and otherwise at every eighth.
     let step = Self.rounds < 100 ? 8 : 1
     let first = Int.random(in: 1...step)
     try await sideBySide(2) { number in

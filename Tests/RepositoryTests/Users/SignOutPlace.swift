@@ -19,7 +19,7 @@ protocol SignOutPlace: Sendable {
   /// Opens the store of a process.
   func open(_ hooks: SimulatedStore.Hooks) -> any ProcessStore
 
-  /// Returns the stored items or files in which a text occurs.
+  /// Returns the stored items or files whose names or contents include a text.
   func mentions(of text: String) throws -> [String]
 
   /// Replaces a stored value of a user with bytes that can't be decoded and contain the user's name.
@@ -75,7 +75,7 @@ final class RealPlace: SignOutPlace {
     return KillableStore(store, hooks, calls)
   }
 
-  /// Searches in another process, because closing a database file in this process would release the locks on it.
+  /// Runs the search in another process, because closing a database file in this process would release the locks on it.
   func mentions(of text: String) throws -> [String] {
     let path = folder.url.path(percentEncoded: false)
     let names = (FileManager.default.enumerator(atPath: path)?.compactMap { $0 as? String } ?? [])

@@ -29,7 +29,7 @@ import Testing
       store: store, configuration: configuration)
   }
 
-  /// Creates a store whose erasure of the user waits at a gate.
+  /// Creates a store whose erasure of the user's value waits at a gate.
   private func makeStore(erasingBehind gate: Gate) -> SimulatedStore {
     let value = StoreKey<Notes>("notes", id: key.storeID).keyName
     return SimulatedStore(
@@ -77,7 +77,7 @@ import Testing
 
   @Test func `No event names a user who signs out while a request begins`() {
     var named: [[Int]] = []
-    // A call stops after `steps` jobs, the user signs out, and the call is cancelled after `laterSteps` further jobs.
+    // A call pauses after `steps` jobs, the user signs out, and the call is cancelled after `laterSteps` further jobs.
     for steps in 0..<40 {
       for laterSteps in 0..<8 {
         let (repository, caller) = (makeRepository(SimulatedStore(storage: SimulatedStorage())), ManualTaskExecutor())
@@ -123,7 +123,7 @@ import Testing
     return seen.value
   }
 
-  @Test func `A surviving process completes the sign-out of a killed process`() {
+  @Test func `A surviving process completes a sign-out that a killed process began`() {
     let (firstStore, secondStore) = (makeStore(erasingBehind: Gate()), SimulatedStore(storage: storage))
     var first: Repository? = makeRepository(firstStore)
     let second = makeRepository(secondStore)

@@ -7,7 +7,7 @@ import RepositoryTesting
 
 @testable import Repository
 
-/// One run of repositories whose user signs out and in.
+/// A random run of repositories in which one of two users signs out and in.
 ///
 /// A seed determines the run, unless the stores use their own threads; see ``SignOutPlace/isReal``.
 ///
@@ -34,11 +34,12 @@ struct SignOutRun {
 
   /// The state of Jake's session.
   private struct Session: Sendable {
-    /// The number of starts and ends of calls that sign Jake in.
+    /// The number of begun calls that sign Jake in, plus the number of completed ones.
     var signIns = 0
-    /// The number of those calls in flight.
+    /// The number of such calls in flight.
     var pendingSignIns = 0
-    /// The value of ``signIns`` when the last completed sign-out began, or `nil` if a sign-in has begun or ended since.
+    /// The value of ``signIns`` when the last completed sign-out began; `nil` if there is none, or if a sign-in has
+    /// begun or completed since then.
     var isOut: Int?
 
     mutating func beginSignIn() {
@@ -81,7 +82,7 @@ struct SignOutRun {
     for _ in 0..<60 where violations.value.isEmpty {
       operate()
       executor.run(atMost: Int.random(in: 0...25, using: &random), using: &random)
-      // The stores need time of their own, or no call would ever complete.
+      // The stores' threads need time; otherwise no call would ever complete.
       if place.isReal, Bool.random(using: &random) { runUntilQuiet() }
       checkStored()
     }
@@ -216,7 +217,7 @@ struct SignOutRun {
 
   /// Makes a stored value undecodable.
   private func corrupt(_ key: UserKey) {
-    // While Jake is signed out, nothing of his is stored, and the test must not store anything either.
+    // While Jake is signed out, the test itself must not store anything of his.
     if session.value.isOut != nil { return }
     do {
       try place.corrupt(key)
@@ -273,7 +274,7 @@ struct SignOutRun {
     do {
       var found = try place.mentions(of: "jake")
       if place.isReal, !found.isEmpty {
-        // A commit that fails its precondition may be written briefly before it is removed.
+        // A commit whose precondition fails may be written briefly before it is removed.
         let end = ContinuousClock.now + .seconds(5)
         while !found.isEmpty, .now < end {
           usleep(1_000)
@@ -293,7 +294,9 @@ struct SignOutRun {
 
   // MARK: - Settling
 
-  /// When everything works, signs Jake out permanently, and checks that Mary's mutations are sent.
+  /// Ends all failures, signs Jake out permanently, and makes the final checks.
+  ///
+  /// Nothing of Jake's may be stored or shown, and Mary's mutations must be sent.
   private mutating func settle() {
     note("everything works")
     (network.conditions, network.isReachable, failureRate.value) = (.reliable, true, 0)
@@ -370,7 +373,7 @@ struct SignOutRun {
     }
   }
 
-  /// Runs all jobs that wait neither for a packet nor for the clock.
+  /// Runs all jobs that wait neither for a packet nor for the clock, and waits for the stores' calls.
   private mutating func runUntilQuiet() {
     executor.run(atMost: 100_000, using: &random)
     while place.callCount > 0 {

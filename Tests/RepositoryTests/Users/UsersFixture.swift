@@ -11,7 +11,7 @@ struct UsersFixture: Sendable {
 
   let storage = InMemoryStorage()
   let memory: InMemoryStore
-  /// The store of the repositories, which intercepts their calls and forwards them to ``memory``.
+  /// The default store of the repositories: it intercepts calls and forwards them to ``memory``.
   ///
   /// It doesn't support locks.
   let store: InterceptedStore
@@ -43,7 +43,7 @@ extension UsersSuite {
   var jake: UserKey { UserKey("jake", "a") }
   var mary: UserKey { UserKey("mary", "a") }
 
-  /// Creates a repository whose requests call `onFetch` and `onSend` first.
+  /// Creates a repository that calls `onFetch` before it fetches, and `onSend` before it sends.
   ///
   /// While ``isOffline`` is `true`, sending fails without a call of `onSend`.
   func makeRepository(
@@ -66,11 +66,11 @@ extension UsersSuite {
       configuration: RepositoryConfiguration(retryPolicy: retryPolicy, clock: clock))
   }
 
-  /// Creates a store that delivers changes of users' records only while a gate is open.
+  /// Creates a store that can hold changes of users' records at a gate before it delivers them.
   ///
   /// - Parameters:
   ///   - gate: The gate.
-  ///   - isHeld: Whether changes wait at the gate.
+  ///   - isHeld: Whether changes wait at the gate; otherwise they are delivered at once.
   func makeStore(holdingUsersAt gate: Gate, while isHeld: Setting<Bool> = Setting(true)) -> InterceptedStore {
     let store = InterceptedStore(memory, supportsLocks: true)
     store.set {

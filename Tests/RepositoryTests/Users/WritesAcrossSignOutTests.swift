@@ -7,7 +7,7 @@ import Testing
 
 @testable import Repository
 
-/// An executor that runs its jobs on request, except those that arrive while it holds new jobs.
+/// An executor that runs its jobs on request, and can hold some of them back until ``release()``.
 private final class HoldingExecutor: TaskExecutor {
   private struct State {
     var ready: [UnownedJob] = []
@@ -22,7 +22,7 @@ private final class HoldingExecutor: TaskExecutor {
     state.withLock { if $0.isHolding { $0.held.append(job) } else { $0.ready.append(job) } }
   }
 
-  /// Holds the jobs that arrive during a closure until ``release()``.
+  /// Calls a closure, and holds the jobs that arrive meanwhile until ``release()``.
   func holdingJobs(_ body: () -> Void) {
     state.withLock { $0.isHolding = true }
     body()
@@ -93,7 +93,7 @@ private final class HoldingExecutor: TaskExecutor {
 }
 
 extension SyncEngine {
-  /// Starts to write the replies of a key, and holds the task that writes.
+  /// Starts a write of a key, and holds the jobs of its task.
   fileprivate func write(_ key: Key, holdingJobsOf executor: HoldingExecutor) {
     guard let cell = cell(key) else { return }
     executor.holdingJobs { writes.write(cell, in: self) }

@@ -26,7 +26,9 @@ import Testing
     }
   }
 
-  @Test func `A username and its password identify the user, and the clock gives the time`() async throws {
+  @Test func `A username and its password identify the user, and the clock gives the time of the sign-in`()
+    async throws
+  {
     let session = InMemorySignInSession(accounts: Self.accounts, now: { Self.start })
     let user = try await session.signIn(username: "jake", password: Password("secret"))
     #expect(user == User(uid: "007", username: "jake", date: Self.start))

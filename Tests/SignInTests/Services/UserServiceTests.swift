@@ -36,7 +36,7 @@ import Testing
     #expect(await late.next() == .signed(Self.user))
   }
 
-  @Test func `A failed sign-in returns to unsigned, and another one can follow`() async throws {
+  @Test func `A failed sign-in restores the state unsigned, and another sign-in can follow`() async throws {
     var service: UserService? = UserService(
       session: SignInSessionStub(signIn: { () throws(SignInSessionError) in throw .wrongUsernameOrPassword }))
     let states = try #require(service?.signStates.subscribe())
@@ -47,7 +47,7 @@ import Testing
     #expect(await states.all() == [.unsigned, .signingIn, .unsigned, .signingIn, .unsigned])
   }
 
-  @Test func `A failed sign-out returns to signed`() async throws {
+  @Test func `A failed sign-out restores the state signed`() async throws {
     var service: UserService? = UserService(
       session: SignInSessionStub(signOut: { () throws(SignInSessionError) in throw .unreachable(reason: "no route") }))
     try await service?.signIn()
@@ -57,11 +57,11 @@ import Testing
     #expect(await states.all() == [.signed(Self.user), .signingOut, .signed(Self.user)])
   }
 
-  @Test func `A cancelled sign-in returns to unsigned and throws, even if the server answers`() async throws {
+  @Test func `A cancelled sign-in restores the state unsigned and throws, even if the server answers`() async throws {
     let gate = Gate()
     var service: UserService? = UserService(
       session: SignInSessionStub(signIn: {
-        await gate.pass()  // Lets a cancelled task pass, so the server answers it.
+        await gate.pass()  // The gate lets a cancelled task pass, so the server answers the request.
         return Self.user
       }))
     let states = try #require(service?.signStates.subscribe())
@@ -104,7 +104,7 @@ import Testing
     #expect(session.signInRequests == 1)
   }
 
-  @Test func `One of many concurrent sign-ins reaches the server`() async throws {
+  @Test func `Only one of many concurrent sign-ins reaches the server`() async throws {
     let session = SignInSessionStub()
     let service = UserService(session: session)
     let successes = await withTaskGroup { group in
@@ -124,7 +124,7 @@ import Testing
     #expect(session.signInRequests == 1)
   }
 
-  @Test func `updateUser emits the updated state`() async throws {
+  @Test func `updateUser broadcasts the updated user as the state`() async throws {
     let renamed = User(uid: "007", username: "jake lin", date: SignInSessionStub.date)
     var service: UserService? = UserService(session: SignInSessionStub(user: { renamed }))
     try await service?.signIn()
@@ -134,7 +134,7 @@ import Testing
     #expect(await states.all() == [.signed(Self.user), .signed(renamed)])
   }
 
-  @Test func `reload and loadMore emit the list, and fetch emits nothing`() async throws {
+  @Test func `The reload and loadMore methods broadcast the list, and fetchUser broadcasts nothing`() async throws {
     var service: UserService? = UserService(session: SignInSessionStub(), pageSize: 2)
     try await service?.signIn()
     let states = try #require(service?.signStates.subscribe())
@@ -160,7 +160,7 @@ import Testing
     #expect(await late.next() == Self.dates)
   }
 
-  @Test func `A sign-out empties the list, and later subscribers receive nothing of it`() async throws {
+  @Test func `A sign-out sends an empty list to current subscribers, and nothing to later ones`() async throws {
     var service: UserService? = UserService(session: SignInSessionStub())
     try await service?.signIn()
     try await service?.reloadRecentSignIns()
@@ -172,7 +172,7 @@ import Testing
     #expect(await late.all() == [])
   }
 
-  @Test func `Two concurrent loads of older sign-ins append once`() async throws {
+  @Test func `Two concurrent loads of the same older sign-ins append them only once`() async throws {
     let gate = Gate()
     var service: UserService? = UserService(
       session: SignInSessionStub(dates: { before, limit in
@@ -190,7 +190,7 @@ import Testing
     #expect(await lists.all() == [Array(Self.dates.prefix(2)), Array(Self.dates.prefix(4))])
   }
 
-  @Test func `A reply that arrives after the sign-out is refused and not broadcast`() async throws {
+  @Test func `A reply that arrives after the sign-out is discarded, and its call throws refused`() async throws {
     let gate = Gate()
     var service: UserService? = UserService(
       session: SignInSessionStub(
@@ -216,7 +216,9 @@ import Testing
     #expect(await lists.all() == [[]])
   }
 
-  @Test func `After a sign-in, the reply to an earlier request is refused, even for the same user`() async throws {
+  @Test func `After another sign-in, the reply to an earlier request is discarded, even for the same user`()
+    async throws
+  {
     let gate = Gate()
     let signIns = Lock(0)
     let service = UserService(
@@ -255,7 +257,7 @@ import Testing
     #expect(await received.next() == [])
   }
 
-  @Test func `The earlier of two concurrent updates is not broadcast last`() async throws {
+  @Test func `The reply to an earlier update never replaces the reply to a later one`() async throws {
     let gates = [Gate(), Gate()]
     let requests = Lock(0)
     let newer = User(uid: "007", username: "newer", date: SignInSessionStub.date)
@@ -359,7 +361,7 @@ import Testing
     #expect(data.log == [])
   }
 
-  @Test func `Updates and loads without a signed-in user are refused`() async {
+  @Test func `Updates, loads and sign-outs without a signed-in user are refused`() async {
     let service = UserService(session: SignInSessionStub())
     await #expect(throws: SignInError.refused(.unsigned)) { try await service.updateUser() }
     await #expect(throws: SignInError.refused(.unsigned)) { try await service.reloadRecentSignIns() }

@@ -52,7 +52,7 @@ extension UserService {
 }
 
 extension AsyncSequence where Failure == Never, Element: Sendable {
-  /// Returns all elements until the sequence finishes.
+  /// Waits until the sequence finishes, and returns all its elements.
   func all() async -> [Element] {
     var elements: [Element] = []
     for await element in self { elements.append(element) }

@@ -1,7 +1,7 @@
 import Multicast
 import SignIn
 
-/// User data whose erasure a test controls, and which records its calls.
+/// User data that records the calls it receives, and whose erasure a test controls.
 final class UserDataStub: UserDataType {
   private let calls = Lock<[String]>([])
   private let onErase: @Sendable (_ discardsUnsent: Bool) async throws(UserDataError) -> Void

@@ -6,7 +6,7 @@ import Testing
   private static let user = SignInSessionStub.user
   private static let error = SignInError.session(.unreachable(reason: "no route"))
 
-  /// Returns a form with a username and a password, after a series of states.
+  /// Returns a filled-in form that was updated with a series of states.
   private func form(_ states: SignState...) -> SignInForm {
     var form = SignInForm(state: states[0])
     form.username = "jake"
@@ -15,7 +15,7 @@ import Testing
     return form
   }
 
-  @Test func `A failed sign-in is shown, whether it is reported before or after the state that follows it`() {
+  @Test func `A failed sign-in is shown, whether its error is reported before or after the state unsigned`() {
     var before = form(.unsigned, .signingIn)
     before.report = .failedToSignIn(Self.error)
     before.update(.unsigned)
@@ -23,7 +23,7 @@ import Testing
     after.report = .failedToSignIn(Self.error)
     #expect(before == after)
     #expect(before.message == Self.error.description)
-    // The failure is reported even before the state of the sign-in itself.
+    // Here, the failure is reported even before the state `signingIn`.
     var first = form(.unsigned)
     first.report = .failedToSignIn(Self.error)
     first.update(.signingIn)
@@ -31,7 +31,7 @@ import Testing
     #expect(first == after)
   }
 
-  @Test func `A failed sign-out is shown, whether it is reported before or after the state that follows it`() {
+  @Test func `A failed sign-out is shown, whether its error is reported before or after the state signed`() {
     var before = form(.signed(Self.user), .signingOut)
     before.report = .failedToSignOut(Self.error)
     before.update(.signed(Self.user))
@@ -41,7 +41,7 @@ import Testing
     #expect(before.message == Self.error.description)
   }
 
-  @Test func `A failure is cleared when a later call succeeds on any screen`() {
+  @Test func `A failure is cleared when a later call from any screen succeeds`() {
     var signedIn = form(.unsigned)
     signedIn.report = .failedToSignIn(Self.error)
     signedIn.update(.signingIn)
@@ -79,7 +79,7 @@ import Testing
   @Test func `A sign-out clears the password, and a failed sign-out keeps it`() {
     #expect(form(.signed(Self.user), .signingOut, .signed(Self.user)).password == Password("secret"))
     #expect(form(.signed(Self.user), .signingOut, .unsigned).password.isEmpty)
-    // The screen missed the state in between.
+    // The screen missed the state `signingOut`.
     #expect(form(.signed(Self.user), .unsigned).password.isEmpty)
     #expect(form(.unsigned, .signingIn, .unsigned).password == Password("secret"))
   }

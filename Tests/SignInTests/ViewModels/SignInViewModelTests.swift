@@ -37,7 +37,7 @@ import Testing
     ("", "", false, false), ("jak", "", false, false), ("jak", "secret", false, false), ("jake", "", true, false),
     ("jake", "s", true, true), ("周杰伦吧", "s", true, true),
   ])
-  func `While unsigned, the password field needs a username of four or more characters, and Submit a password too`(
+  func `To sign in, the password field needs a username of four characters, and Submit also needs a password`(
     _ username: String, _ password: String, _ isPasswordEnabled: Bool, _ isSubmitEnabled: Bool
   ) {
     let model = SignInViewModel(userService: UserService(session: SignInSessionStub()))
@@ -107,7 +107,7 @@ import Testing
     #expect(model.message == "")
   }
 
-  @Test func `The message names the signed-in user and the time, and reports a sign-out`() async {
+  @Test func `The message names the signed-in user and the time of the sign-in, and reports a sign-out`() async {
     let model = filledIn(UserService(session: SignInSessionStub()))
     let running = Task { await model.run() }
     await model.submit()
@@ -205,7 +205,9 @@ import Testing
     await running.value
   }
 
-  @Test func `Submit while busy is ignored, even by a model that hasn't received the state yet`() async {
+  @Test func `Submit is ignored while a sign-in is in flight, even by a model that hasn't received that state yet`()
+    async
+  {
     let gate = Gate()
     let session = SignInSessionStub(signIn: {
       await gate.pass()
@@ -294,7 +296,9 @@ import Testing
     await second.value
   }
 
-  @Test func `A model that is dropped while its loop runs is released, and the loop ends`() async {
+  @Test func `A model is released with its last reference even while run is in progress, and the call then ends`()
+    async
+  {
     let service = UserService(session: SignInSessionStub())
     var model: SignInViewModel? = filledIn(service)
     weak let released = model

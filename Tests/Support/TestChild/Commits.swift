@@ -13,7 +13,7 @@ internal import TestSupport
 
 /// Commands that commit to a store in a process that may be killed at any time, and report each acknowledged commit.
 extension TestChild {
-  /// Makes numbered commits up to the last one, or until one fails or the process is killed.
+  /// Makes the commits numbered from `first` to `last`, or until one fails or the process is killed.
   static func commit(
     _ kind: NumberedCommits, from first: Int, to last: Int, in store: any KeyValueStore
   ) async {
@@ -29,7 +29,7 @@ extension TestChild {
 
   /// Makes numbered commits, but kills the process before the given call of the store's ``FileSystem``, counted from 1.
   ///
-  /// SQLite's own system calls aren't counted. If there are fewer calls, all commits are made.
+  /// SQLite's own system calls aren't counted. If the store makes fewer calls, all commits are made.
   static func dieAtCall(
     _ fatal: Int, committing kind: NumberedCommits, from first: Int, to last: Int, in place: URL
   ) async {
@@ -55,8 +55,10 @@ extension TestChild {
     }
   }
 
-  /// Increments a number and its copy in a loop, with a precondition that fails if another process has incremented them
-  /// in the meantime.
+  /// Increments a number and its copy in a loop, and prints each new number.
+  ///
+  /// Each commit requires that no other process has changed the number since it was read. Otherwise, the number is read
+  /// again.
   static func countUp(in store: any KeyValueStore) async throws {
     let (key, twin) = (StoreKey<Int>("counters", id: "counter"), StoreKey<Int>("counters", id: "twin"))
     while true {
@@ -82,7 +84,7 @@ extension TestChild {
     let fileSystem = FileSystem { call in
       switch call.operation {
       case "create": stagedCount.add(1, ordering: .relaxed)
-      // The call locks the folder, not a staged file. The store then moves the staged files into place.
+      // This call locks the folder, not a staged file. After it, the store moves the staged files into place.
       case "flock" where !call.path.contains(".DataStore-") && stagedCount.load(ordering: .relaxed) >= 5:
         stagedCount.store(0, ordering: .relaxed)
         say("staged")

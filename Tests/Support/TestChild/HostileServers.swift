@@ -4,7 +4,9 @@ internal import Multicast
 internal import TestSupport
 
 extension TestChild {
-  /// Prints the server's URL, and answers each request with the script in it until standard input ends.
+  /// Starts a server, prints its URL, and answers each request with the script that the request contains.
+  ///
+  /// The process exits when standard input ends.
   static func serveRequestedScripts() throws {
     let server = try ScriptedServer()
     Thread.detachNewThread {
@@ -32,15 +34,17 @@ extension TestChild {
     /// The duration of the slowest call to a good server.
     var slowestGoodCallMilliseconds = 0.0
     var goodCallCount = 0
-    /// The longest time by which a call exceeded its timeout.
+    /// The longest time by which a call to a hostile server exceeded its timeout.
     var longestOverrunMilliseconds = 0.0
-    /// The greatest growth of the resident memory.
+    /// The greatest growth of the resident memory since the measurements began.
     var memoryGrowthKiB = 0
-    /// The number of calls with each outcome.
+    /// The number of calls to each kind of hostile server with each outcome.
     var outcomes: [String: Int] = [:]
   }
 
   /// Calls twenty hostile servers of each of the first `kindCount` kinds concurrently, and prints the measurements.
+  ///
+  /// The server at `address` simulates them all, and a good one: it answers each call with the script in the call.
   static func meetHostileServers(_ address: String, kindCount: Int) async throws {
     guard let url = URL(string: address) else { fail("\(address) is not a URL") }
     // A first call, so that one-time allocations don't count.

@@ -16,8 +16,8 @@ internal import Synchronization
 
 /// Commands that like moments in a process that may be killed at any time.
 ///
-/// Except on a real server, the number of a like determines its content. When the call of a like has returned, the
-/// process prints the number, the outcome and the idempotency key of the like.
+/// The likes are numbered, and the number of a like determines its content, except on a real server. When `updateLike`
+/// has returned, the process prints the number, the outcome and the idempotency key of the like.
 extension TestChild {
   static let momentIDs = ["0", "1", "2"]
 
@@ -36,7 +36,8 @@ extension TestChild {
       retryPolicy: RetryPolicy(base: .milliseconds(1), cap: .milliseconds(4)))
   }
 
-  /// Likes moments on a server that fails half of the requests, and fetches concurrently, until the process is killed.
+  /// Likes moments and concurrently fetches timelines, on a server that fails half of the requests, until the process
+  /// is killed.
   static func like(from first: Int, seed: UInt64, in folder: URL) async throws {
     let server = server(in: folder, seed: seed)
     let repo = repo(on: FileStore(folder: storeFolder(in: folder)), at: server)
@@ -48,7 +49,7 @@ extension TestChild {
     }
   }
 
-  /// Likes moments, but kills the process at the given file system call, before the call is made.
+  /// Likes moments, but kills the process before the given call of the store's ``FileSystem``, counted from 1.
   static func like(from first: Int, to last: Int, dyingAtCall fatal: Int, in folder: URL) async throws {
     let count = Atomic(0)
     let fileSystem = FileSystem { _ in
@@ -76,7 +77,8 @@ extension TestChild {
     while readLine() != nil {}
   }
 
-  /// Waits until every like is delivered, and reports whether the store and the observers agree with the server.
+  /// Waits until no like is waiting or in flight, and reports whether the stored and the observed timelines agree with
+  /// the server's.
   static func deliverLikes(in folder: URL) async throws {
     let server = server(in: folder)
     let store = PersistentDataStore(FileStore(folder: storeFolder(in: folder)))

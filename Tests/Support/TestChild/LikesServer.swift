@@ -17,9 +17,9 @@ internal import MulticastTesting
 
 /// A simulated server of likes, whose file outlives the processes that use it.
 ///
-/// Each applied change is one line, `KEY USER MOMENT IS-LIKED`, written with a single call. A change is therefore
-/// either applied or not, no matter when the process is killed. A key is accepted only once. A request that repeats a
-/// key gets the original reply, which may be out of date.
+/// Each applied change is one line of the file, `KEY USER MOMENT IS-LIKED`, written with a single call of `write`. A
+/// change is therefore applied completely or not at all, no matter when the process is killed. Only the first request
+/// with an idempotency key is applied. Later ones get the original reply, which may be out of date.
 actor LikesServer {
   private struct Change {
     let key: String

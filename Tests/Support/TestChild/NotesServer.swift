@@ -31,7 +31,7 @@ struct NumberedNotes: Codable, Equatable, Sendable {
 struct NumberedEdit: RepositoryMutation, Hashable {
   enum Change: Int {
     case addFirst, setFirst
-    /// An edit that the server rejects.
+    /// An edit that the server refuses.
     case addForbidden
     /// An edit after which another client removes the first note, if the notes are shared; see
     /// ``NotesServer/isShared(_:)``.
@@ -75,9 +75,10 @@ struct NumberedEdit: RepositoryMutation, Hashable {
 
 /// A simulated server of notes, whose file outlives the processes that use it.
 ///
-/// Several processes can use the file at the same time. Each applied edit is one line, `ID KEY WRITER NUMBER`, written
-/// with a single call. An edit is therefore either applied or not, no matter when the process is killed. An id is
-/// accepted only once. A request that repeats an id gets the original reply, which may be out of date.
+/// Several processes can use the file at the same time. Each applied edit is one line of the file, `ID KEY WRITER
+/// NUMBER`, written with a single call of `write`. An edit is therefore applied completely or not at all, no matter
+/// when the process is killed. A request that repeats the id of an applied edit gets the original reply, which may be
+/// out of date.
 actor NotesServer {
   enum Failure: Error {
     case offline, brokenConnection, refused, conflict

@@ -9,7 +9,7 @@ internal import Foundation
   internal import Musl
 #endif
 
-/// A command that removes the write permissions of a store's folder.
+/// A command that removes the write permissions of a store's folder and files.
 extension TestChild {
   /// Prints the results of a save and a load without write permissions, and of a save after they are restored.
   static func losePermission(in place: URL, _ store: any KeyValueStore) async throws {

@@ -15,8 +15,8 @@ internal import Synchronization
 
 /// Commands that edit notes in a process that may be killed at any time.
 ///
-/// The process prints `durable KEY NUMBER ID` when an edit is durable, and `ended KEY NUMBER RESULT` when its call has
-/// returned. It prints `vanished KEY WRITER.NUMBER` if an observer saw an edit and then a value without it.
+/// The process prints `durable KEY NUMBER ID` when an edit is durable, and `ended KEY NUMBER RESULT` when `perform` has
+/// returned or thrown. It prints `vanished KEY WRITER.NUMBER` if an observer saw an edit and then a value without it.
 extension TestChild {
   private typealias Notes = SyncedRepository<NotesSource>
 
@@ -53,7 +53,7 @@ extension TestChild {
     let verdict: Verdict?
   }
 
-  /// The keys of the notes: those that another client edits as well, and those that no other client edits.
+  /// The key of the notes that another client also edits, and the key of those that no other client edits.
   private static let keys = ["shared", "own"]
 
   private static func notesServer(beside place: URL, _ faults: NotesServer.Faults) -> NotesServer {
@@ -68,8 +68,8 @@ extension TestChild {
 
   // MARK: - Editing
 
-  /// Edits all notes on a server that fails half of the requests, and fetches concurrently, until the process is
-  /// killed.
+  /// Edits and concurrently fetches the notes of both keys, on a server that fails half of the requests, until the
+  /// process is killed.
   static func edit(as writer: String, from first: Int, seed: UInt64, in place: URL) async throws {
     let server = notesServer(beside: place, .random(SplitMix64(seed: seed)))
     let notes = notes(server, in: open(place))
@@ -81,7 +81,8 @@ extension TestChild {
     }
   }
 
-  /// Makes one edit under each key, but kills the process at the given file system call, before the call is made.
+  /// Makes one edit under each key, but kills the process before the given call of the store's ``FileSystem``, counted
+  /// from 1.
   static func edit(
     as writer: String, number: Int, losingReplies: Bool, dyingAtCall fatal: Int, in place: URL
   ) async throws {
@@ -113,7 +114,7 @@ extension TestChild {
           callCount -= 1
         }
         let edit = NumberedEdit(writer: writer, number: number)
-        // An edit becomes durable unless it is in conflict from the start, which is possible only for `setFirstAgain`.
+        // Every edit becomes durable, except a `setFirstAgain` whose note is already known to be removed.
         if edit.change == .setFirstAgain {
           guard await perform(edit, on: key, by: notes) else { continue }
         } else {
@@ -135,7 +136,7 @@ extension TestChild {
 
   /// Performs an edit, and prints its result.
   ///
-  /// - Returns: Whether the edit could be applied.
+  /// - Returns: Whether the edit was possible on the repository's value, and so became durable.
   private static func perform(_ edit: NumberedEdit, on key: String, by notes: Notes) async -> Bool {
     let result: String
     do throws(RepositoryError<NotesServer.Failure>) {
@@ -171,7 +172,7 @@ extension TestChild {
   /// Waits until all mutations that other processes left are delivered, and reports the resulting state.
   ///
   /// - `first KEY WRITER.NUMBER…`: the edits in the first observed value
-  /// - `listed KEY WRITER.NUMBER ID STANDING`: a mutation that is still listed
+  /// - `listed KEY WRITER.NUMBER ID STANDING`: a mutation that the repository's `mutations` still list
   /// - `records COUNT`: the number of stored records of mutations
   /// - `stored KEY agrees` and `observed KEY agrees`: the stored and the observed value equal the server's
   static func deliverEdits(in place: URL) async throws {
@@ -205,7 +206,8 @@ extension TestChild {
   ) {
     let values = Dictionary(uniqueKeysWithValues: keys.map { ($0, notes.values(of: $0).subscribe()) })
     let states = Dictionary(uniqueKeysWithValues: keys.map { ($0, notes.states(of: $0).subscribe()) })
-    // The first list of pending mutations, which may be empty, arrives once the stored value, if any, has been read.
+    // Waits until the stored values have been read: the first list of pending mutations, even an empty one, arrives
+    // after that.
     for key in keys { for await _ in notes.pendingMutations(of: key) { break } }
     try await notes.waitForPendingMutations()
     for item in try await notes.mutations.list() {
@@ -217,7 +219,7 @@ extension TestChild {
         }
       say("listed \(item.key) \(item.mutation.name) \(item.id) \(standing)")
     }
-    // A repository stores the result of a mutation after reporting it, so the repository must still exist.
+    // A repository stores the result of a mutation after reporting it, so it must exist until all results are stored.
     try await reportRecords(in: open(place))
     return (values, states)
   }

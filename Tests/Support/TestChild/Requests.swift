@@ -3,7 +3,7 @@ internal import GraphQLClient
 internal import TestSupport
 
 extension TestChild {
-  /// Sends a request with the script of its response, using `URLSession`.
+  /// Sends a request that contains the script of its own response, using `URLSession`.
   static func askByURLSession(_ address: String, _ script: String) async throws {
     guard let url = URL(string: address) else { fail("\(address) is not a URL") }
     let variables = ScriptedServer.RequestedScript(

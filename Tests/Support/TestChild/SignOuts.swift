@@ -70,7 +70,7 @@ extension TestChild {
     say("kept")
   }
 
-  /// Signs Jake out, but kills the process at the given file system call, before the call is made.
+  /// Signs Jake out, but kills the process before the given call of the store's ``FileSystem``, counted from 1.
   static func signOut(dyingAtCall fatal: Int, in place: URL) async throws {
     let count = Atomic(0)
     let fileSystem = FileSystem { _ in
@@ -83,13 +83,13 @@ extension TestChild {
 
   /// Lets a repository finish a sign-out that another process has begun, and reports the resulting state.
   ///
-  /// - `phase PHASE`: the phases of the users' records; none if no sign-out has begun
+  /// - `phase PHASE…`: the phases of the users' records; none if no sign-out has begun
   /// - `words/KEY/WORD…`: the words that the repository shows for a user
   static func finishSignOut(in place: URL) async throws {
     let words = words(in: open(place))
-    // A second store, because a collection has only one type in each store.
+    // Uses a second store, because a store object reads a collection as only one type of value.
     let store = open(place)
-    // The call for one user continues the sign-out of the other user.
+    // This call for Mary also continues the sign-out of Jake.
     try await words.reload(WordsKey.all[1])
     var phase = try await phases(in: store)
     let end = ContinuousClock.now + .seconds(60)

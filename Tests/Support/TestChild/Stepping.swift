@@ -4,10 +4,10 @@ internal import Multicast
 internal import Repository
 internal import Synchronization
 
-/// The command of a writer that performs steps in several lanes, as one of several processes that share a store.
+/// A command that performs numbered mutations, called steps, in several lanes.
 ///
-/// The process prints `durable LANE NUMBER` when a step is durable, and `ended LANE NUMBER RESULT` when its call has
-/// returned.
+/// Several processes with one store run it at the same time, each as a different writer. The process prints `durable
+/// LANE NUMBER` when a step is durable, and `ended LANE NUMBER RESULT` when `perform` has returned or thrown.
 extension TestChild {
   private typealias StepsRepository = SyncedRepository<StepsSource>
 
@@ -26,8 +26,10 @@ extension TestChild {
 
   private static let lanes = ["0", "1", "2", "3"]
 
-  /// Performs steps in all lanes until standard input ends, waits for the steps of all processes, and prints `agrees
-  /// LANE` when the repository shows the server's steps.
+  /// Performs steps in all lanes until standard input ends, and compares the lanes with the server's.
+  ///
+  /// Before the comparison, waits until no step of any process is pending. Prints `agrees LANE` once the repository
+  /// shows the server's steps of a lane.
   static func takeSteps(as writer: String, in place: URL) async throws {
     let server = StepsServer(beside: place)
     let steps = StepsRepository(StepsSource(server: server), store: open(place))

@@ -11,11 +11,11 @@ internal import Repository
 
 /// A simulated server that records the steps of writers in a file, which outlives the processes that use it.
 ///
-/// Each step is one line, `ID LANE WRITER NUMBER PROCESS`. If a process begins a request while another process has one
-/// in flight, it adds the line `overlap`.
+/// Each step is one line, `ID LANE WRITER NUMBER PROCESS`. If a process sends a step while another process is sending
+/// one, the server adds the line `overlap`.
 actor StepsServer {
   private let file: CInt
-  /// A file that is locked by the process that has a request in flight.
+  /// A file that is locked by the process that is sending steps.
   private let senders: CInt
   private var requestCount = 0
 
@@ -31,7 +31,7 @@ actor StepsServer {
     return file
   }
 
-  /// Begins a request, which ``end()`` must end.
+  /// Begins a request that sends a step; ``end()`` must end it.
   private func begin() {
     if requestCount == 0, flock(senders, LOCK_EX | LOCK_NB) != 0 { append("overlap") }
     requestCount += 1

@@ -4,14 +4,16 @@ internal import TestSupport
 
 /// The commands that a test runs in another process: `TestChild COMMAND PLACE ARGUMENTS…`.
 ///
-/// The place is that of a store; see ``SharedPlace/open(_:fileSystem:)``.
+/// The place is that of a store; see ``SharedPlace/open(_:fileSystem:)``. For `like`, `like-dying-at-call` and
+/// `deliver-likes`, it is the folder that contains the store's folder and the server's file. Commands that use no store
+/// ignore their place.
 ///
 /// A command reports its progress as lines on standard output, each of which is written immediately.
 @main
 enum TestChild {
   static func main() async throws {
     let arguments = CommandLine.arguments.dropFirst()
-    guard let command = arguments.first, let place = arguments.dropFirst().first else { fail("no command") }
+    guard let command = arguments.first, let place = arguments.dropFirst().first else { fail("no command or place") }
     let rest = Array(arguments.dropFirst(2))
     let url = URL(filePath: place)
     let store = open(url)

@@ -34,11 +34,11 @@ package struct ChildProcess {
   ///
   /// - Parameters:
   ///   - command: The command that the child runs.
-  ///   - folder: The folder or database of the command.
+  ///   - folder: The place that is passed to the command, usually that of a store; see ``SharedPlace``.
   ///   - arguments: Further arguments of the command.
   package init(_ command: String, _ folder: URL, _ arguments: [String] = []) throws {
     let (ownSocket, childSocket) = try SocketPair.make()
-    // If this process kept the socket open, the output wouldn't end with the child.
+    // If this process kept the child's socket open, the output wouldn't end when the child ends.
     defer { close(childSocket) }
     let words = [Self.executable, command, folder.path(percentEncoded: false)] + arguments
     let identifier: pid_t
@@ -55,7 +55,7 @@ package struct ChildProcess {
     self.lines = lines.makeAsyncIterator()
     ends = Task {
       await withCheckedContinuation { continuation in
-        // Reading blocks, so it needs a thread that doesn't belong to Swift concurrency.
+        // A read blocks its thread, which therefore must not belong to Swift concurrency.
         Thread.detachNewThread {
           SocketPair.forEachLine(from: socket.fileDescriptor) { line.yield($0) }
           line.finish()
@@ -67,12 +67,12 @@ package struct ChildProcess {
     }
   }
 
-  /// Returns the next line; `nil` when the child has ended.
+  /// Waits for the next line, and returns it; `nil` at the end of the child's output.
   package mutating func line() async -> String? {
     await lines.next()
   }
 
-  /// Returns all remaining lines, when the child has ended.
+  /// Waits for the end of the child's output, and returns all remaining lines.
   package mutating func allLines() async -> [String] {
     var lines: [String] = []
     while let line = await line() { lines.append(line) }
@@ -123,8 +123,8 @@ package struct ChildProcess {
 
   /// The environment of a child.
   ///
-  /// It disables backtraces of crashes. To print one, the runtime would start another process, which may hang after the
-  /// child has ended and keeps the child's output open.
+  /// It disables backtraces of crashes. To print one, the runtime would start another process. That process could hang
+  /// after the child has ended, and would keep the child's output open.
   private static var environment: [String] {
     var variables = ProcessInfo.processInfo.environment
     variables["SWIFT_BACKTRACE"] = "enable=no"

@@ -2,16 +2,16 @@ internal import Foundation
 
 /// The intended changes of a commit of several files.
 ///
-/// A commit writes the journal before it changes the first file, so that an interrupted commit can be finished. The new
-/// bytes are in staged files, which the journal names with their length and checksum. The journal is in force once it
-/// is durable under ``fileName``; from then on, the next process that opens the folder finishes the commit. It first
-/// makes the journal durable, because the process that wrote the journal may have ended before that.
+/// A commit writes the journal before it changes the first file, so that an interrupted commit can be finished. The
+/// journal names each ``StagedFile`` with new bytes, its length and its checksum. The journal is in force once it is
+/// durable under ``fileName``. The next process that opens the folder finishes the commit. That process first makes the
+/// journal durable, because the process that wrote the journal may have ended before doing so.
 ///
 /// A loss of power may preserve the journal's name and lose the names of staged files, because neither is durable
 /// before the folder is synchronized. Such a journal is incomplete: its commit was not made, and none of its files has
 /// changed.
 struct CommitJournal: Codable, Equatable {
-  /// A staged file that replaces another file.
+  /// A staged file, and the name of the file that it creates or replaces.
   struct Replacement: Codable, Equatable {
     let stagedName: String
     let fileName: String
@@ -74,7 +74,7 @@ struct CommitJournal: Codable, Equatable {
   }
 }
 
-/// The names of the files that hold values and parts: `<name>.value`.
+/// The names of the files that hold values and parts of values: `<name>.value`.
 enum FileName {
   private static let fileExtension = ".value"
 
@@ -92,7 +92,13 @@ enum FileName {
   /// Returns the name of the value, part or quarantined bytes that a file holds; `nil` for other files.
   static func storedName(of fileName: String) -> String? {
     if isStoreFile(fileName) { return String(fileName.dropLast(fileExtension.count)) }
-    return fileName.contains(StoredItem.quarantineMark) ? fileName : nil
+    return isQuarantined(fileName) ? fileName : nil
+  }
+
+  /// Returns whether a name is one of ``StoreBackend/quarantineName(for:at:attempt:)``, and not only similar to it.
+  private static func isQuarantined(_ fileName: String) -> Bool {
+    guard let mark = fileName.range(of: StoredItem.quarantineMark, options: .backwards) else { return false }
+    return fileName[mark.upperBound...].wholeMatch(of: /\d{8}T\d{6}\.\d{3}Z(-\d+)?/) != nil
   }
 
   /// Returns whether a file holds a value or a part.

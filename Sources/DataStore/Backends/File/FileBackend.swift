@@ -11,14 +11,14 @@ package import Foundation
 /// A backend that keeps bytes in a folder, one file for each name: `<name>.value`.
 ///
 /// A commit writes bytes to a staged file, synchronizes it, renames it over the old file, and synchronizes the folder.
-/// A commit of several files writes a ``CommitJournal`` before it renames the first. If a step fails, the earlier ones
-/// are rolled back. Once the journal is in force, that is possible only after some errors; after all others, the commit
-/// counts as made, and later calls finish it.
+/// A commit of several files writes a ``CommitJournal`` before it renames the first staged file. If a step fails, the
+/// earlier steps are rolled back. Once the journal is in force, a commit is rolled back only after certain errors.
+/// After all other errors, it counts as made, and later calls finish it.
 ///
 /// Several processes may use the same folder, because no file is ever changed in place, and no two backends share names
-/// of staged files. A backend holds the lock of the folder from the reads that a commit depends on until the change is
-/// made, and during a snapshot. A single read needs no lock: it first finishes a journal that it finds, so it never
-/// sees a part of a commit.
+/// of staged files. A backend holds the lock of the folder from the reads that a commit depends on until the commit is
+/// made, and during a snapshot. A single read takes the lock only if it finds a journal, whose commit it then finishes.
+/// So a read never sees a part of a commit.
 package struct FileBackend: StoreBackend {
   private let path: String
   private let fileSystem: FileSystem
@@ -33,9 +33,9 @@ package struct FileBackend: StoreBackend {
   private var watch: FolderWatch?
   /// Asks the store to check for changes.
   private var wake: (@Sendable () -> Void)?
-  /// Whether the last check found no folder.
+  /// Whether the last check for changes found no folder.
   ///
-  /// It may then have taken the only report that the folder appeared.
+  /// That check may have taken the only report that the folder appeared.
   private var checkFoundNoFolder = false
   private var stagedNames = StagedFile.Names()
   private var events: [StoreEvent] = []
@@ -204,7 +204,7 @@ package struct FileBackend: StoreBackend {
     do throws(SystemError) {
       if try openFolder() == nil { return }
     } catch {
-      // The check meets the same error.
+      // The requested check meets the same error, and reports it.
     }
     wake?()
   }
@@ -244,7 +244,7 @@ package struct FileBackend: StoreBackend {
     return folder
   }
 
-  /// Cleans up, once, after processes that ended during a commit, unless another process holds the lock of the folder.
+  /// Finishes an interrupted commit and removes abandoned staged files, once, unless the folder is already locked.
   private mutating func sweep(_ folder: StoreFolder) {
     guard !isSwept else { return }
     do throws(SystemError) {
@@ -253,7 +253,7 @@ package struct FileBackend: StoreBackend {
       if let event = try folder.finishJournal(at: Date()) { events.append(event) }
       sweepLocked(folder)
     } catch {
-      // The call that opens the folder must not fail because of this. A later call, or another process, tries again.
+      // A failed sweep must not fail the call that opens the folder. A later call, or another process, tries again.
     }
   }
 

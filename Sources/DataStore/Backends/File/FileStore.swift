@@ -1,6 +1,6 @@
 public import Foundation
 
-/// A store in a folder, one file for each key: the default choice.
+/// A store in a folder, with one file for a value, or several for a ``PartitionedValue``: the default choice.
 ///
 /// - **Durability**: An acknowledged change survives a crash or `SIGKILL` of the process and a loss of power, at any
 ///   instant. A change that was not acknowledged leaves either the old value or the new one, never a mixture.
@@ -10,26 +10,27 @@ public import Foundation
 /// - **Privacy**: Only the owner can access the files and new folders (permissions 0600 and 0700). The store reads and
 ///   writes nothing outside the folder for any key, and follows no symbolic links in it.
 /// - **External changes** are noticed without a call while the store is observed, if the file system reports them.
-///   Network file systems often don't, and no system reports that a parent of the folder was renamed; then the next
-///   call notices the changes.
+///   Network file systems often don't, and no system reports that a parent of the folder was renamed. In these cases,
+///   the next call notices the changes.
 /// - **Locking**: Calls that change a value take turns with those of other processes and stores, by a lock on the
-///   folder. A call that doesn't get the lock within five seconds throws, and so do the other calls whose commits were
-///   to be written in the same step.
-/// - **Size**: A value may have up to one gibibyte. A larger file is left unchanged, and calls for its key throw.
+///   folder. A call that doesn't get the lock within five seconds throws. So do the calls whose commits were to be
+///   written together with its commit; see ``BackedStore``.
+/// - **Size**: Each file of a value may have up to one gibibyte. A larger file is left unchanged, and calls for its key
+///   throw.
 /// - **Other files** in the folder are left unchanged.
-/// - Complexity: A save of a single file synchronizes the file and the folder. A commit that writes *n* files, or a
-///   save of a value in *n* files, synchronizes *n* + 1 files, and the folder twice.
+/// - Complexity: A save that changes only one file synchronizes that file and the folder. A save or commit that changes
+///   several files, and writes *n* of them, synchronizes *n* + 1 files, and the folder twice.
 public struct FileStore: ForwardingStore {
   package let base: BackedStore<FileBackend>
 
   /// Creates a store in a folder.
   ///
   /// Nothing happens on disk until the first call. The first save or lock creates the folder and all missing parents.
-  /// If the folder is removed later, calls throw: the store doesn't create it again, because its values would be lost
-  /// silently.
+  /// If the folder is removed later, calls throw. The store doesn't create it again, because a new folder would hide
+  /// the loss of the values.
   ///
   /// - Parameters:
-  ///   - folder: The folder, as a file URL. No other program should use it.
+  ///   - folder: The folder, as a file URL. Only file stores should use it, in any number of processes.
   ///   - now: Returns the current time, for ``StoredValue/savedAt`` and the names of quarantined bytes.
   public init(folder: URL, now: @escaping @Sendable () -> Date = { Date() }) {
     self.init(folder: folder, fileSystem: FileSystem(), now: now)

@@ -40,14 +40,15 @@ struct JournalPerformer {
     }
     for fileName in journal.removals where try removeIfThere(fileName, in: folder) { hasChanged = true }
     try fileSystem.synchronize(folder)
-    // The removal becomes durable with the next commit, before that one is acknowledged. Until then, finishing the
-    // journal again changes nothing.
+    // The removal becomes durable before the next commit is acknowledged. If a loss of power undoes it before that,
+    // finishing the journal again changes no acknowledged value.
     try fileSystem.unlink(CommitJournal.fileName, in: folder)
   }
 
   /// Rolls back a journal that has not changed any value, and removes it.
   ///
-  /// New parts get the names of their staged files back, so the journal can be finished until it is removed.
+  /// New parts get back the names of their staged files, which the backend then discards. They aren't removed here, so
+  /// that the journal can still be finished if its removal fails.
   ///
   /// - Returns: Whether the journal is no longer in force.
   func rollBack(in folder: borrowing Descriptor) -> Bool {
@@ -58,8 +59,7 @@ struct JournalPerformer {
       try fileSystem.unlink(CommitJournal.fileName, in: folder)
       return true
     } catch {
-      // The journal is still in force, so the caller counts the commit as made. Later calls try again to
-      // finish it.
+      // The journal is still in force, so the caller counts the commit as made. Later calls try again to finish it.
       return false
     }
   }
@@ -97,12 +97,12 @@ struct JournalPerformer {
 }
 
 extension SystemError {
-  /// Whether an item that a store can't use, such as a folder, has the name of one of its files.
+  /// Whether the cause is an unusable item, such as a folder, under the name of one of the store's files.
   var meansObstacle: Bool {
     [EISDIR, ENOTDIR, ENOTEMPTY, EEXIST, EINVAL, ELOOP, EFBIG, ENXIO, ENODEV, EOPNOTSUPP].contains(code)
   }
 
-  /// Whether this process may not replace or remove a file although it may change the folder.
+  /// Whether the system refuses to replace or remove a file, although this process may change the folder.
   ///
   /// Examples are an immutable file, and another user's file in a folder with the sticky bit.
   var meansRefusal: Bool { code == EPERM }

@@ -1,10 +1,11 @@
 internal import Foundation
 
-/// A synchronized file under a temporary name, which is about to replace another file.
+/// A synchronized file under a temporary name, until a commit renames it to its final one.
 ///
 /// It is locked while it is open, if the volume supports locks, so that no other process mistakes it for an abandoned
-/// file and removes it. It is closed before it gets its final name, because the system reports the close of a file
-/// under its current name: a store that watches the folder would mistake its own file for an external change.
+/// file and removes it. It is closed before it gets its final name, because the system reports the close under the name
+/// that the file has by then. Under the final name, a store that watches the folder would mistake the close for an
+/// external change.
 final class StagedFile {
   let name: String
   /// The contents of the file.
@@ -19,7 +20,7 @@ final class StagedFile {
 
   /// Closes the file, which unlocks it.
   ///
-  /// Call it while the folder is locked, because then no other process looks for abandoned files.
+  /// The folder must be locked, because then no other process looks for abandoned files.
   func close() {
     file = nil
   }

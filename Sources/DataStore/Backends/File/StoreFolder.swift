@@ -10,8 +10,8 @@ internal import Foundation
 
 /// The open folder of a ``FileBackend``, and the steps of its reads and commits.
 ///
-/// The folder must be locked, by ``lock(atMost:)``, when a function is called that changes the names of values, parts,
-/// quarantined bytes or the journal.
+/// The caller must lock the folder with ``lock(atMost:)`` before it calls a function that creates, renames or removes a
+/// file of a value, a part, quarantined bytes or a journal.
 final class StoreFolder {
   private let descriptor: Descriptor
   private let fileSystem: FileSystem
@@ -43,8 +43,8 @@ final class StoreFolder {
 
   /// Waits for the lock of the folder, and takes it.
   ///
-  /// The lock ends with the process that holds it. On a volume that doesn't support locks, this returns without one.
-  /// Then concurrent commits of two processes may ignore each other.
+  /// The lock ends with the process that holds it. On a volume that doesn't support locks, this returns without one,
+  /// and concurrent commits of two processes may ignore each other.
   ///
   /// - Throws: `EWOULDBLOCK` if the lock is still held after the timeout, or the error of the call.
   func lock(atMost timeout: Duration) throws(SystemError) {
@@ -67,7 +67,7 @@ final class StoreFolder {
 
   // MARK: - Staging
 
-  /// Creates a synchronized file with bytes that are about to replace another file.
+  /// Creates a staged file with the given bytes, and synchronizes it.
   func stage(_ bytes: Data, _ names: inout StagedFile.Names) throws(SystemError) -> StagedFile {
     while true {
       let name = names.next()
@@ -113,16 +113,16 @@ final class StoreFolder {
 
   /// Makes the changes of a commit, durably: all of them or, if it throws, none.
   ///
-  /// A commit of several files writes a journal. Then the system may refuse to replace or remove a file, such as an
-  /// immutable one, or a folder may have the name of one of the files. If no value has changed by then, this rolls back
-  /// and throws. Otherwise, and after any other error while the journal is in force, the commit counts as made, and
-  /// every later call tries again to finish it; see ``finishJournal(at:)``.
+  /// A commit of several files writes a journal. Once the journal is in force, a change may be impossible, for example
+  /// because a file is immutable, or because a folder has its name. If no value has changed yet, the commit is then
+  /// rolled back, and this function throws. After any other error, or if a value has changed or the rollback fails, the
+  /// commit counts as made, and every later call tries again to finish it; see ``finishJournal(at:)``.
   ///
   /// A commit of a single file needs no journal, because it can be undone: the old file is restored after an error.
   ///
-  /// - Throws: Also an error of unknown outcome, if the commit can neither be made durable nor be undone.
-  ///
   /// - Parameter old: The bytes that a commit of a single write replaces; `nil` if there are none.
+  /// - Throws: The error that prevented the commit, or an error of unknown outcome if the commit can neither be made
+  ///   durable nor be undone.
   func commit(
     _ writes: [(staged: StagedFile, fileName: String)], removing removals: [String], replacing old: Data?,
     _ names: inout StagedFile.Names
@@ -150,7 +150,7 @@ final class StoreFolder {
 
   /// Undoes a change that could not be made durable.
   ///
-  /// - Throws: An error of unknown outcome, because a change that can't be undone may last.
+  /// - Throws: An error of unknown outcome if `undo` throws, because the change may then last.
   private func undoChange(
     of fileName: String, _ undo: () throws(SystemError) -> Void
   ) throws(SystemError) {
@@ -161,7 +161,7 @@ final class StoreFolder {
     }
   }
 
-  /// Restores the old bytes of a file.
+  /// Restores the old bytes of a file, or removes the file if it is new.
   private func restore(_ old: Data?, as fileName: String, _ names: inout StagedFile.Names) throws(SystemError) {
     guard let old else { return try fileSystem.unlink(fileName, in: descriptor) }
     let staged = try stage(old, &names)
@@ -171,7 +171,7 @@ final class StoreFolder {
 
   /// Removes a file, durably.
   ///
-  /// The file keeps a temporary name until its removal is durable, so that it can get its old name back after an error.
+  /// The file has a temporary name until its removal is durable, so that it can get its old name back after an error.
   private func remove(_ fileName: String, by temporaryName: String) throws(SystemError) {
     try fileSystem.rename(fileName, to: temporaryName, in: descriptor)
     do throws(SystemError) {
@@ -235,7 +235,8 @@ final class StoreFolder {
       let isErased = try StoredItem.decide(name: name, isErased) { () throws(SystemError) in
         try self.bytes(of: fileName)
       }
-      if isErased { fileNames.append(fileName) }
+      // A folder may have such a name. It can't be removed as a file can.
+      if isErased, try fileSystem.status(of: fileName, in: descriptor).isRegularFile { fileNames.append(fileName) }
     }
     var erased: [String] = []
     for fileName in fileNames {
@@ -264,11 +265,12 @@ final class StoreFolder {
 
   /// Finishes a commit that was interrupted; if its journal is incomplete, removes the journal and the staged files.
   ///
-  /// If the system refuses to replace or remove a file, this throws, and the journal stays in force with the staged
-  /// files that it names, so that a later call can finish it. If an item that isn't a regular file has the name of one
-  /// of the files, or of the journal itself, the journal is quarantined, so that the store stays usable. So is a
-  /// journal that can't be decoded. A journal that can't be read, for example because of an I/O error, may be complete,
-  /// so this throws, and the journal stays in force.
+  /// If the system refuses to replace or remove a file, this function throws. The journal then stays in force, with the
+  /// staged files that it names, so that a later call can finish it. The same holds if the journal can't be read, for
+  /// example because of an I/O error, since it may be complete.
+  ///
+  /// So that the store stays usable, the journal is quarantined if it can't be decoded, or if an item that a store
+  /// can't use, such as a folder, has the name of one of its files or of the journal itself.
   ///
   /// - Returns: The event to report if the journal was quarantined.
   func finishJournal(at time: Date) throws(SystemError) -> StoreEvent? {
@@ -289,13 +291,13 @@ final class StoreFolder {
     let performer = JournalPerformer(journal, fileSystem)
     do throws(SystemError) {
       if try performer.isComplete(in: descriptor) {
-        // The process that wrote the journal may have ended before the journal was durable. Then a loss of power could
-        // keep a part of the following changes and lose the journal.
+        // The process that wrote the journal may have ended before the journal was durable. Without this
+        // synchronization, a loss of power could keep a part of the following changes and lose the journal.
         try fileSystem.synchronize(descriptor)
         var hasChanged = false
         try performer.finish(in: descriptor, &hasChanged)
       } else {
-        // The commit was not made.
+        // The commit was not made, or it was finished before a later commit replaced one of its files.
         try fileSystem.unlink(CommitJournal.fileName, in: descriptor)
         for replacement in journal.replacements { discard(replacement.stagedName) }
       }
@@ -360,8 +362,8 @@ final class StoreFolder {
     do throws(SystemError) {
       try fileSystem.rename(fileName, to: newName, in: descriptor)
     } catch {
-      // A folder can't replace a file, so the reserving file is removed first. Nor can it replace a file that gets the
-      // name between these two calls.
+      // A folder can't replace the reserving file, so that file is removed. If another file gets the name before the
+      // second rename, that rename fails and replaces nothing.
       guard error.code == ENOTDIR else { throw error }
       discard(newName)
       try fileSystem.rename(fileName, to: newName, in: descriptor)

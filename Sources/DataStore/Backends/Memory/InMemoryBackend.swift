@@ -20,7 +20,7 @@ package struct InMemoryBackend: StoreBackend, Sendable {
   private var id: ObjectIdentifier { ObjectIdentifier(identity) }
   /// The external changes that were taken in the current snapshot or decision.
   ///
-  /// They are kept because the snapshot or decision is repeated if the storage changes meanwhile.
+  /// If the storage changes meanwhile, the snapshot or decision is repeated, and receives these changes again.
   private var takenChanges: [String]?
 
   package init(storage: InMemoryStorage) {

@@ -3,9 +3,9 @@ internal import Multicast
 
 /// Bytes in memory that outlive the stores over them.
 ///
-/// Like the folder of a file store, it can be read and changed without a store, so a test can corrupt a value. A store
-/// notices such a change at its next call for the key. If the key or its collection is observed, the store notices a
-/// change by another store immediately.
+/// Like the folder of a file store, the storage can be read and changed without a store, so a test can corrupt a value.
+/// A store notices such a change at its next call for the key. If the key or its collection is observed, the store
+/// notices a change by another store immediately.
 public final class InMemoryStorage: Sendable {
   /// A store that is notified when other stores change the storage.
   private struct Watcher {
@@ -45,8 +45,8 @@ public final class InMemoryStorage: Sendable {
 
   /// The bytes under a name, or `nil` if there are none.
   ///
-  /// A name is an encoded ``StoreKeyName``, the name of one part of a ``PartitionedValue`` (see ``StoreBackend``), or a
-  /// name that ``StoreEvent/valueQuarantined(_:movedTo:reason:)`` has reported.
+  /// A name is either an encoded ``StoreKeyName``, or the name of one part of a ``PartitionedValue`` (see
+  /// ``StoreBackend``), or a name that ``StoreEvent/valueQuarantined(_:movedTo:reason:)`` has reported.
   public subscript(name: String) -> Data? {
     get { contents.withLock { $0.bytes[name] } }
     set {
@@ -106,7 +106,7 @@ public final class InMemoryStorage: Sendable {
 
   /// Starts to notify a store of the changes of other stores.
   ///
-  /// - Parameter id: The identity of the store's backend, which its own changes pass as `writer`.
+  /// - Parameter id: The identity of the store's backend: the `writer` of the store's own changes.
   func startWatching(_ id: ObjectIdentifier, _ onChange: @escaping @Sendable () -> Void) {
     let watcher = Watcher(onChange: onChange)
     contents.withLock { $0.watchers[id] = watcher }
@@ -114,11 +114,13 @@ public final class InMemoryStorage: Sendable {
 
   func stopWatching(_ id: ObjectIdentifier) {
     let watcher = contents.withLock { $0.watchers.removeValue(forKey: id) }
-    // The closure is released here, outside the lock, because its release may run other code.
+    // The closure is released here, outside the lock, because its release may run code that uses the storage.
     _ = consume watcher
   }
 
-  /// Returns the names that other stores have changed since the last call, once for each change.
+  /// Returns the names that other stores have changed since the last call.
+  ///
+  /// A name that was changed twice is returned twice.
   func takeChangedNames(_ id: ObjectIdentifier) -> [String] {
     contents.withLock { contents in
       defer { contents.watchers[id]?.names = [] }

@@ -6,25 +6,25 @@
   ///
   /// Names and bytes are parameters of prepared statements, and never become part of their text.
   ///
-  /// **Group commit.** All commits of a group are one transaction, so they share one synchronization of the server. If
-  /// a commit fails, the transaction is rolled back and each commit is made in a transaction of its own, so that only
-  /// the faulty one fails. But if the cause is a lost connection, a lock of another client or a conflict, all commits
-  /// fail.
+  /// **Group commit.** All commits of a group are one transaction, so they share one synchronization of the server's
+  /// disk. If a commit fails, the transaction is rolled back and each commit is made in a transaction of its own, so
+  /// that only the faulty one fails. But if the cause is a lost connection, a lock of another client or a conflict, all
+  /// commits fail.
   ///
-  /// **One exchange.** A commit usually takes a single exchange with the server. Decisions are based on what the
-  /// backend has already read, and the server makes the change only if no other writer has made one that the backend
-  /// hasn't read. If another writer has, or if a commit is abandoned, the decisions are made again in a transaction
-  /// that locks the store. After a change of another writer, the next commits use such a transaction too, until one of
-  /// them meets no changes of other writers.
+  /// **One exchange.** A commit usually takes a single exchange with the server. The decisions whether to make the
+  /// commits of a group are based on what was already read. The server makes the change only if no other writer has
+  /// made one that the backend hasn't read. Otherwise, or if a commit is abandoned, the decisions are made again in a
+  /// transaction that locks the store. After a change of another writer, the next commits use such a transaction too,
+  /// until one of them finds no new changes of other writers.
   ///
   /// **A lost connection** is opened again, and the interrupted call is repeated, until the timeout has passed. A
-  /// commit whose answer was lost isn't made twice: the log of changes shows whether it was made, and if it no longer
-  /// does, the call throws an error of unknown outcome. A call that the server rolled back because of a deadlock or a
-  /// conflict of transactions is repeated as well.
+  /// commit whose answer was lost isn't made twice, because the log of changes shows whether it was made. If the log no
+  /// longer shows this, or the server can't be asked, the call throws an error of unknown outcome. A call that the
+  /// server rolled back because of a deadlock or a conflict of transactions is repeated as well.
   package struct PostgreSQLBackend: StoreBackend {
     private let byteLimit: Int
     private var database: PostgreSQLDatabase
-    /// The connection of the current transaction or decision, all of whose calls must use it.
+    /// The connection that all calls of the current transaction or decision must use.
     private var current: PostgreSQLConnection?
     private var decision: Decision?
     private var log = PostgreSQLLog()
@@ -44,7 +44,9 @@
       var bytes: [String: Data]?
     }
 
-    /// Creates a backend for a database, whose tables the first call creates if they are missing.
+    /// Creates a backend for a database.
+    ///
+    /// The first call creates the tables if they are missing.
     ///
     /// - Parameters:
     ///   - address: A connection string or URI in libpq's format.
@@ -99,9 +101,9 @@
       return result
     }
 
-    /// Returns, during a decision, the version of the log, without an exchange with the server; otherwise `nil`.
+    /// Returns the version of the log during a decision, and `nil` otherwise.
     ///
-    /// If that version is outdated, the server doesn't make the commits.
+    /// It doesn't ask the server, because the server makes no commits if that version is outdated.
     package mutating func externalVersion() throws(StoreError) -> UInt64? { decision == nil ? nil : log.version }
 
     // MARK: - Committing
@@ -141,9 +143,9 @@
 
     /// Makes commits in one exchange, unless the log has changes that this backend hasn't read.
     ///
-    /// - Returns: Whether each commit was made; `nil`, and nothing is changed, if the log has such changes or hasn't
-    ///   been read on this connection, or if a decision abandoned a commit. A decision to abandon must not be based on
-    ///   outdated values.
+    /// - Returns: `true` for each commit. Or `nil`, and nothing is changed, in three cases: the log has such changes,
+    ///   the log hasn't been read on this connection, or a decision abandoned a commit, perhaps because of outdated
+    ///   values.
     private mutating func makeUnlocked(
       _ group: [[StoreWrite]], on connection: PostgreSQLConnection, _ failure: (SystemError) -> StoreError,
       _ unanswered: inout PostgreSQLSentCommit<[Bool]>?,
@@ -208,10 +210,11 @@
 
     /// Sends a change to the server.
     ///
-    /// - Parameter known: The number of the last change in the log that was read; `nil` in a transaction that locks the
-    ///   store.
+    /// - Parameter known: The number of the last change that was read from the log; `nil` in a transaction that locks
+    ///   the store.
     /// - Returns: `true` if the change was made; `false`, and nothing is changed, if the log has changes after `known`.
-    /// - Throws: Also an error for a change that is larger than the server accepts, without sending it.
+    /// - Throws: An error of the server or the connection, or an error for a change of more than `byteLimit` bytes,
+    ///   which isn't sent.
     private mutating func send<Result>(
       _ change: PostgreSQLChange, known: Int64?, on connection: PostgreSQLConnection,
       _ failure: (SystemError) -> StoreError, _ unanswered: inout PostgreSQLSentCommit<Result>?, result: Result
@@ -263,13 +266,14 @@
     /// It doesn't erase the copies that the server keeps outside the tables, such as its write-ahead log, replicas and
     /// backups. They are the responsibility of the server's owner.
     package mutating func erase(_ isErased: (StoredItem) -> Bool) throws(StoreError) {
-      // The deletion may be repeated if the connection is lost, because it is idempotent.
+      var hasErased = false
+      // If the connection is lost, the deletion is repeated, because it is idempotent.
       try retrying(StoreError.removeFailed) { (backend, connection) throws(StoreError) in
         try backend.performTransaction(PostgreSQLLayout.beginChange, on: connection, StoreError.removeFailed) {
           (backend) throws(StoreError) in
           backend.commitNumber += 1
           do throws(SystemError) {
-            try Self.erase(isErased, number: backend.commitNumber, on: connection)
+            if try Self.erase(isErased, number: backend.commitNumber, on: connection) { hasErased = true }
           } catch {
             throw .removeFailed(error)
           }
@@ -277,24 +281,33 @@
       }
       // This is done even if no row was deleted now, because an earlier call may have failed after it deleted rows.
       try perform(StoreError.removeFailed) { (_, connection) throws(SystemError) in
-        for table in PostgreSQLLayout.erasedTables { try Self.rewrite(table, on: connection) }
+        var skipped: [String] = []
+        for table in PostgreSQLLayout.erasedTables {
+          if try !Self.rewrite(table, on: connection) { skipped.append(table) }
+        }
+        if hasErased, let table = skipped.first { throw .notRewritten(table, of: connection.place) }
       }
     }
 
     /// Rewrites a table without the bytes of deleted rows.
-    private static func rewrite(_ table: String, on connection: PostgreSQLConnection) throws(SystemError) {
+    ///
+    /// - Returns: `false` if the server skipped the table, with nothing but a warning, because the user isn't allowed
+    ///   to rewrite it.
+    private static func rewrite(_ table: String, on connection: PostgreSQLConnection) throws(SystemError) -> Bool {
       func fileNumber() throws(SystemError) -> Int64? {
         try connection.first(PostgreSQLLayout.fileNumber(of: table)) { $0.integer(0) }
       }
       let number = try fileNumber()
       try connection.run(script: PostgreSQLLayout.rewrite(table))
-      // If the role may not rewrite the table, the server skips it with a warning, which isn't an error.
-      if try fileNumber() == number { throw .notRewritten(table, of: connection.place) }
+      return try fileNumber() != number
     }
 
+    /// Deletes the selected rows, and the log.
+    ///
+    /// - Returns: Whether it deleted a row of an item.
     private static func erase(
       _ isErased: (StoredItem) -> Bool, number: Int64, on connection: PostgreSQLConnection
-    ) throws(SystemError) {
+    ) throws(SystemError) -> Bool {
       var change = PostgreSQLChange()
       func isErasedItem(
         _ name: String, _ statement: String, _ parameter: PostgreSQLParameter
@@ -311,14 +324,18 @@
         }
       }
       _ = try connection.make(change, number: number, known: nil)
+      var hasErased = !change.lists.isEmpty
       for (id, name) in try connection.all(PostgreSQLLayout.quarantined, read: { ($0.integer(0), $0.text(1)) }) {
         if try isErasedItem(name, PostgreSQLLayout.readQuarantined, .integer(id)) {
           try connection.run(PostgreSQLLayout.removeQuarantined, .integer(id))
+          hasErased = true
         }
       }
-      // The log contains the names, so it is truncated, and other stores read all of their values again.
+      // The log contains the names of erased items, so all earlier entries are deleted. Other stores notice that and
+      // read all of their values again.
       let newest = try connection.first(PostgreSQLLayout.logErasure) { $0.integer(0) } ?? 0
       try connection.run(PostgreSQLLayout.forgetEntries, .integer(newest))
+      return hasErased
     }
 
     /// Acquires an advisory lock of the connection.
@@ -371,7 +388,8 @@
 
     /// Reads the new changes in the log.
     ///
-    /// - Returns: Whether none of them is from another writer, as far as the log shows.
+    /// - Returns: `false` if another writer may have made one of them; `true` otherwise, and also if the backend had no
+    ///   position in the log yet.
     private mutating func readLog(on connection: PostgreSQLConnection) throws(SystemError) -> Bool {
       // Without a watch, the store doesn't ask for the changes, so they are discarded here.
       defer { if watch == nil { _ = log.takeReport() } }
@@ -445,7 +463,7 @@
       _ begin: String, on connection: PostgreSQLConnection, _ failure: (SystemError) -> StoreError,
       _ body: (inout Self) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
-      // Changes that were read in a transaction that fails count as unread.
+      // If the transaction fails, the changes that it read from the log count as unread.
       let before = log
       do throws(StoreError) {
         do throws(SystemError) { try connection.run(script: begin) } catch { throw failure(error) }
@@ -465,7 +483,7 @@
     ///
     /// - Parameter attempt: Makes the change on a connection, and records the commit that it sends. It is called again
     ///   after a conflict, and after a lost connection if the change was not made.
-    /// - Throws: The error that `attempt` throws, or an error that says that the outcome is unknown.
+    /// - Throws: The error that `attempt` throws, or an error of unknown outcome.
     private mutating func change<Result>(
       _ failure: (SystemError) -> StoreError,
       _ attempt: (inout Self, PostgreSQLConnection, inout PostgreSQLSentCommit<Result>?) throws(StoreError) -> Result
@@ -494,7 +512,7 @@
 
     /// Calls `body` with a connection, and calls it again after a lost connection or a conflict, until the timeout.
     ///
-    /// The lost connection may also be another one, such as that of a watch that `body` starts.
+    /// It also calls `body` again if a different connection was lost, such as that of a watch that `body` starts.
     private mutating func retrying<Result>(
       _ failure: (SystemError) -> StoreError,
       _ body: (inout Self, PostgreSQLConnection) throws(StoreError) -> Result

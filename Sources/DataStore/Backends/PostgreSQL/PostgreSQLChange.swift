@@ -6,8 +6,8 @@
     /// The maximum number of bytes of a change.
     ///
     /// The server accepts messages of up to 1,073,741,822 bytes, and arrays that are slightly smaller. The limit leaves
-    /// room for the headers of both. Without a limit, the server would end the connection, and the same message would
-    /// be sent again.
+    /// room for the headers of both. If a larger message were sent, the server would end the connection, and the
+    /// backend would connect and send the message again.
     static let byteLimit = 1_000_000_000
 
     /// The kinds of lists in a change.
@@ -55,7 +55,7 @@
       return lists
     }
 
-    /// The parameters of the statement of ``PostgreSQLLayout/commit(_:)`` for ``lists``.
+    /// The parameters for ``lists`` in the statement of ``PostgreSQLLayout/commit(_:)``.
     var parameters: [PostgreSQLParameter] {
       var parameters: [PostgreSQLParameter] = []
       for rows in [values, parts] where !rows.names.isEmpty {

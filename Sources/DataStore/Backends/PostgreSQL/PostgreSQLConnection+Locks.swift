@@ -3,7 +3,7 @@
   internal import Multicast
 
   extension PostgreSQLConnection {
-    /// Sends an element each time a lock was released in this process.
+    /// Sends an element each time a lock is released in this process.
     private static let releases = MulticastRelay<Void>(buffering: .latest)
     /// The queue on which locks are checked and released, because a task must not block a shared thread.
     private static let queue = DispatchQueue(label: "DataStore.PostgreSQLLocks", attributes: .concurrent)

@@ -14,9 +14,9 @@
   ///
   /// Values are parameters of statements, never a part of their text.
   package final class PostgreSQLConnection: @unchecked Sendable {
-    // Unchecked: every use of `handle` and of mutable state holds `callLock`, except in `init`, `deinit` and `socket`,
-    // and each result is used by a single call. libpq calls the notice receiver, which writes to `ending`, only during
-    // such a use. So any thread may release or check an advisory lock while another one makes a call.
+    // Unchecked: every use of `handle` and of mutable state holds `callLock`, except in `init`, `deinit` and `socket`.
+    // Each result of libpq is used by a single call. libpq calls the notice receiver, which writes to `ending`, only
+    // while `handle` is in use. So any thread may release or check an advisory lock while another one makes a call.
 
     /// The server and the database, without a password, for error messages.
     let place: String
@@ -41,13 +41,13 @@
     ///
     /// - Parameters:
     ///   - address: A connection string or URI in libpq's format. Missing settings come from the environment.
-    ///   - timeout: The timeout of the store's calls, from which the limits of ``longestSilence(within:)`` follow.
+    ///   - timeout: The timeout of the store's calls, which determines ``longestSilence(within:)``.
     /// - Throws: An error with ``SystemError/noConnectionState`` if the server can't be reached or refuses the
     ///   connection.
     package init(_ address: String, timeout: Duration) throws(SystemError) {
       let seconds = Self.longestSilence(within: timeout)
-      // Later options override earlier ones. libpq expands the address at the position of `dbname`, so its settings
-      // override all others.
+      // Later options override earlier ones. libpq expands the address at the position of `dbname`, so the settings in
+      // the address override all others.
       let options: [(String, String)] = [
         ("client_encoding", "UTF8"), ("application_name", "DataStore"), ("connect_timeout", "\(seconds)"),
         ("keepalives_idle", "\(seconds)"), ("keepalives_interval", "1"), ("keepalives_count", "\(seconds)"),
@@ -69,8 +69,8 @@
       self.handle = handle
       place = [PQhost(handle), PQport(handle), PQdb(handle)].map { $0.map { String(cString: $0) } ?? "" }
         .joined(separator: " ")
-      // By default, libpq prints the server's notices to the standard error. An error that it reads between two
-      // statements is a notice too. With such an error, the server ends the connection.
+      // By default, libpq prints the server's notices to the standard error. This receiver drops them, except the error
+      // with which the server ends the connection. Such an error is a notice if libpq reads it between two statements.
       PQsetNoticeReceiver(
         handle,
         { ending, result in
@@ -81,10 +81,10 @@
         }, Unmanaged.passUnretained(ending).toOpaque())
     }
 
-    /// The longest time for opening a connection, and about the longest silence of the network before a connection
-    /// counts as lost, in seconds.
+    /// The longest time for opening a connection, in seconds.
     ///
-    /// The minimum is 2 seconds, because libpq supports no shorter time. The maximum is 5 seconds, so that a call with
+    /// It is also about the longest silence of the network before a connection counts as lost. The minimum is 2
+    /// seconds, because older versions of libpq support no shorter time. The maximum is 5 seconds, so that a call with
     /// a longer timeout has time to connect again.
     static func longestSilence(within timeout: Duration) -> Int64 {
       min(max(2, timeout.components.seconds), 5)
@@ -95,7 +95,7 @@
       PQfinish(handle)
     }
 
-    /// Whether the connection has ended.
+    /// Whether libpq has noticed that the connection has ended.
     var isLost: Bool { callLock.withLock { PQstatus(handle) != CONNECTION_OK } }
 
     /// The socket, which changes only when the connection is lost.
@@ -119,9 +119,9 @@
       _ = try lockedRows(of: sql, parameters) { _ in }
     }
 
-    /// Runs a statement and returns what `read` makes of its first row, or `nil` if it has none.
+    /// Runs a statement and returns what `read` makes of its first row, or `nil` if there is no row.
     ///
-    /// It reads all rows, so the statement should have one at most.
+    /// It reads all rows, so the statement should return at most one.
     func first<Result>(
       _ sql: String, _ parameters: PostgreSQLParameter..., read: (PostgreSQLRow) -> Result
     ) throws(SystemError) -> Result? {
@@ -188,7 +188,8 @@
     /// - Parameters:
     ///   - change: The values and parts to store and to remove.
     ///   - number: The number of the commit.
-    ///   - known: The number of the last change in the log that was read; `nil` in a transaction that locks the store.
+    ///   - known: The number of the last change that was read from the log; `nil` in a transaction that locks the
+    ///     store.
     /// - Returns: The number of the entry that the change has added to the log; `nil`, and nothing is changed, if
     ///   another writer has made a change after `known`.
     func make(_ change: PostgreSQLChange, number: Int64, known: Int64?) throws(SystemError) -> Int64? {
@@ -214,8 +215,8 @@
       callLock.lock()
       defer { callLock.unlock() }
       if lockedNames.contains(name) {
-        // The server would grant this connection the lock a second time. The exchange detects a lost connection, and
-        // with it a lost lock.
+        // The server isn't asked for the lock, because it would grant this connection the lock a second time. The ping
+        // throws if the connection, and with it the lock, is lost.
         _ = try rows(of: PostgreSQLLayout.ping, []) { _ in }
         return false
       }
@@ -234,8 +235,8 @@
       defer { callLock.unlock() }
       lockedNames.remove(name)
       do throws(SystemError) { _ = try rows(of: PostgreSQLLayout.unlock, [.text(name)]) { _ in } } catch {
-        // The server runs no statement in a failed transaction, for example. So the connection is closed, which
-        // releases its locks.
+        // The server may have refused the statement, for example because the current transaction has failed. So the
+        // connection is closed, which releases its locks.
         if PQstatus(handle) == CONNECTION_OK { shutdown(PQsocket(handle), CInt(SHUT_RDWR)) }
       }
     }
@@ -256,12 +257,12 @@
     func takeNotifications() throws(SystemError) -> Int {
       callLock.lock()
       defer { callLock.unlock() }
-      // All input must be read, because a dispatch source may report the remaining input and the end of the connection
-      // together, only once.
+      // All input must be read, because a dispatch source may report input and the end of the connection together. It
+      // then doesn't report the input that is left.
       repeat {
         guard PQconsumeInput(handle) == 1 else {
           let message = Self.message(String(cString: PQerrorMessage(handle)))
-          // Makes libpq parse what it has read so far, which may contain the server's reason.
+          // Makes libpq parse what it has read so far, which may contain the error that ended the connection.
           _ = PQisBusy(handle)
           throw error("reading notifications", state: SystemError.lostConnectionState, message)
         }
@@ -342,7 +343,7 @@
       _ body: (CInt, UnsafePointer<UnsafePointer<CChar>?>, UnsafePointer<CInt>, UnsafePointer<CInt>) -> Result
     ) -> Result {
       let values = parameters.map(\.bytes)
-      // The bytes are copied, because those of each `Data` are only valid in a closure of its own.
+      // The bytes are copied, because the address of a `Data`'s bytes is only valid inside `withUnsafeBytes`.
       let buffers = values.map { value -> UnsafeMutableRawBufferPointer? in
         guard let value else { return nil }
         // An allocation of no bytes may have no address, which would mean `NULL`.

@@ -15,7 +15,7 @@
     /// Whether the last call of ``connect(_:)`` has returned a connection, which may be lost by now.
     var isConnected: Bool { connection != nil }
 
-    /// The name of the database in errors.
+    /// The server and the database, as errors name them.
     var place: String { connection?.place ?? "PostgreSQL" }
 
     /// Returns the connection, and opens one if there is none or it is lost.

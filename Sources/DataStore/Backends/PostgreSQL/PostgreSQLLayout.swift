@@ -4,53 +4,58 @@
   /// - `datastore_value` holds the stored bytes by name.
   /// - `datastore_part` holds the parts of values that are stored in parts.
   /// - `datastore_change` is the log of the latest commits. `names` are the names in `datastore_value` whose bytes the
-  ///   commit has changed, or null if any name may have changed. An entry takes a number for each name, but at least
-  ///   one; `id` is its last number. `writer` is the random number of the connection that made the commit, and `serial`
-  ///   the number that the connection's backend gave the commit. `serial` is 0 for an entry that no commit of a store
-  ///   made, such as that of a change by another program, which a trigger records.
+  ///   commit has changed, or null if any name may have changed. An entry takes a number of a sequence for each name,
+  ///   but at least one; `id` is its last number. `writer` is the random number of the connection that made the commit,
+  ///   and `serial` the number that the ``PostgreSQLBackend`` gave the commit. An entry that isn't a store's commit has
+  ///   the serial 0, such as the entry that a trigger adds for a change by another program.
   /// - `datastore_quarantine` holds bytes that could not be decoded or migrated.
-  /// - `datastore_watch` holds the registrations of watches. `pid` is the number of the server's process that serves
-  ///   the connection of the watch. `started` is the time at which that connection started, because a later process may
-  ///   get the same number. `writer` is the number of the connection on which the store of the watch makes its own
-  ///   changes.
+  /// - `datastore_watch` holds the registration of each ``PostgreSQLWatch``. `pid` is the number of the server's
+  ///   process that serves the connection of the watch. `started` is the time at which that connection started. It
+  ///   tells the connection from a later one whose process has the same number. `writer` is the number of the
+  ///   connection on which the store of the watch makes its own changes.
   /// - `datastore_layout` has one row: the version of the layout.
   ///
   /// The tables are in the first schema of the connection's `search_path`.
   ///
-  /// **Order.** Two transactions may take numbers from a sequence in one order and commit in the other. An observer
-  /// that has read the higher number would then never look for the lower one. So every change first takes a lock of the
-  /// whole store, which is released at the end of its transaction. The numbers are therefore in the order of commits.
+  /// **Order.** Two transactions may take numbers from a sequence in one order and commit in the other. If the higher
+  /// number is committed first, a store that has read it would miss the lower one. So every change takes the store's
+  /// lock, an advisory lock of the whole store, before it takes a number. The lock is released at the end of the
+  /// transaction. The numbers are therefore in the order of commits.
   ///
-  /// **One statement.** A statement sees the tables as they were when it began, and a commit is one statement, which
-  /// waits for the lock only after it has begun. So it can't look into the tables for commits that it has waited for.
-  /// It compares the last number of the sequence instead, which no statement sees outdated: every entry of the log
-  /// takes its numbers under the lock. If the last number is the known one, the tables haven't changed since the store
-  /// read them. A crash, a failover or a backup can make the server use a number again. But then the store has lost its
-  /// connection, and a store that connects again doesn't rely on the numbers that it knew.
+  /// **One statement.** A statement sees the tables as they were when it began. A commit is usually one statement,
+  /// which waits for the lock only after it has begun. So in the tables, it can't see the commits that it has waited
+  /// for. Instead, it compares the last number of the sequence, which every statement sees up to date, with the last
+  /// number that the store knows. Every entry of the log takes its numbers under the lock. So if the two are equal, the
+  /// tables haven't changed since the store read them. After a crash, a failover or the restoration of a backup, the
+  /// server may use a number again. But the store has then lost its connection, and a store that connects again doesn't
+  /// rely on the numbers that it knew.
   ///
-  /// While such a statement waits, it already holds the weak table locks that a change needs. So another program that
-  /// takes the store's lock and then locks a whole table, with `ALTER TABLE` for example, may meet a deadlock. The
-  /// server ends the deadlock, and the store repeats its commit.
+  /// While a commit of one statement waits for the store's lock, it already holds the weak table locks that a change
+  /// needs. So another program that takes the store's lock and then locks a whole table, with `ALTER TABLE` for
+  /// example, may cause a deadlock. The server then rolls back one of the two. If that is the commit, the store repeats
+  /// it.
   ///
-  /// **Notifications.** A notification costs the server a lock of the whole cluster, so a change sends one only if a
-  /// watch of another store is registered. A change that is made while a watch starts must not be missed by both that
-  /// test and the watch's first check of the log. So a watch first listens, then registers in a transaction that takes
-  /// the store's lock, and only then checks the log. A change either ended before the registration took the lock, and
-  /// the check finds it, or it took the lock later, and its test finds the registration.
+  /// **Notifications.** A notification costs the server a lock of the whole cluster. So a change tests whether a watch
+  /// of another store is registered, and sends a notification only then. For a change that is made while a watch
+  /// starts, either this test must find the registration, or the store's first check of the log must find the change.
+  /// So a watch first listens, then registers in a transaction that takes the store's lock, and only then does the
+  /// store check the log. The check finds a change that ended before the registration took the lock. A change that took
+  /// the lock later finds the registration in its test.
   ///
   /// For this, the test must see every registration that was committed before the change took the lock. The test of a
   /// commit of one statement might not, so a registration adds an entry to the log. The last number then isn't the
   /// known one, so the commit isn't made in one statement but in a transaction. All other changes take the lock in an
   /// earlier statement, or in a trigger. At the isolation level `READ COMMITTED`, each statement of a volatile function
-  /// sees all earlier commits. At another level, which only another program uses, it may see only the commits from
-  /// before the first statement of the transaction. So a change in such a transaction always sends a notification.
+  /// sees all earlier commits. At another level, which only another program uses, a statement may see only the commits
+  /// from before the first statement of the transaction. So a change in such a transaction always sends a notification.
   ///
   /// When a store loses its connection, the server may still make the commit that was sent last, without the store's
   /// knowledge. Such a late commit must cause a notification, although the store itself sent it. So the watch registers
-  /// again with the number of the new connection, which makes the old connection another writer, and the store checks
-  /// the log again.
+  /// again with the number of the new connection. The old connection then counts as another writer. The store also
+  /// checks the log again, because the late commit may have been made before the new registration.
   ///
-  /// The registration of a lost connection only causes needless notifications, until the next registration deletes it.
+  /// When a watch loses its own connection, its registration only causes needless notifications, until a later
+  /// registration deletes it.
   ///
   /// **Truncation of the log.** A truncation deletes the oldest entries. So if the log still contains the last entry
   /// that a client knows, no later one was truncated.
@@ -59,18 +64,21 @@
     static let version: Int64 = 1
 
     /// The minimum number of names that the log keeps when it is truncated because of its length.
+    ///
+    /// An entry without names counts as one name.
     private static let nameLimit = 4_096
 
-    /// The number of names after which the log is truncated.
+    /// The number of new names after which the log is truncated again.
     private static let truncationInterval = 1_024
 
     /// The channel of the notifications.
     ///
-    /// It is the same in every schema, so a notification may be of another store. The check for changes that follows
-    /// detects this.
+    /// It is the same in every schema, so a notification may concern a store in another schema. The check for changes
+    /// that follows then finds none.
     static let channel = "datastore_change"
 
-    /// The number of the store's lock: "DStr" and the table's object identifier.
+    /// The number of the store's lock: "DStr" in the upper half, and the object identifier of `datastore_value` in the
+    /// lower one.
     private static let lockNumber = "(1146319986::bigint << 32) | 'datastore_value'::regclass::oid::bigint"
 
     /// The number of the advisory lock for a name; see ``PostgreSQLBackend/acquireLock(_:)``.
@@ -79,7 +87,7 @@
     /// The statements that create the tables, functions and triggers of the layout.
     ///
     /// They keep existing tables and replace existing functions and triggers. Several clients may run them at the same
-    /// time, so a lock serializes them. Its first number is "DStr".
+    /// time, so an advisory lock serializes them. It has two numbers: "DStr" and a hash of the schema's name.
     static let creation = """
       SELECT pg_advisory_xact_lock(1146319986, hashtext(current_schema()));
       CREATE TABLE IF NOT EXISTS datastore_layout (version bigint NOT NULL);
@@ -92,23 +100,23 @@
       CREATE TABLE IF NOT EXISTS datastore_quarantine (
         id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL, time text NOT NULL,
         bytes bytea NOT NULL);
-      -- A crash of the server empties an unlogged table, and ends all watches too.
+      -- A crash of the server empties an unlogged table. It also ends all watches, so no registration is missed.
       CREATE UNLOGGED TABLE IF NOT EXISTS datastore_watch (
         pid integer PRIMARY KEY, started timestamptz, writer bigint NOT NULL);
 
-      -- Adds an entry to the log, notifies the watches of other stores, and returns the entry's number. The caller has
-      -- taken the store's lock.
+      -- Adds an entry to the log, notifies the watches of other stores, and returns the entry's number. The caller must
+      -- have taken the store's lock.
       CREATE OR REPLACE FUNCTION datastore_log(changed_names text[], by_writer bigint, by_commit bigint) RETURNS bigint
       LANGUAGE sql VOLATILE AS $$
         WITH \(entry(names: "changed_names", writer: "by_writer", serial: "by_commit"))
         \(notification(writer: "by_writer"))
       $$;
 
-      -- Registers the watch of this connection, which listens already, in place of its earlier registration. The number
-      -- known_writer is that of the connection on which the watch's store makes its changes. They cause no
-      -- notification, because the store knows them. Also deletes the registrations of connections that have ended. The
-      -- start of a connection is visible only to some roles. If this role reads null, the registration stays, because
-      -- its connection may still be open.
+      -- Registers the watch of this connection, in place of its earlier registration. The connection must already
+      -- listen. The number known_writer is that of the connection on which the watch's store makes its changes. These
+      -- changes need no notification, because the store knows them. Also deletes the registrations of connections that
+      -- have ended. The start of a connection is visible only to some roles. If this role reads null, the registration
+      -- stays, because its connection may still be open.
       CREATE OR REPLACE FUNCTION datastore_register_watch(known_writer bigint) RETURNS void
       LANGUAGE plpgsql AS $$
         DECLARE
@@ -125,10 +133,10 @@
         END
       $$;
 
-      -- Returns whether a commit was made, or null if the log does not show it. The known number is that of the last
-      -- entry that the backend had read when it sent the commit. A commit that was not made never will be, even if it
-      -- arrives at the server later, because this function adds an entry to the log, whose last number is then not the
-      -- known one.
+      -- Returns whether a commit was made, or null if the log no longer shows that. The known number is that of the
+      -- last entry that the store had read when it sent the commit. If the result is false, the commit never will be
+      -- made, even if it arrives at the server later. To ensure this, the function adds an entry to the log, so that
+      -- the last number is no longer the known one.
       CREATE OR REPLACE FUNCTION datastore_was_made(known bigint, by_writer bigint, by_commit bigint) RETURNS boolean
       LANGUAGE plpgsql AS $$
         BEGIN
@@ -136,8 +144,9 @@
           IF EXISTS (SELECT FROM datastore_change WHERE writer = by_writer AND serial = by_commit) THEN
             RETURN true;
           END IF;
-          -- If the known entry is missing, the log was truncated, perhaps with the commit. If the log was empty, the
-          -- known number is 0. The log is complete then if it begins with the number 1.
+          -- If the known entry is missing, the log was truncated, and the commit's entry may be gone too. If the log
+          -- was empty when the store read it, the known number is 0. The log is then complete if its first number is
+          -- 1.
           IF (known > 0 AND NOT EXISTS (SELECT FROM datastore_change WHERE id = known))
             OR (known = 0 AND (SELECT id - \(numberCount) FROM datastore_change ORDER BY id LIMIT 1) > 0) THEN
             RETURN NULL;
@@ -169,7 +178,7 @@
       CREATE OR REPLACE TRIGGER datastore_record_truncation AFTER TRUNCATE ON datastore_value
         FOR EACH STATEMENT WHEN (coalesce(current_setting('\(storeSetting)', true), '') = '')
         EXECUTE FUNCTION datastore_record();
-      -- The other program may have another search_path.
+      -- The other program may have another search_path, so the function sets its own.
       DO $$ BEGIN
         EXECUTE format('ALTER FUNCTION datastore_record() SET search_path = %I, pg_temp', current_schema());
       END $$;
@@ -233,7 +242,8 @@
 
     /// The last number that was taken; null before the first.
     ///
-    /// The function is the one that the view `pg_sequences` calls. Unlike the view, it is evaluated where it stands.
+    /// The view `pg_sequences` calls this function too. But only a direct call is evaluated exactly at its place in a
+    /// statement, such as in a branch of a `CASE`.
     private static let lastNumber = "pg_sequence_last_value('datastore_change_number')"
 
     /// The count of the numbers that an entry has taken.
@@ -260,9 +270,10 @@
 
     /// Returns the end of a statement, after ``entry(names:writer:serial:from:)``.
     ///
-    /// It sends a notification if a watch of another store is registered, and returns the entry's number.
+    /// The statement sends a notification if a watch of another store is registered, or if the isolation level isn't
+    /// `READ COMMITTED`. Its result is the entry's number.
     private static func notification(writer: String) -> String {
-      // A function without a result, such as `pg_notify`, returns a value that isn't null.
+      // `pg_notify` returns `void`, which isn't null, so the result is always `id`.
       """
       SELECT CASE WHEN (current_setting('transaction_isolation') <> 'read committed'
           OR EXISTS (SELECT FROM datastore_watch WHERE writer <> \(writer)))
@@ -270,12 +281,15 @@
       """
     }
 
-    /// The setting that marks the connection of a store, which records its changes itself.
+    /// The setting that marks the connection of a store.
+    ///
+    /// The triggers ignore the changes of such a connection, because the statements of the store record them.
     static let storeSetting = "datastore.store"
 
-    /// Returns the statements that prepare the connection of a store.
+    /// Returns the statements that configure a connection of a store.
     ///
-    /// - Parameter timeout: The longest time that a statement waits for the locks of other clients.
+    /// - Parameter timeout: The timeout of the store's calls, which is also the longest time that a statement waits for
+    ///   a lock of another client.
     static func settings(timeout: Duration) -> String {
       // The server accepts 1 to 2,147,483,647 milliseconds; 0 would mean no limit. One setting is twice the
       // timeout.
@@ -284,8 +298,9 @@
       let seconds = PostgreSQLConnection.longestSilence(within: timeout)
       return "SET \(storeSetting) = 'true'; SET lock_timeout = \(milliseconds); "
         + "SET synchronous_commit = on; SET default_transaction_isolation = 'read committed'; "
-        // A client that has stopped must not hold the store's lock, or its named locks, for hours. A shorter limit
-        // would end large commits, because the server counts the time in which it receives a statement.
+        // A process that is suspended during a transaction must not hold the store's lock, or its named locks, for
+        // hours. A shorter limit would end large commits, because the server counts the time in which it receives a
+        // statement as idle.
         + "SET idle_in_transaction_session_timeout = \(max(1_000, 2 * milliseconds)); "
         + "SET tcp_keepalives_idle = \(seconds); SET tcp_keepalives_interval = 1; "
         + "SET tcp_keepalives_count = \(seconds); SET tcp_user_timeout = \(seconds * 1_000)"
@@ -311,7 +326,7 @@
     /// Reads the entries from a given one on, in order, with a row for each name that another writer has changed.
     ///
     /// An entry without such names has one row without a name. The columns are the entry's number, the number before
-    /// the entry, whether another writer may have changed any name, and the name.
+    /// its first one, whether another writer may have changed any name, and the name.
     static let entries = """
       SELECT id, id - \(numberCount), names IS NULL AND writer <> $2, name FROM datastore_change
         LEFT JOIN unnest(CASE WHEN writer <> $2 THEN names END) WITH ORDINALITY AS changed (name, position) ON true

@@ -3,9 +3,9 @@
   struct PostgreSQLLog {
     /// A name in a change of another writer, or a change without such names.
     struct Row {
-      /// The number of the change.
+      /// The last number that the change has taken.
       var id: Int64
-      /// The number before those that the change has taken, one for each name; 0 for the first change.
+      /// The number before the first one that the change has taken; 0 for the first change.
       var previous: Int64
       /// Whether another writer made the change, and any name may have changed.
       var isUnknown = false
@@ -13,7 +13,8 @@
       var name: String?
     }
 
-    /// The number of the last change that was read: 0 for an empty log, `nil` if the log must be read anew.
+    /// The number of the last known change: 0 for an empty log, `nil` before the first read and after a lost
+    /// connection.
     private(set) var newest: Int64?
 
     /// A number that changes when a change of another writer is read, or may have been missed.

@@ -9,7 +9,7 @@
     case texts([String])
     case byteStrings([Data])
 
-    /// The binary format of the parameter; `nil` for `NULL`.
+    /// The parameter in PostgreSQL's binary format; `nil` for `NULL`.
     var bytes: Data? {
       switch self {
       case .integer(let number): number.map { Self.bigEndian($0) }
@@ -23,9 +23,9 @@
 
     /// Returns an array of one dimension in PostgreSQL's binary format.
     ///
-    /// The format is the number of dimensions, a flag for nulls, and the type's number in `pg_type`; then the length
-    /// and the lower bound of the dimension; then each element, preceded by its length. See `array_recv` in
-    /// PostgreSQL's source.
+    /// The format begins with the number of dimensions, a flag for nulls, and the number of the elements' type in
+    /// `pg_type`. The length and the lower bound of the dimension follow, and then each element, preceded by its
+    /// length. An empty array has no dimension. See `array_recv` in PostgreSQL's source.
     private static func array(_ elements: [Data], ofType type: Int32) -> Data {
       var bytes = Data(capacity: 20 + elements.reduce(0) { $0 + 4 + $1.count })
       for field in [elements.isEmpty ? 0 : 1, 0, type] { bytes += bigEndian(field) }

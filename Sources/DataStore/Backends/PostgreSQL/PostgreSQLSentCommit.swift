@@ -14,8 +14,8 @@
 
     /// Asks the server whether it made the commit, after its answer was lost.
     ///
-    /// - Throws: An error of unknown outcome if the log no longer shows whether the commit was made, or the error
-    ///   because of which the server didn't answer.
+    /// - Throws: An error of unknown outcome if the log no longer shows whether the commit was made, or the error with
+    ///   which this query failed.
     func wasMade(
       on connection: PostgreSQLConnection, _ failure: (SystemError) -> StoreError
     ) throws(StoreError) -> Bool {

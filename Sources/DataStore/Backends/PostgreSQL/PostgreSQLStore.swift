@@ -12,16 +12,16 @@
   /// - **Ordering**: Observers of all stores over the database receive changes in the order of the commits.
   /// - **External changes** are reported by the server immediately while the store is observed, including those of
   ///   other programs that change the table `datastore_value`.
-  /// - **A lost connection** is opened again, until the timeout of a call has passed. Observers then receive the newest
-  ///   value of each key that changed meanwhile, once. A commit that the server rolled back because of a deadlock or a
-  ///   conflict with another client is repeated until the timeout too.
+  /// - **A lost connection** is replaced: each call tries to connect again until its timeout has passed. Observers then
+  ///   receive the newest value of each key that changed meanwhile, once. A commit that the server rolled back because
+  ///   of a deadlock or a conflict with another client is also repeated, until the timeout.
   /// - **Size**: A commit may have up to 1,000,000,000 bytes. A larger one throws an error with the `SQLSTATE` 54000,
   ///   and changes nothing.
   /// - **Privacy**: libpq encrypts and authenticates the connection as configured by the address, by the environment
   ///   variables whose names begin with `PG`, or by a password file.
   /// - **Roles**: The role that creates the tables owns them. Another role needs all privileges on the tables and
-  ///   sequences whose names begin with `datastore_`. If the server doesn't let it rewrite a
-  ///   table, ``erase(where:)`` deletes the items and throws, because bytes of them may be left.
+  ///   sequences whose names begin with `datastore_`. If the server doesn't let this role rewrite a table,
+  ///   an ``erase(where:)`` that deletes items throws afterwards, because bytes of them may be left.
   public struct PostgreSQLStore: ForwardingStore {
     package let base: BackedStore<PostgreSQLBackend>
 
@@ -33,8 +33,8 @@
     /// - Parameters:
     ///   - address: A connection string such as `host=db.example.com dbname=moments`, or a URI that begins with
     ///     `postgresql://`. Missing settings come from the environment; see libpq's documentation.
-    ///   - timeout: The longest time that a call tries to reach the server, and its longest single wait for other
-    ///     clients, before it throws. An attempt to connect may take two seconds even if the timeout is shorter.
+    ///   - timeout: The time for which a call tries to reach the server, and its longest single wait for other clients,
+    ///     before it throws. The last attempt to connect may end a few seconds later.
     ///   - now: Returns the current time, for ``StoredValue/savedAt``.
     public init(
       address: String, timeout: Duration = .seconds(5), now: @escaping @Sendable () -> Date = { Date() }
@@ -43,6 +43,9 @@
     }
 
     /// Erases items so that no trace of them is left in the tables.
+    ///
+    /// There is one exception: rows that an older transaction of the server can still read stay until that transaction
+    /// has ended and the server vacuums the tables.
     ///
     /// It doesn't erase the copies that the server keeps outside the tables, such as its write-ahead log, replicas and
     /// backups. They are the responsibility of the server's owner.

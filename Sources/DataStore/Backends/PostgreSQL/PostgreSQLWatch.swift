@@ -12,17 +12,18 @@
   /// Notices external changes for a ``PostgreSQLBackend``.
   ///
   /// It receives the server's notifications on its own connection, on which it first listens and then registers; see
-  /// ``PostgreSQLLayout``. A lost connection is opened again. The server sent no notifications of the changes before
-  /// the registration, so each registration counts as a notification, except one at the start: the store checks for
-  /// changes when the watch has started.
+  /// ``PostgreSQLLayout``. If this connection is lost, the watch opens a new one. The server may have sent no
+  /// notification of a change before the registration, so the watch notifies the store after each registration. The
+  /// exception is a registration at the start, because the store checks for changes when the watch has started.
   final class PostgreSQLWatch {
     private let listener: Listener
 
     /// Starts to watch.
     ///
-    /// If another client has locked the store, the watch registers later, and then notifies.
+    /// If another client has locked the store for longer than the timeout, the watch registers later, and then notifies
+    /// the store.
     ///
-    /// - Parameter writer: The number of the store's connection, whose changes cause no notifications.
+    /// - Parameter writer: The number of the store's connection, whose changes need no notifications.
     init(
       _ address: String, timeout: Duration, knowingChangesOf writer: Int64, onChange: @escaping @Sendable () -> Void
     ) throws(SystemError) {
@@ -50,8 +51,8 @@
     /// after a commit of unknown outcome.
     ///
     /// The delay doubles with each repetition, until ``recordCheck()`` resets it. Its maximum is the timeout, but not
-    /// less than 1 second or more than 60 seconds. A check takes about as long as the timeout until it fails, so the
-    /// store has time for other calls in between.
+    /// less than 1 second or more than 60 seconds. A check that fails may take about as long as the timeout, so such a
+    /// delay leaves the store time for other calls.
     func repeatNotification() {
       listener.repeatNotification()
     }
@@ -114,7 +115,7 @@
         queue.async {
           self.hasEnded = true
           do throws(SystemError) { try self.connection?.run(PostgreSQLLayout.unregisterWatch) } catch {
-            // The next registration of any watch deletes this one.
+            // A later registration, of any watch, deletes this one.
           }
           self.disconnect()
         }
@@ -125,7 +126,7 @@
         try connection.run(script: PostgreSQLLayout.settings(timeout: timeout))
         try connection.run(script: "LISTEN \(PostgreSQLLayout.channel)")
         // libpq closes the socket as soon as it detects that the connection is lost. Another file may then get the same
-        // number while the source still watches it, so the source gets a descriptor of its own.
+        // descriptor while the source still watches it, so the source gets a descriptor of its own.
         let socket = fcntl(connection.socket, F_DUPFD_CLOEXEC, 0)
         guard socket >= 0 else { throw SystemError(code: errno, operation: "fcntl", path: connection.place) }
         let source = DispatchSource.makeReadSource(fileDescriptor: socket, queue: queue)

@@ -2,7 +2,7 @@
   extension SystemError {
     /// The `SQLSTATE` `connection_failure`.
     ///
-    /// Every error of a connection that has ended gets it.
+    /// All errors of a connection that has ended have this state.
     static let lostConnectionState = "08006"
 
     /// The `SQLSTATE` `sqlclient_unable_to_establish_sqlconnection`.
@@ -16,12 +16,14 @@
     /// Whether the connection has ended, or could not be opened.
     var isLostConnection: Bool { state == Self.lostConnectionState || state == Self.noConnectionState }
 
-    /// Whether the server rolled a transaction back because of concurrent ones, so that the same transaction may
-    /// succeed when it is repeated: `serialization_failure` and `deadlock_detected`.
+    /// Whether the server rolled a transaction back because of concurrent ones.
+    ///
+    /// The transaction may succeed when it is repeated. The states are `serialization_failure` and `deadlock_detected`.
     var isConflict: Bool { state == "40001" || state == "40P01" }
 
-    /// The error of a commit whose answer was lost and whose outcome is unknown, because the server can't be asked or
-    /// its log no longer shows whether the commit was made.
+    /// The error of a commit whose answer was lost and whose outcome is unknown.
+    ///
+    /// Either the server can't be asked, or the log of changes no longer shows whether the commit was made.
     ///
     /// - Parameters:
     ///   - place: The server and the database.
@@ -43,15 +45,14 @@
           state: "54000", message: "the commit has \(byteCount) bytes, and the limit is \(limit)"))
     }
 
-    /// The error of an erasure that deleted rows of a table and could not rewrite it.
+    /// The error of an erasure after which bytes of deleted rows may remain, because the server didn't rewrite a table.
     static func notRewritten(_ table: String, of place: String) -> SystemError {
       SystemError(
         code: 0, operation: "erasing", path: place,
         source: .postgreSQL(
           // `insufficient_privilege`.
           state: "42501",
-          message: "erased bytes may be left, because only its owner can rewrite the table \(table): erase as its owner"
-        ))
+          message: "bytes of deleted rows may remain, because the user can't rewrite the table \(table)"))
     }
 
     /// The error of a commit whose transaction the server rolled back after an error.
@@ -64,10 +65,10 @@
   }
 
   extension StoreError {
-    /// Whether the other commits of a group would probably fail too, whatever they store: the store is locked, the
-    /// connection is lost, transactions are in conflict, or the outcome is unknown.
+    /// Whether this error of a commit would probably fail the other commits of its group too, whatever they store.
     ///
-    /// Doesn't include the other errors of a server, such as that its disk is full.
+    /// That is so if the store is locked, the connection is lost, transactions are in conflict, or the outcome is
+    /// unknown. Other errors of the server, such as that of a full disk, don't count.
     var concernsServer: Bool {
       guard let error = systemError else { return false }
       return error.isLockedOut || error.isLostConnection || error.isConflict || error.isUnknownOutcome

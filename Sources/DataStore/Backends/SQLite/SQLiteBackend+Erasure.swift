@@ -4,9 +4,9 @@
   extension SQLiteBackend {
     /// Deletes rows and rewrites the database, because a deleted row leaves its bytes in free pages.
     ///
-    /// The log of changes contains the names, so it is truncated. A store that hasn't read a truncated change, such as
-    /// that of a row deleted here, reads all of its values again. Quarantined databases beside this one are erased too,
-    /// file by file.
+    /// The log of changes contains the names of the rows, so all of its entries are deleted. A store that hasn't read
+    /// one of them, such as the entry for a row deleted here, reads all of its values again. Each file of a quarantined
+    /// database beside this database is an item too.
     package mutating func erase(_ isErased: (StoredItem) -> Bool) throws(StoreError) {
       _ = try change(StoreError.removeFailed, creating: false) { (backend, connection) throws(StoreError) in
         do throws(SystemError) {
@@ -24,7 +24,7 @@
       }
     }
 
-    /// Deletes the rows that `isErased` selects, and all entries of the log except a new one.
+    /// Deletes the rows that `isErased` selects, and replaces all entries of the log with one new entry.
     private func erase(_ isErased: (StoredItem) -> Bool, on connection: SQLiteConnection) throws(SystemError) {
       var erased: [String] = []
       for (names, read) in [
@@ -46,8 +46,9 @@
       }
       for name in erased { try remove(name, on: connection) }
       for id in quarantined { try connection.run(SQLiteLayout.removeQuarantined, .integer(id)) }
-      // An entry of no key remains when all others are deleted, and the numbers of later entries follow its number. A
-      // store that hasn't read all deleted entries sees a gap before this one, and so knows that it missed changes.
+      // One entry with an empty name remains, so that the numbers of later entries continue from its number. A store
+      // that hasn't read all deleted entries sees a gap in the numbers before this entry, and so knows that it missed
+      // changes.
       try log("", on: connection)
       try connection.run(SQLiteLayout.cutLog, .integer(connection.lastInsertedID - 1))
     }

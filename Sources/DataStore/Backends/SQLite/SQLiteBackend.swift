@@ -5,15 +5,15 @@
   ///
   /// Names and bytes are bound to prepared statements, and never become part of their text.
   ///
-  /// **Group commit.** All commits of a group are one transaction, so they share one synchronization. A commit decides
-  /// before it writes, so an abandoned commit has changed nothing. If a commit fails, the whole transaction is rolled
-  /// back and each commit is made in a transaction of its own, so that only the faulty one fails. But if another
-  /// connection held the write lock for too long, all commits fail.
+  /// **Group commit.** All commits of a group are one transaction, so they share one synchronization. The decision
+  /// about a commit comes before its writes, so an abandoned commit has changed nothing. If a commit fails, the whole
+  /// transaction is rolled back, and then each commit is made in a transaction of its own, so that only the faulty one
+  /// fails. But if another connection held the write lock for too long, all commits fail.
   ///
   /// **A lost transaction.** After an I/O error, or if memory runs out, SQLite may roll back the whole transaction, and
-  /// would then execute the following statements without one. A decision may continue after such an error, because a
-  /// check for external changes that fails doesn't stop a commit. So the backend verifies after each decision that the
-  /// transaction is still open, and stores nothing if it isn't.
+  /// would then execute the following statements without one. A decision may continue after such an error, because its
+  /// check for external changes may fail without stopping the commit. So the backend verifies after each decision that
+  /// the transaction is still open, and stores nothing if it isn't.
   package struct SQLiteBackend: StoreBackend {
     /// Distinguishes this backend's changes from external ones.
     let writer = Int64.random(in: 1 ... .max)
@@ -28,7 +28,8 @@
     ///
     /// - Parameters:
     ///   - file: The database, as a file URL.
-    ///   - busyTimeout: The longest single wait of a call for another process that uses the database.
+    ///   - busyTimeout: The limit of each wait for another process that uses the database. A call may wait several
+    ///     times.
     ///   - now: Returns the current time, for the name of a quarantined database.
     ///   - fileSystem: Makes the system calls that SQLite doesn't.
     package init(
@@ -47,7 +48,8 @@
 
     package mutating func externalVersion() throws(StoreError) -> UInt64? {
       try perform(StoreError.readFailed) { (backend, connection) throws(SystemError) in
-        // Versions of different connections can't be compared, and another file at the path has another connection.
+        // Versions of different connections can't be compared, so the result contains the connection's number too. A
+        // different file at the path gets a new connection.
         let version = UInt64(truncatingIfNeeded: try connection.dataVersion)
         return version & 0xFFFF_FFFF | UInt64(backend.database.connectionCount) << 32
       }
@@ -91,7 +93,7 @@
 
     /// Makes all commits of a group in one transaction.
     ///
-    /// - Returns: Whether each of them was made.
+    /// - Returns: For each commit, whether it was made.
     private mutating func makeCommits(
       _ group: [[StoreWrite]], deciding decide: (Int, inout Self) throws(StoreError) -> CommitDecision
     ) throws(StoreError) -> [Bool] {
@@ -103,8 +105,8 @@
           let decision = try decide(index, &backend)
           // A lost transaction must be noticed before the next decision, whose check for external changes would begin
           // another transaction. The statements below need no such test, because a statement that fails throws. The
-          // write lock needs none either: a transaction on a read-only database begins without it, and the first change
-          // throws.
+          // write lock isn't tested either: a transaction on a read-only database begins without the lock, and its
+          // first change throws.
           guard connection.isInTransaction else { throw failure(.lostTransaction(connection.path)) }
           guard case .proceed(let removals) = decision else {
             made.append(false)
@@ -204,7 +206,8 @@
       while true {
         let result = try performTransaction(.immediate, failure, creating: creating, body)
         // Before the change was made, another store may have quarantined the database, or another program may have
-        // replaced or removed it. Then the change is made again, in the new database, or throws if there is none.
+        // replaced or removed it. In that case the change is made again in the new database; if there is none, the call
+        // throws.
         if !database.hasMoved { return result }
       }
     }
@@ -235,8 +238,8 @@
             return (nil, commits: false)
           }
         }
-        // A transaction that only reads changes nothing, and a check for changes may have replaced it by one in which
-        // the layout wasn't checked.
+        // Only a transaction that writes is recorded. One that reads changes nothing, and a check for changes may have
+        // replaced it with a transaction in which the layout wasn't checked.
         if kind == .immediate, thrown == nil { backend.database.recordChange(on: connection) }
         return result
       }
@@ -290,8 +293,8 @@
       }
       do throws(SystemError) {
         let result = try body(&self, connection)
-        // The layout is checked after the body, because this order takes no lock if nothing has changed. A
-        // transaction checks the layout before it changes anything.
+        // The layout is checked after the body, because the statements of the body update `mayHaveChanged`. So if
+        // nothing has changed, the check takes no lock. A transaction checks the layout before it changes anything.
         if database.mayHaveChanged, let refusal = try database.refusal(of: connection) { return .refused(refusal) }
         return .done(result)
       } catch {
@@ -303,7 +306,7 @@
     }
 
     private enum Attempt<Result> {
-      /// The body was called; `nil` if there is no database.
+      /// The result of the body; `nil` if there is no database.
       case done(Result?)
       /// The database can't be used, or was corrupt and is quarantined now.
       case refused(StoreError)

@@ -90,7 +90,9 @@
       sqlite3_busy_timeout(handle, CInt(clamping: max(0, whole) + attoseconds / 1_000_000_000_000_000))
     }
 
-    /// Prepares a statement for later, which proves that the tables it names exist.
+    /// Prepares a statement for later runs.
+    ///
+    /// - Throws: An error also if a table that the statement names doesn't exist.
     func prepare(_ sql: String) throws(SystemError) {
       _ = try statement(sql)
     }
@@ -102,7 +104,7 @@
 
     /// Runs a statement and returns what `read` makes of its first row, or `nil` if it has none.
     ///
-    /// It reads all rows, so the statement should have one at most.
+    /// All rows are read, so the statement should return at most one.
     func first<Result>(
       _ sql: String, _ parameters: Parameter..., read: (Row) -> Result
     ) throws(SystemError) -> Result? {
@@ -137,7 +139,7 @@
       if kind == .immediate { logSpace.extendIfNeeded(on: handle, limit: SQLiteLayout.logSizeLimit) }
       do throws(SystemError) {
         let (result, commits) = try body()
-        // A check for changes that failed may have ended the transaction.
+        // A failed check for changes may have ended a transaction that only reads. Then there is nothing to commit.
         if commits, kind == .immediate || isInTransaction { try run("COMMIT") } else { rollBack() }
         return result
       } catch {
@@ -160,12 +162,14 @@
     /// The id of the most recently inserted row.
     var lastInsertedID: Int64 { sqlite3_last_insert_rowid(handle) }
 
-    /// A number that changes when any connection changes the database, as far as this connection has read the change.
+    /// A number that changes when any connection changes the database.
     ///
-    /// Reading it takes no lock.
+    /// Reading it takes no lock and doesn't read the database. So a change of another connection counts only after a
+    /// statement of this connection has read the database.
     var pagerVersion: CUnsignedInt {
       var version: CUnsignedInt = 0
-      // A file that doesn't support this has version 0, like one that never changed. Callers then check on each call.
+      // If the file doesn't support this, the version is 0, as it may be before the first change. So callers treat 0 as
+      // a possible change.
       return sqlite3_file_control(handle, "main", SQLITE_FCNTL_DATA_VERSION, &version) == SQLITE_OK ? version : 0
     }
 

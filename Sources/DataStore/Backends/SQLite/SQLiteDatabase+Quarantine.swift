@@ -42,7 +42,7 @@
       do throws(SystemError) {
         _ = try open(in: folder, creating: true)
       } catch {
-        // The next save tries again, and throws the error.
+        // The next save tries again, and throws if that fails too.
       }
       return .corruptStore(movedTo: movedTo, reason: error.description)
     }
@@ -53,7 +53,7 @@
     /// store for another attempt, and so on indefinitely. So a failed attempt is remembered, but only while the
     /// database is watched, and until the next call that changes a value.
     ///
-    /// - Throws: Also the error of the earlier attempt, if it isn't repeated.
+    /// - Throws: Also the error of the earlier attempt, if no new attempt is made.
     private mutating func quarantineUnlessUnchanged(in folder: borrowing Descriptor) throws(SystemError) -> String {
       if let failedQuarantine, try failedQuarantine.files == statuses(in: folder) { throw failedQuarantine.error }
       failedQuarantine = nil
@@ -80,8 +80,8 @@
 
     /// Quarantines the database and the files beside it, in a locked folder.
     ///
-    /// - Returns: The path to which the database file is moved; if only its log exists, no file is at this path. The
-    ///   paths of the other files add their suffixes to it.
+    /// - Returns: The new path of the database file. The new paths of the other files are this path plus their
+    ///   suffixes. If only the log existed, there is no file at the path itself.
     private func quarantine(in folder: borrowing Descriptor) throws(SystemError) -> String {
       var attempt = 1
       var quarantineName: String
@@ -137,14 +137,15 @@
         let descriptor = try fileSystem.openFolder(folder)
         return try fileSystem.read(name, in: descriptor) ?? Data()
       } catch {
-        // A store may have written a database that is too large to be read as a whole.
+        // A file that is too large to be read may be a database that a store has written, so this error is thrown.
         guard error.meansObstacle, error.code != EFBIG else { throw error }
         return Data()
       }
     }
 
-    /// Returns the layout of a database if it is a future one, which this program could mistake for corruption;
-    /// otherwise `nil`.
+    /// Returns the layout of a database if that is a future layout, and otherwise `nil`.
+    ///
+    /// This program could mistake a future layout for corruption.
     private static func newerLayout(of connection: SQLiteConnection) -> Layout? {
       do throws(SystemError) {
         if case .newer(let found) = try layout(of: connection) { return .newer(found: found) }

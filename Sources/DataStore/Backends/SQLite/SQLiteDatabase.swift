@@ -15,7 +15,7 @@
   /// one call at a time. A connection's own commits don't change its `data_version`, so the connection that writes can
   /// also detect the commits of other connections.
   struct SQLiteDatabase {
-    /// The result of a step, or the error to throw: the store can't use this database, or has quarantined it.
+    /// The result of opening the database, or the error to throw because the store can't use it or has quarantined it.
     typealias Outcome<Success> = Result<Success, StoreError>
 
     let folder: String
@@ -34,8 +34,8 @@
     var isWatched = false
     /// The last failed attempt to quarantine a corrupt database, until the next call that changes a value.
     var failedQuarantine: FailedQuarantine?
-    /// The connection's ``SQLiteConnection/pagerVersion`` when the layout was last checked, or after the last change
-    /// that this connection has made.
+    /// The connection's ``SQLiteConnection/pagerVersion`` when the layout was last checked, or after the connection's
+    /// own last change if that was later.
     private var pagerVersion: CUnsignedInt = 0
     /// The connection's `data_version` when the layout was last checked.
     private var dataVersion: Int64 = 0
@@ -73,7 +73,7 @@
     /// Checks whether another program has given the database a layout that the store can't use, such as a future one.
     ///
     /// It reads the layout only if another connection has changed the database since the last check. In a transaction,
-    /// the result is valid until its end.
+    /// the result is valid until the transaction ends.
     ///
     /// - Returns: The reason why the store must not use the database, or `nil` if it may.
     mutating func refusal(of connection: SQLiteConnection) throws(SystemError) -> StoreError? {
@@ -85,13 +85,14 @@
       return nil
     }
 
-    /// Records that this connection has committed a transaction in which ``refusal(of:)`` was checked.
+    /// Records that a connection has committed a transaction in which ``refusal(of:)`` returned `nil`.
     mutating func recordChange(on connection: SQLiteConnection) {
       pagerVersion = connection.pagerVersion
     }
 
-    /// Whether another connection may have changed the database since ``refusal(of:)`` last returned `nil`, as far as
-    /// the last statement has read.
+    /// Whether another connection may have changed the database since ``refusal(of:)`` last returned `nil`.
+    ///
+    /// A change counts only after a statement of this store's connection has read the database.
     var mayHaveChanged: Bool { connection.map { $0.pagerVersion != pagerVersion || pagerVersion == 0 } ?? true }
 
     /// Whether the file at the database's path is no longer the connection's.
@@ -192,10 +193,11 @@
       return .success(opened)
     }
 
-    /// Returns an error that names a read-only volume as the cause, if it is the cause of the given error.
+    /// Returns an error that says that the volume is read-only, if this caused the given error; otherwise the given
+    /// error.
     ///
-    /// A connection to a database in WAL mode needs a file beside it. SQLite reports only that it can't open the file,
-    /// and not why the file can't be created.
+    /// To use a database in WAL mode, SQLite creates files beside it. If that fails, SQLite reports only that it can't
+    /// open a file, without the reason.
     private func explain(
       _ error: SystemError, in folder: borrowing Descriptor
     ) throws(SystemError) -> SystemError {
@@ -208,7 +210,9 @@
       if let spareConnection, !spareConnection.hasMoved { spareConnection } else { nil }
     }
 
-    /// Returns the connection that the last attempt left open, or opens one, which creates the file if it is new.
+    /// Returns the connection that the last attempt left open, or opens one.
+    ///
+    /// - Parameter isNew: Whether to create the file of the database.
     private func openConnection(
       in folder: borrowing Descriptor, isNew: Bool
     ) throws(SystemError) -> SQLiteConnection {
@@ -225,9 +229,9 @@
         path: prefix + fileName, permissionsOf: prefix + permissionsName, busyTimeout: busyTimeout)
     }
 
-    /// Reads the layout of a database and configures its connection.
+    /// Prepares a database for use: checks its layout, configures the connection, and creates or migrates the tables.
     ///
-    /// - Returns: The outcome if the database can't be used, or `nil` if it is ready.
+    /// - Returns: `nil` if the database is ready, and otherwise the outcome of opening it.
     private func prepare(
       _ connection: SQLiteConnection, creating: Bool
     ) throws(SystemError) -> Outcome<SQLiteConnection?>? {
@@ -261,8 +265,8 @@
           return ((), commits: true)
         }
       } catch {
-        // The tables of another program may conflict with the layout. The database isn't corrupt, so it must not be
-        // quarantined.
+        // The tables of another program in this database may conflict with the new layout. That isn't a corruption, so
+        // the database must not be quarantined. This `operation` keeps the error from counting as one.
         guard error.isStatementError else { throw error }
         throw SystemError(code: error.code, operation: "migrating from layout 1", path: path, source: error.source)
       }

@@ -4,8 +4,8 @@
   /// - `value` holds the stored bytes by name.
   /// - `part` holds the parts of values that are stored in parts.
   /// - `change` is the log of the latest changes of `value`, in commit order. `writer` is a random number that
-  ///   identifies the backend that made the change. A backend writes the log itself, and its connection runs no
-  ///   triggers. For every other program, triggers write the log, with 0 as the writer.
+  ///   identifies the backend that made the change. A backend logs its own changes, on a connection that runs no
+  ///   triggers. The changes of other programs are logged by triggers, with 0 as the writer.
   /// - `quarantine` holds bytes that could not be decoded or migrated.
   ///
   /// | layout | changes |
@@ -19,16 +19,18 @@
     /// The layout's version, kept as `user_version`.
     static let version: Int64 = 2
 
-    /// The minimum number of changes that the log keeps when it is truncated because of its length.
+    /// The number of the latest changes that remain in the log when it is truncated, except by an erasure.
     static let changeLimit: Int64 = 4_096
 
-    /// The interval of truncations: a store truncates the log at each of its changes whose number is a multiple of
-    /// this.
+    /// The interval at which stores truncate the log, in changes.
+    ///
+    /// A store truncates the log when it adds a change whose number is a multiple of this.
     static let cutInterval: Int64 = 1_024
 
-    /// The size to which SQLite truncates the write-ahead log when it restarts the log, in bytes.
+    /// The size in bytes to which SQLite truncates a larger write-ahead log when it restarts the log.
     ///
-    /// SQLite restarts the log after 1,000 pages, which need less space than this.
+    /// After 1,000 pages, SQLite restarts the log: it overwrites the log from its start. The pages need less space than
+    /// this.
     static let logSizeLimit: Int64 = 4 << 20
 
     private static let tablesOfLayout2 = [
@@ -116,7 +118,9 @@
     /// The names that other writers changed after a given change, in the order of the changes.
     static let changedByOthers = "SELECT name FROM change WHERE id > ?1 AND writer <> ?2 ORDER BY id"
 
-    /// All statements that name a table; a database on which one of them can't be prepared is corrupt.
+    /// All statements above that read or change a table.
+    ///
+    /// If one of them can't be prepared, the database is corrupt.
     static let statements = [
       read, readPart, names, write, writePart, remove, removePart, log, cutLog, quarantine, lastQuarantined, partNames,
       quarantined, readQuarantined, removeQuarantined, newestChange, oldestChange, changedByOthers,

@@ -1,15 +1,15 @@
 #if SQLite
   internal import CSQLite
 
-  /// Extends a database's log ahead of its commits.
+  /// Extends a database's write-ahead log ahead of its commits.
   ///
   /// In WAL mode a commit appends to the log and synchronizes it. If the file has grown, synchronizing it takes about
-  /// twice as long, because the new size is written too. SQLite overwrites the log from its start, and so stops
-  /// extending it, only after 1,000 pages, which few programs write in one run. So this type extends the log with zeros
-  /// in a few large steps, and the commits in between overwrite the zeros.
+  /// twice as long, because the new size is written too. SQLite restarts the log only after 1,000 pages: it then
+  /// overwrites the log from its start, and the file stops growing. Few programs write that many pages in one run. So
+  /// this type extends the log with zeros in a few large steps, and the commits between two steps overwrite the zeros.
   ///
-  /// SQLite doesn't depend on the bytes past the end of the log: after it restarts the log they are left over from
-  /// earlier commits anyway. It reads a page only if the checksums of all pages up to it are correct.
+  /// SQLite doesn't depend on the bytes behind the last commit in the log: in a restarted log, they are left over from
+  /// earlier commits. It reads a page only if the checksums of all pages up to it are correct.
   ///
   /// **Invariant**: Zeros are written only past the end of the file, and only by the connection that has the write
   /// lock, so no other connection writes there. The file is the one that SQLite has open, even if another file has its
@@ -25,8 +25,8 @@
 
     /// Extends the log, up to a limit, if it has grown since the last call.
     ///
-    /// Each step doubles the log, or adds ``minimumStep`` if that is more. The first call doesn't extend it, so a
-    /// program that commits once writes no additional bytes.
+    /// Each step doubles the log, or adds ``minimumStep`` if that is more. The first call that finds a log with
+    /// contents only records its size, so a program that commits once writes no additional bytes.
     ///
     /// - Parameters:
     ///   - connection: A connection in a transaction that has the write lock.

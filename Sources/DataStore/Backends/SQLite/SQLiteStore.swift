@@ -6,16 +6,17 @@
   /// It is available if the package trait `SQLite` is enabled, and requires the system's libsqlite3.
   ///
   /// - **Durability**: An acknowledged change survives a crash or `SIGKILL` of the process and a loss of power, at any
-  ///   instant, because the database is in WAL mode with `synchronous=FULL`, and on Apple's systems with `fullfsync`.
-  /// - **Atomicity**: A commit is one transaction. Saves and commits that are pending at the same time share a
-  ///   transaction.
-  /// - **Privacy**: Only the owner can access the database (permissions 0600, and 0700 for a new folder) and the files
-  ///   beside it whose names end in `-wal` and `-shm`. A symbolic link at its path is not followed.
+  ///   instant. For this, the database is in WAL mode with `synchronous=FULL` and, on Apple's systems, with
+  ///   `fullfsync`.
+  /// - **Atomicity**: A commit is made in one transaction. Saves and commits that are pending at the same time may
+  ///   share a transaction.
+  /// - **Privacy**: Only the owner can access a new database, the files beside it whose names end in `-wal` and `-shm`
+  ///   (permissions 0600), and new folders (0700). A symbolic link at the path of the database is not followed.
   /// - **Corruption**: A database that SQLite finds corrupt is quarantined with the files that SQLite keeps beside it,
   ///   never deleted; see ``StoreError/corruptStore(movedTo:reason:)``. A database of a future layout, or of another
   ///   program, is left unchanged.
-  /// - **External changes** are noticed without a call while the store is observed, including those of other programs
-  ///   that change the table `value`.
+  /// - **External changes** are noticed without a call while the store is observed. They include changes that other
+  ///   programs make in the table `value`.
   public struct SQLiteStore: ForwardingStore {
     package let base: BackedStore<SQLiteBackend>
 
@@ -26,10 +27,10 @@
     /// it again, because its values would be lost silently.
     ///
     /// - Parameters:
-    ///   - file: The database, as a file URL. No other program should use it, and it must be on a local volume, because
-    ///     WAL mode doesn't work on network volumes.
-    ///   - busyTimeout: The longest single wait of a call for another process that uses the database. Then the call
-    ///     throws.
+    ///   - file: The database, as a file URL. Other programs should keep no data of their own in it. It must be on a
+    ///     local volume, because WAL mode doesn't work on network volumes.
+    ///   - busyTimeout: The longest time that a call waits, each time another process or store has locked the database.
+    ///     If the database is still locked then, the call throws.
     ///   - now: Returns the current time, for ``StoredValue/savedAt`` and the times of quarantines.
     public init(
       file: URL, busyTimeout: Duration = .seconds(5), now: @escaping @Sendable () -> Date = { Date() }

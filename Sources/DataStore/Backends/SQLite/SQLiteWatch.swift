@@ -11,31 +11,33 @@
   ///
   /// ## Visibility in WAL mode
   /// **The problem.** SQLite doesn't notify a connection of the commits of other processes. In WAL mode a commit takes
-  /// three steps: it writes its pages to the log, the file `<database>-wal`; it synchronizes the log; and it publishes
-  /// the new end of the log in shared memory. Only then can other connections read the commit.
+  /// three steps. It writes its pages to the write-ahead log (the file `<database>-wal`), synchronizes the log, and
+  /// publishes the new end of the log in shared memory. Only after the last step can other connections read the commit.
   ///
-  /// **The naive way.** The operating system reports each write to the log. So it seems enough to read `data_version`
-  /// at each report, which shows whether another connection has committed.
+  /// **The naive way.** The operating system reports each write to the log, and SQLite's `data_version` shows whether
+  /// another connection has committed. So it seems enough to read `data_version` at each report.
   ///
   /// **Why it fails.** The report belongs to the first step, and nothing reports the last one, because it only changes
-  /// mapped memory. A check that runs between the two finds no new commit, and no report follows. The commit would stay
-  /// unnoticed until another one is made.
+  /// mapped memory. A check for changes that runs between these two steps finds no new commit, and no report follows.
+  /// The commit would stay unnoticed until another one is made.
   ///
   /// **The solution.** A writer holds SQLite's write lock from before the first step until after the last one. So a
   /// check first tries to take that lock, with `BEGIN IMMEDIATE` and without waiting:
   /// - If it gets the lock, no other connection is between those steps. Every commit that was reported so far is
-  ///   visible to the check, which is therefore the last one until the next report.
-  /// - If another connection has the lock, the check reads what is visible, and is repeated after 1, 2, 4, … and at
-  ///   most 250 milliseconds, until one gets the lock.
+  ///   visible to the check, so no other check is needed until the next report.
+  /// - If another connection has the lock, the check reads what is visible. It is repeated after 1, 2, 4, … and at most
+  ///   250 milliseconds, until a check gets the lock.
   /// - If the database is read-only, no check can get the lock. Checks are then repeated after 1, 2, 4, … and 32,768
   ///   milliseconds, so they end about a minute after the last report.
   ///
-  /// The start of the watch has the same gap: a commit may have been written before the watch could report it, and be
-  /// published after the first reads. So the watch starts with a check.
+  /// The start of the watch has the same gap: a commit may write to the log before the watch begins, and publish the
+  /// new end of the log after the backend has first read the database. So the start of the watch requests a check.
   final class SQLiteWatch {
-    /// The state of the database that was read last.
+    /// The state of the database when it was last read.
     struct LastSeen {
-      /// The ``SQLiteDatabase/connectionCount``, because versions of different connections can't be compared.
+      /// The ``SQLiteDatabase/connectionCount`` at that time.
+      ///
+      /// Data versions that different connections read can't be compared.
       var connectionCount = 0
       var dataVersion: Int64 = 0
       /// The number of the newest change in the log of changes.
@@ -72,7 +74,7 @@
         delay = 1
       }
 
-      /// Returns the delay until the next check in milliseconds; `nil` if no check is to follow.
+      /// Returns the delay in milliseconds until the next check, or `nil` if no check is to follow.
       mutating func next(after writing: Writing) -> Int? {
         switch writing {
         case .none:
@@ -89,7 +91,9 @@
       }
     }
 
-    /// Records whether ``wake`` was called since the last check outside of a commit; the timer's calls don't count.
+    /// Records whether ``wake`` was called since the last check that wasn't part of a commit.
+    ///
+    /// The timer's checks don't count, because the timer doesn't call ``wake``.
     private final class Reports: Sendable {
       private let isPending = Lock(false)
 
@@ -109,7 +113,9 @@
     var seen: LastSeen?
     let folderWatch: FolderWatch
     private let timer: any DispatchSourceTimer
-    /// Requests a check, at a report of the system or when the store needs a check.
+    /// Records a report and requests a check.
+    ///
+    /// The watches of the folder and of the log call it, and so does the backend when it needs a check.
     let wake: @Sendable () -> Void
     #if canImport(Darwin)
       private var logSource: (any DispatchSourceFileSystemObject)?
@@ -133,9 +139,9 @@
     }
 
     #if canImport(Darwin)
-      /// Watches the log of a database, because a write to it changes no name in the folder.
+      /// Watches the write-ahead log of a database, because on Darwin a folder watch doesn't report writes to files.
       ///
-      /// The log exists as long as the connection is open.
+      /// The log exists from the first read of a connection until the connection is closed.
       func watchLog(of path: String, fileSystem: FileSystem) throws(SystemError) {
         let number = try fileSystem.perform("open", path) { open("\(path)-wal", O_EVTONLY | O_NOFOLLOW | O_CLOEXEC) }
         let source = DispatchSource.makeFileSystemObjectSource(
@@ -172,6 +178,10 @@
     /// Checks for external changes, in a transaction that stays open.
     ///
     /// Further reads in the transaction see the same state of the database as the check.
+    ///
+    /// - Parameters:
+    ///   - seen: The state of the database when it was last read; `nil` if the last check failed.
+    ///   - writer: The number of the backend in the log of changes. The backend's own changes are left out.
     func checkForChanges(
       since seen: SQLiteWatch.LastSeen?, by writer: Int64
     ) throws(SystemError) -> SQLiteWatch.Check {
@@ -180,7 +190,7 @@
       check.seen.dataVersion = try dataVersion
       if check.seen.dataVersion == seen.dataVersion { return check }
       check.seen.change = try newestChange
-      // The log keeps only the latest changes.
+      // The log of changes keeps only the latest ones, so some since the last check may be missing.
       let oldest = try first(SQLiteLayout.oldestChange) { $0.integer(0) } ?? 0
       if oldest > seen.change + 1 {
         check.changes = .unknown
@@ -198,11 +208,13 @@
       get throws(SystemError) { try first(SQLiteLayout.newestChange) { $0.integer(0) } ?? 0 }
     }
 
-    /// Begins a transaction without waiting, with the write lock unless another connection has it.
+    /// Begins a transaction without waiting, and takes the write lock if that is possible.
+    ///
+    /// - Returns: Whether another connection has the write lock.
     private func beginWithoutWaiting() throws(SystemError) -> SQLiteWatch.Writing {
       // The open transaction has the write lock, so no other connection is writing.
       if isWriting { return .none }
-      // This transaction replaces the one that a snapshot has begun, in which the caller has read nothing yet.
+      // The transaction that begins below replaces that of a snapshot, in which the caller has read nothing yet.
       rollBack()
       setBusyTimeout(.zero)
       defer { setBusyTimeout(busyTimeout) }
@@ -233,7 +245,8 @@
 
     /// Returns the names that were changed externally.
     ///
-    /// If the check fails, or the database is another file than at the last check, any name may have changed.
+    /// The result is ``ExternalChanges/unknown`` if this check or the last one failed, if the database is now another
+    /// file, or if the log of changes doesn't reach back to the last check.
     ///
     /// In a snapshot it must be the first call, because the check begins the transaction that the snapshot reads in.
     package mutating func takeExternalChanges() throws(StoreError) -> ExternalChanges {
@@ -270,16 +283,16 @@
       }
     }
 
-    /// Requests another check unless the database is still missing, after a snapshot that found none.
+    /// Requests another check after a snapshot or decision without a database, unless there still is no database.
     ///
-    /// The database may have appeared after the snapshot looked for it and before its check took the reports. Then no
-    /// other report follows.
+    /// The database may have appeared after the snapshot or decision looked for it, but before the check in it took the
+    /// reports. Then no other report follows.
     mutating func recheckIfDatabaseAppeared() {
       guard let watch, !isMissing else { return }
       do throws(SystemError) {
         if case .success(nil) = try database.connect(creating: false) { return }
       } catch {
-        // The check meets the same error.
+        // The requested check meets the same error.
       }
       watch.wake()
     }
@@ -305,7 +318,7 @@
     /// Records that a check failed, so that the next one returns ``ExternalChanges/unknown``.
     ///
     /// The watch continues, because a database that can't be read now may become readable again, for example if it was
-    /// removed and is restored. The store meets the error when it reads.
+    /// removed and is restored. Most errors aren't thrown, because the next read of the store meets them too.
     ///
     /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only, if that is the error.
     private func recordFailedCheck(_ error: StoreError) throws(StoreError) {

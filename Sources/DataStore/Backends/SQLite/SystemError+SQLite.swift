@@ -12,7 +12,7 @@
 
     /// Whether other connections blocked this one.
     ///
-    /// `SQLITE_PROTOCOL` means that they changed the log each time this connection was about to read it.
+    /// `SQLITE_PROTOCOL` means that they changed the write-ahead log each time this connection was about to read it.
     var isBusy: Bool { isSQLite([SQLITE_BUSY, SQLITE_PROTOCOL]) }
 
     /// Whether a statement can't be executed, usually because it doesn't match the tables of the database.
@@ -24,7 +24,7 @@
     /// Whether the database is read-only.
     var isReadOnly: Bool { isSQLite([SQLITE_READONLY]) }
 
-    /// The error of a corruption that SQLite would not report.
+    /// The error of a corruption that SQLite itself doesn't report.
     static func corruption(_ path: String, _ message: String) -> SystemError {
       SystemError(code: SQLITE_CORRUPT, operation: "opening", path: path, source: .sqlite(message: message))
     }
@@ -37,11 +37,11 @@
         source: .sqlite(message: "the transaction was rolled back after an earlier error"))
     }
 
-    /// The error of a write-ahead log that could not be emptied, because other connections used it the whole time.
+    /// The error of a write-ahead log that other connections used for so long that it could not be emptied.
     static func busyLog(_ path: String) -> SystemError {
       SystemError(
         code: SQLITE_BUSY, operation: "emptying the log", path: path,
-        source: .sqlite(message: "another process reads the database"))
+        source: .sqlite(message: "another connection uses the database"))
     }
 
     private func isSQLite(_ codes: [CInt]) -> Bool {

@@ -3,13 +3,13 @@ package import Foundation
 
 /// A backend that keeps bytes in a suite of the user defaults.
 ///
-/// User defaults have no lock, so all stores of this process share a serial queue. A store runs these steps on it:
-/// reads, lists of names, snapshots, quarantines, erasures, and the step of a commit that compares the values it
-/// depends on and makes the changes.
+/// User defaults have no lock, so all backends of this type in this process share a serial queue. Reads, lists of
+/// names, snapshots, quarantines and erasures run on it. The last step of a commit runs on it too: it checks that the
+/// bytes that the decision has read are unchanged, and then makes the changes.
 package struct UserDefaultsBackend: StoreBackend {
   private static let prefix = "DataStore."
 
-  /// The bytes read for an object that isn't `Data`, so that it is quarantined like corrupt bytes.
+  /// The bytes that a read returns for an object that isn't `Data`, so that the object is quarantined as corrupt.
   private static let notBytes = Data("not bytes".utf8)
 
   /// The queue that serializes the stores of this process.
@@ -18,7 +18,7 @@ package struct UserDefaultsBackend: StoreBackend {
   /// Whether this backend is running on the queue.
   private var isExclusive = false
 
-  /// The bytes that a decision about a commit has read so far, by name; `nil` outside of a decision.
+  /// The bytes that the decision about the current commit has read, by name; `nil` outside of a commit.
   private var decisionReads: [String: Data?]?
 
   private let suiteName: String
@@ -139,7 +139,7 @@ package struct UserDefaultsBackend: StoreBackend {
     }.get()
   }
 
-  /// Sets and removes objects and asks the system to write them; undoes the changes if the system can't write them.
+  /// Sets and removes objects and asks the system to write the changes; if the system can't, undoes them.
   private func set(_ objects: [String: Any?]) throws(SystemError) {
     guard let defaults else { throw noSuite }
     let old = Dictionary(uniqueKeysWithValues: objects.keys.map { ($0, defaults.object(forKey: $0)) })

@@ -8,7 +8,7 @@
   struct CurlConnections {
     private let multi = CurlMulti()
 
-    /// Whether libcurl could create its handle.
+    /// Whether libcurl could create the handle for these connections.
     var isUsable: Bool { multi.handle != nil }
 
     /// Runs an exchange until it completes or its transfer is cancelled.
@@ -26,7 +26,7 @@
 
     private func perform(_ request: HTTPRequest, _ exchange: CurlExchange) -> URLError? {
       guard let handle = multi.handle, let easy = CurlEasy(request, exchange) else {
-        return URLError(.unknown, userInfo: [NSLocalizedDescriptionKey: "libcurl cannot create a handle"])
+        return URLError(.unknown, userInfo: [NSLocalizedDescriptionKey: "libcurl cannot prepare the request"])
       }
       return withExtendedLifetime(easy) {
         guard CCurlMultiAdd(handle, easy.handle) else { return CurlFailure.outOfMemory }
@@ -42,8 +42,8 @@
         if CCurlMultiTakeResult(handle, &result) {
           return exchange.failure ?? CurlFailure.error(result, easy.errorText, wasSent: easy.wasSent)
         }
-        // Waits at most 500 ms, because the handle can't be woken if the process had no free file descriptors when
-        // libcurl created it.
+        // Waits at most 500 ms, so that a cancellation is noticed even if the handle can't be woken. A handle can't be
+        // woken if the process had no free file descriptors when libcurl created it.
         _ = CCurlMultiWait(handle, 500)
       }
       return URLError(.cancelled)
@@ -52,9 +52,9 @@
 
   /// libcurl's handle for a set of connections.
   ///
-  /// Its `Sendable` conformance is unchecked, because it holds a pointer. libcurl allows other threads to call only
-  /// ``wake()``. All other functions are called by the thread that owns the ``CurlConnections``. The handle is freed
-  /// when its last reference is released.
+  /// The `Sendable` conformance is unchecked, because the object holds a pointer. libcurl allows only ``wake()`` while
+  /// another thread uses the handle. All other functions are called by the thread that owns the ``CurlConnections``.
+  /// Only the release of the last reference, which frees the handle, may happen on any thread.
   private final class CurlMulti: @unchecked Sendable {
     let handle = CCurlMultiMake()
 
@@ -76,7 +76,7 @@
     private let errorBuffer = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CCurlErrorSize))
     /// The number of times that libcurl began to send the request.
     ///
-    /// It is 1 from the start if libcurl is older than 7.80, because such a version doesn't report when it begins.
+    /// With libcurl before 7.80, the number is 1 from the start, because that version doesn't report attempts to send.
     private let sendCount = UnsafeMutablePointer<CInt>.allocate(capacity: 1)
 
     /// - Parameters:
@@ -128,7 +128,7 @@
       var list: OpaquePointer?
       for var field in headers.fields {
         field.value = field.value.trimmingCharacters(in: .whitespaces)
-        // An empty field is written with a semicolon, because libcurl omits a field that is written with a colon only.
+        // For `name;`, libcurl sends a field with an empty value. For `name:`, it would send no field.
         list = CCurlListAppend(list, field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)")
       }
       // Disables the `Expect` field, so that a large body is sent without waiting for the server's permission.
@@ -151,7 +151,7 @@
     receive(bytes, size * count, context) { $0.receive(chunk: $1) }
   }
 
-  /// Returns the number of accepted bytes: all of them, or 0 to end the exchange.
+  /// Passes bytes to the exchange, and returns the number of accepted bytes: all, or 0 to end the exchange.
   private func receive(
     _ bytes: UnsafeMutablePointer<CChar>, _ count: Int, _ context: UnsafeMutableRawPointer?,
     _ body: (CurlExchange, Data) -> Bool

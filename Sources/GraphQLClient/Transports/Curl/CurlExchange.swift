@@ -27,8 +27,8 @@
       case .proceed:
         return true
       case .head(let headers):
-        // Interim responses (1xx) precede the final one, except for 101 (Switching Protocols), which is final. Trailers
-        // arrive here too, and the transfer ignores them as a second head.
+        // Skips interim responses (1xx), but not 101 (Switching Protocols), which is final. If trailers arrive as a
+        // second head, the transfer ignores it.
         let status = easy.map { Int(CCurlEasyStatus($0)) } ?? 0
         if status >= 200 || status == 101 { transfer.receive(head: HTTPHead(status: status, headers: headers)) }
         return true

@@ -28,7 +28,7 @@
     /// `CURLE_ABORTED_BY_CALLBACK`: libcurl was about to send the request a second time, which the transport prevents.
     private static let secondAttempt: CInt = 42
 
-    // The numbers are those of libcurl's `CURLcode`, because the program is built without libcurl's headers.
+    // The values of `CURLcode` are written as numbers, because the package is built without libcurl's headers.
     private static func code(of result: CInt) -> URLError.Code {
       switch result {
       // URL_MALFORMAT

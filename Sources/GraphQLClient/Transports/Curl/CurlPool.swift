@@ -7,7 +7,7 @@
     let request: HTTPRequest
     let transfer: Transfer
 
-    /// Fails the transfer without an exchange, because the system couldn't create a thread for it.
+    /// Fails the transfer, because the system couldn't create a thread for the exchange.
     func fail() {
       guard transfer.begin(Transfer.Network(stop: {}, resume: {})) else { return }
       let description = "The system could not create a thread for the request"
@@ -15,7 +15,7 @@
     }
   }
 
-  /// The threads of a `CurlTransport`, which perform the actions of a ``CurlPoolState``.
+  /// The threads of a `CurlTransport`, to which a ``CurlPoolState`` assigns the jobs.
   final class CurlPool: Sendable {
     private let state: Lock<CurlPoolState<CurlWorker, CurlJob>>
 

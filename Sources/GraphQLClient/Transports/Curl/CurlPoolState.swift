@@ -1,10 +1,12 @@
 /// A pure state machine that assigns jobs to workers.
 ///
-/// Each host has a limited number of busy workers; its further jobs wait in a FIFO queue. A worker that finishes a job
-/// runs the next job of its host. If there is none, the worker becomes idle, or ends if enough workers are idle. A new
-/// job goes to an idle worker or, if none is idle, to a new one. Idle workers with a connection to the job's host are
-/// preferred, and of several equal ones the one that became idle last. A host is an origin here: a scheme, a host name
-/// and a port.
+/// A *host* is an origin here: a scheme, a host name and a port. Each host has a limited number of busy workers; its
+/// further jobs wait in a FIFO queue. A worker that finishes a job runs the next waiting job of the same host. If there
+/// is none, the worker becomes idle, or ends if enough workers are idle.
+///
+/// A new job that needn't wait goes to an idle worker or, if none is idle, to a new worker. Idle workers whose last job
+/// had the same host are preferred, because they may still have a connection to it. If there are several candidates,
+/// the job goes to the one that became idle last.
 struct CurlPoolState<Worker: Equatable & Sendable, Job: Sendable>: Sendable {
   private struct HostQueue {
     var workerCount = 0
@@ -39,7 +41,7 @@ struct CurlPoolState<Worker: Equatable & Sendable, Job: Sendable>: Sendable {
       return .wait
     }
     queue.workerCount += 1
-    // Prefers a worker that has a connection to this host.
+    // Prefers a worker whose last job had this host, because it may still have a connection.
     guard let index = idle.lastIndex(where: { $0.origin == origin }) ?? idle.indices.last else { return .start }
     return .wake(idle.remove(at: index).worker)
   }
@@ -86,7 +88,7 @@ struct CurlPoolState<Worker: Equatable & Sendable, Job: Sendable>: Sendable {
     return true
   }
 
-  /// Closes the pool, to which no further jobs are added.
+  /// Closes the pool; no further jobs may be added.
   ///
   /// - Returns: The idle workers, which must end.
   mutating func close() -> [Worker] {

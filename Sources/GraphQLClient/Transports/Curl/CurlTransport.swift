@@ -6,18 +6,18 @@
   ///
   /// ## Behavior
   ///
-  /// - **Hostile servers**: Each head of a response may have at most 256 fields, and all its heads together at most
-  ///   64 KiB. The transport doesn't rely on the lengths that a response declares, and follows no redirections. An
-  ///   exchange that is cancelled or exceeds a limit is closed immediately, however fast the server sends.
+  /// - **Hostile servers**: Each head of a response, interim or final, may have at most 256 fields. All heads and
+  ///   trailers of the response together may have at most 64 KiB. The transport doesn't rely on the lengths that a
+  ///   response declares, and follows no redirections. An exchange that is cancelled or exceeds a limit ends
+  ///   immediately, however fast the server sends.
   /// - **Single attempt**: A request is sent only once. If a reused connection turns out to be closed, the exchange
   ///   fails with `networkConnectionLost`, because the server may have acted on the request.
   /// - **Connections**: Each exchange has its own thread and its own connection, so that exchanges don't block each
-  ///   other. Idle threads, at most as many as the limit for one host, keep their connections for 30 seconds for
-  ///   reuse; with libcurl before 7.80, no connection is reused. Requests beyond the limit for a host wait in a FIFO
-  ///   queue.
+  ///   other. Requests to one host beyond `maximumConnectionsPerHost` wait in a FIFO queue. At most the same number of
+  ///   idle threads keep their connections for 30 seconds for reuse. With libcurl before 7.80, no connection is reused.
   /// - **Backpressure**: A chunk has at most 16 KiB. The transport reads nothing more until the chunk is taken.
-  /// - **TLS and proxies**: The transport uses libcurl's configuration on the system, the certificates of the system,
-  ///   and the environment variables `https_proxy`, `http_proxy` and `no_proxy`.
+  /// - **TLS and proxies**: The transport uses the TLS defaults of the system's libcurl, the certificates of the
+  ///   system, and the environment variables `https_proxy`, `http_proxy` and `no_proxy`.
   ///
   /// When the transport is released, its idle connections close, and the others close after their exchanges.
   public final class CurlTransport: HTTPTransport {

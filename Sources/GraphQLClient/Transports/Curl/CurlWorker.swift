@@ -16,7 +16,7 @@
       case exit
     }
 
-    /// The time that an idle thread waits for an order, and that its connections stay open.
+    /// The time for which an idle thread waits for an order and keeps its connections open.
     private static let idleTime = DispatchTimeInterval.seconds(30)
 
     private let pool: CurlPool
@@ -48,7 +48,7 @@
       orders.signal()
     }
 
-    /// Runs jobs on the calling thread until the pool ends the thread, or it has been idle for too long.
+    /// Runs jobs on the calling thread until the pool ends the thread, or the thread has been idle for too long.
     fileprivate func work() {
       // The program's signals are handled by other threads. Blocking SIGPIPE makes a lost connection an ordinary error.
       var signals = sigset_t()

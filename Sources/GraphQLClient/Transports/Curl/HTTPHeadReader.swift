@@ -2,7 +2,7 @@ internal import Foundation
 
 /// A pure parser for the lines of a response's heads and trailers.
 struct HTTPHeadReader {
-  /// The maximum size of all heads of one response in bytes, including interim heads and trailers.
+  /// The maximum size, in bytes, of all heads of one response together, including interim heads and trailers.
   static let maximumSize = 64 * 1024
   /// The maximum number of fields of one head.
   static let maximumFieldCount = 256
@@ -21,8 +21,8 @@ struct HTTPHeadReader {
 
   /// Receives a line, including its line break: the status line, a field, or the empty line that ends a head.
   ///
-  /// A line that isn't a field is ignored. A value is decoded as Latin-1 if it isn't valid UTF-8, or if it has more
-  /// than ``CombiningMarks/maximumRun`` non-ASCII bytes. Control characters become spaces; for CR, LF and NUL,
+  /// The status line and invalid lines are ignored. A value is decoded as Latin-1 if it isn't valid UTF-8, or if it has
+  /// more than ``CombiningMarks/maximumRun`` non-ASCII bytes. Control characters become spaces; for CR, LF and NUL,
   /// RFC 9110, section 5.5, requires this or the rejection of the response.
   mutating func receive(line: Data) -> Action {
     size += line.count
@@ -47,7 +47,7 @@ struct HTTPHeadReader {
 
   private static func text(_ bytes: Data) -> String {
     let clean = bytes.map { $0.isBlank ? UInt8(ascii: " ") : $0 }
-    // Latin-1 has no combining marks, which could make the text expensive to compare; see `CombiningMarks`.
+    // Combining marks could make the text expensive to compare; see `CombiningMarks`. Latin-1 has none.
     let hasFewNonASCIIBytes = clean.count { $0 >= 0x80 } <= CombiningMarks.maximumRun
     if hasFewNonASCIIBytes, let text = String(validating: clean, as: UTF8.self) { return text }
     return String(String.UnicodeScalarView(clean.map { Unicode.Scalar($0) }))

@@ -16,8 +16,9 @@ final class URLSessionEvents: NSObject, URLSessionDataDelegate, Sendable {
   }
 
   private let entries = Lock<[Int: Entry]>([:])
-  /// The queue on which to reject challenges, because the delegate must not call the session; see
-  /// ``InlineDelegateQueue``.
+  /// The queue on which challenges are rejected.
+  ///
+  /// A rejection calls the session, which the delegate must not do directly; see ``InlineDelegateQueue``.
   private let queue: DispatchQueue
 
   init(queue: DispatchQueue) {

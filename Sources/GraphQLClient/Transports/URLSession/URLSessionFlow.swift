@@ -5,7 +5,7 @@ internal import Foundation
   internal import FoundationNetworking
 #endif
 
-/// The flow control of one task of a session, on behalf of its transfer.
+/// The flow control of one session task, on behalf of the task's transfer.
 struct URLSessionFlow: Sendable {
   private let task: URLSessionDataTask
   private let transfer: Transfer
@@ -44,8 +44,8 @@ struct URLSessionFlow: Sendable {
   #else
     /// Suspends the task until the pending chunks are taken.
     ///
-    /// If the caller has taken them in the meantime, the task isn't suspended, because the call to resume it may
-    /// already have run.
+    /// If the caller takes them before the suspension runs on the queue, the task isn't suspended, because the call
+    /// that resumes it may already have run.
     func pause() {
       queue.async { [task, transfer] in
         if transfer.pendingByteCount > 0, task.state == .running { task.suspend() }

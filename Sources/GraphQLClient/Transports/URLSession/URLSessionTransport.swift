@@ -21,12 +21,12 @@ public import Foundation
 /// - a status from 301 to 308 and a `Location` whose host can't be part of a URL, such as `//%00/`.
 ///
 /// On Linux all sessions of a process share one queue, so a response that keeps the queue busy delays every other
-/// request of the process. Examples are a redirection with an endless body, which is kept in memory and can't be
-/// stopped, and a response with many header fields, which take time quadratic in their number. The caller's timeout and
-/// cancellation still work, because this transport calls the session on a separate queue.
+/// request of the process. One example is a redirection with an endless body, which is kept in memory and can't be
+/// stopped. Another is a response with many header fields, which take time quadratic in their number. The caller's
+/// timeout and cancellation still work, because this transport calls the session on a separate queue.
 ///
-/// A task can't be paused on Linux either. An exchange that accumulates more than 64 MiB of pending chunks therefore
-/// ends with `URLError(.dataLengthExceedsMaximum)`.
+/// On Linux a task can't be paused. An exchange therefore ends with `URLError(.dataLengthExceedsMaximum)` once more
+/// than 64 MiB of its body are waiting for the caller.
 ///
 /// - SeeAlso: [swift-corelibs-foundation](https://github.com/swiftlang/swift-corelibs-foundation)
 public final class URLSessionTransport: HTTPTransport {
@@ -42,8 +42,8 @@ public final class URLSessionTransport: HTTPTransport {
   ///   cookies and its credential storage.
   public init(configuration: URLSessionConfiguration = .ephemeral) {
     let configuration = configuration.copy() as? URLSessionConfiguration ?? .ephemeral
-    // A transport uses no cache. Moreover, on Linux a task that is cancelled while its session accesses a cache or the
-    // stored credentials crashes the process.
+    // A transport uses no cache. Moreover, on Linux the process crashes if a task is cancelled while its session
+    // accesses a cache or the stored credentials.
     configuration.urlCache = nil
     configuration.urlCredentialStorage = nil
     configuration.httpCookieStorage = nil
@@ -91,8 +91,8 @@ extension URLRequest {
     httpMethod = request.method
     for field in request.headers.fields { setValue(field.value, forHTTPHeaderField: field.name) }
     if !request.body.isEmpty { httpBody = request.body }
-    // Limits the idle time. The caller's own limit expires first, unless it is about a day or longer. Whole
-    // seconds, because Linux rounds down.
+    // Limits the idle time. The caller's own limit expires first, unless it is about a day or longer. Rounds up to
+    // whole seconds, because Linux rounds down.
     let oneDay = 24 * 60 * 60.0
     timeoutInterval = min(max(request.timeout / .seconds(1), 0) + 2, oneDay).rounded(.up)
   }

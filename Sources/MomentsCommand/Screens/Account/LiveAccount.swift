@@ -20,7 +20,7 @@ final class LiveAccount: LiveScreen {
   }
   private let shown = CurrentValueRelay<LiveTimeline?>(nil)
 
-  /// Creates the two screens.
+  /// Creates the live screen, which shows the sign-in screen first.
   ///
   /// - Parameters:
   ///   - service: The service that signs users in and out.

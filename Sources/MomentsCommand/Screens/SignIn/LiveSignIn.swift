@@ -17,7 +17,7 @@ final class LiveSignIn: LiveScreen {
   /// - Parameters:
   ///   - service: The service that signs users in and out.
   ///   - hint: The text that the screen shows until there is an activity.
-  ///   - signedInKeys: The hints for keys that have a meaning outside this screen while a user is signed in.
+  ///   - signedInKeys: The hints for keys that an enclosing screen handles while a user is signed in.
   init(service: any UserServiceType, hint: String, signedInKeys: [KeyHint] = []) {
     self.service = service
     model = SignInViewModel(userService: service)

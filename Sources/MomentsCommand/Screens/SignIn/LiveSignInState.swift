@@ -1,12 +1,12 @@
 internal import SignIn
 internal import TerminalUI
 
-/// The state of the live sign-in screen that is not in its view models: the focus, and the latest activity.
+/// The part of the live sign-in screen's state that isn't in its view models, such as the focus and the activity.
 ///
 /// A pure state machine: its inputs are keys, forms and sign-in states, and its outputs are requests and the contents
 /// of the screen.
 struct LiveSignInState {
-  /// A request of a key to the view models or to the ``ScreenSession``.
+  /// An action that a key requests from the view models or the ``ScreenSession``.
   enum Request: Equatable {
     case setUsername(String)
     case setPassword(Password)
@@ -41,7 +41,7 @@ struct LiveSignInState {
 
   /// - Parameters:
   ///   - hint: The text to show until there is an activity.
-  ///   - signedInKeys: The hints for keys that have a meaning outside this screen while a user is signed in.
+  ///   - signedInKeys: The hints for keys that an enclosing screen handles while a user is signed in.
   init(hint: String, signedInKeys: [KeyHint] = []) {
     activity = hint
     self.signedInKeys = signedInKeys
@@ -67,7 +67,8 @@ struct LiveSignInState {
   mutating func press(_ key: Key, in form: Form) -> Request? {
     switch key {
     case .escape: return form.asksToDiscard ? .keepChanges : .quit
-    // The form is sent as it was when Enter was pressed, even if the following keys arrived together with Enter.
+    // The model reads the form in a later job. Until the call ends, all keys but Escape are ignored, so that the form
+    // is sent as it was when Enter was pressed.
     case _ where isSubmitting: return nil
     case .tab, .down: moveFocus(by: 1, in: form)
     case .backTab, .up: moveFocus(by: -1, in: form)

@@ -20,7 +20,8 @@ enum SignInScreen {
     var enabled: Set<Control> = []
     /// The control that receives keys; `nil` while all controls are disabled.
     var focus: Control?
-    /// A message about missing input, a failure, or the signed-in user; empty while it is hidden.
+    /// A message about missing input, a failure, a sign-out or the signed-in user; empty if there is none, or while it
+    /// is hidden.
     var message = ""
     var recentSignIns: [String] = []
     /// The description of the latest activity.

@@ -15,11 +15,10 @@ protocol NetworkSwitch: Sendable {
   func setOnline(_ isOnline: Bool) async throws(StoreError)
 }
 
-/// The live timeline: a list with its view model, the detail of the selected moment, and a counter of likes, each an
-/// observer of one repository.
+/// The live timeline: a list with its view model, the detail of the selected moment, and a counter of likes.
 ///
-/// A frame shows a single state of the timeline, because no frame is drawn while the three observers have different
-/// ones.
+/// All three observe the same repository. A frame shows a single state of the timeline, because no frame is drawn while
+/// they have different ones.
 @MainActor
 @Observable
 final class LiveTimeline: LiveScreen {
@@ -35,7 +34,9 @@ final class LiveTimeline: LiveScreen {
 
   private let model: MomentsTimelineViewModel
   private var state: LiveTimelineState
-  /// The number of age updates, which ``frame(size:)`` observes because not every age on the screen belongs to a row.
+  /// The number of age updates.
+  ///
+  /// ``frame(size:)`` observes it, because an update may change the age of the timeline but no row.
   private var ageUpdates = 0
 
   /// Creates the live timeline of a user.
@@ -85,7 +86,7 @@ final class LiveTimeline: LiveScreen {
     }
   }
 
-  /// Observes the timeline, and loads it at the start if the network is online, and whenever the network is back.
+  /// Observes the timeline, and loads it while the network is online: at the start, and whenever the network is back.
   func run() async {
     await withDiscardingTaskGroup { group in
       group.addTask { await self.model.run() }
@@ -139,7 +140,8 @@ final class LiveTimeline: LiveScreen {
 
   /// Switches the network to the latest requested state, one change at a time.
   ///
-  /// When the network is online again, the timeline is loaded. The reply makes the repository send the pending likes.
+  /// When the network is online again, the timeline is loaded. The server's reply makes the repository send the pending
+  /// likes.
   private func switchNetwork() async {
     guard let network else { return }
     var wasOnline = isOnline.value

@@ -4,12 +4,13 @@ internal import Moments
 internal import Repository
 internal import TerminalUI
 
-/// The state of the live timeline that is not in its view model: the values of the other observers, and the selection.
+/// The part of the live timeline's state that isn't in its view model, such as the selection and the latest values of
+/// the detail's and the counter's observers.
 ///
 /// A pure state machine: its inputs are keys, timelines and results, and its outputs are requests and the contents of
 /// the screen.
 struct LiveTimelineState {
-  /// A request of a key to the repository, to the network or to the session.
+  /// An action that a key requests from the repository, the network or the ``ScreenSession``.
   enum Request: Hashable {
     case setLike(Bool, momentID: String)
     case setOnline(Bool)
@@ -35,7 +36,7 @@ struct LiveTimelineState {
     /// The reason why the last load failed.
     var problem: String?
     var hasMore = false
-    /// The number of moments whose like, or its removal, the server doesn't have yet.
+    /// The number of moments with a like, or the removal of a like, that the server doesn't have yet.
     var pendingCount = 0
   }
 
@@ -71,7 +72,7 @@ struct LiveTimelineState {
 
   // MARK: Events
 
-  /// Shows a timeline in the detail; `nil` if it was removed, or isn't known yet.
+  /// Shows a timeline in the detail, or nothing if the timeline was removed or isn't known yet.
   mutating func showDetail(_ loaded: LoadedValue<MomentsDetails>?, at now: Date) {
     detail = loaded?.value
     guard let loaded else { return }
@@ -97,14 +98,14 @@ struct LiveTimelineState {
   mutating func likeEnded(_ isLiked: Bool, _ moment: String, with result: Result<MomentLikeOutcome, MomentsRepoError>) {
     switch result {
     case .success(.confirmed): activity = isLiked ? "Liked \(moment)" : "Unliked \(moment)"
-    case .success(.queued): activity = "Queued until the network is back: \(isLiked ? "like" : "unlike") \(moment)"
+    case .success(.queued): activity = "Queued to be sent later: \(isLiked ? "like" : "unlike") \(moment)"
     case .failure(.cancelled): break
     case .failure(let error):
       activity = "Could not \(isLiked ? "like" : "unlike") \(moment): \(Self.describe(error))"
     }
   }
 
-  /// Returns the reason of a failure, in a few words if it is a common one.
+  /// Returns the reason for a failure, in a few words if the failure is a common one.
   private static func describe(_ error: MomentsRepoError) -> String {
     switch error {
     case .session(.transport), .session(.timedOut): "the server cannot be reached."

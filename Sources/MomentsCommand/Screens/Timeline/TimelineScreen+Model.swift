@@ -19,7 +19,7 @@ extension TimelineScreen {
       var title: String?
       var date: String?
       var isLiked: Bool
-      /// Whether the server doesn't have the like, or its removal, yet.
+      /// Whether `isLiked` is a change that the server doesn't have yet.
       var isPending = false
       var likeCount: Int
     }
@@ -40,7 +40,7 @@ extension TimelineScreen {
     var problem: String?
     /// The number of likes of all moments.
     var likeCount = 0
-    /// The number of moments whose like, or its removal, the server doesn't have yet.
+    /// The number of moments with a like, or the removal of a like, that the server doesn't have yet.
     var pendingCount = 0
     var rows: [Row] = []
     /// The index of the selected row.

@@ -2,8 +2,9 @@ internal import TerminalUI
 
 /// Draws the live timeline.
 ///
-/// From top to bottom, the screen shows the user's name and the age of the timeline, the list and the selected moment
-/// beside it (below it on a narrow terminal), the latest activity, and the keys.
+/// From top to bottom, the screen shows the user's name and the age of the timeline, the list, the latest activity, and
+/// the keys. The selected moment is beside the list, or below it on a narrow terminal. A terminal that is both narrow
+/// and low shows the list alone.
 enum TimelineScreen {
   static func frame(of model: Model, size: TerminalSize) -> Frame {
     chrome(of: model).frame(size: size) { frame, body in
@@ -95,7 +96,7 @@ enum TimelineScreen {
     if isRoomy { lines.append(("", .plain)) }
     let liked = detail.row.isLiked ? "♥ " : "· "
     lines.append((liked + TimelineText.likes(detail.row.likeCount), detail.row.isLiked ? .heart : .plain))
-    if detail.row.isPending { lines.append(("… waiting for the network", .waiting)) }
+    if detail.row.isPending { lines.append(("… waiting for the server", .waiting)) }
     if isRoomy { lines.append(("", .plain)) }
     if let title = detail.row.title {
       lines += TerminalText.wrapped(title, to: columns.count).map { ($0, .plain) }
@@ -104,7 +105,7 @@ enum TimelineScreen {
     if let url = detail.url { lines += TerminalText.wrapped(url, to: columns.count).map { ($0, .accent) } }
     if !detail.photos.isEmpty {
       lines.append((detail.photos.count == 1 ? "1 photo" : "\(detail.photos.count) photos", .plain))
-      // The file names distinguish the photos even if there is no room for their URLs.
+      // Only the file names, which distinguish the photos, because there may be no room for their URLs.
       lines += detail.photos.map { (String($0.split(separator: "/").last ?? ""), .faint) }
     }
     for (line, row) in zip(lines, rows) {

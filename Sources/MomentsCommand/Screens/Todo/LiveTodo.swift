@@ -7,7 +7,7 @@ internal import Todo
 @MainActor
 @Observable
 final class LiveTodo: LiveScreen {
-  /// Holds the state, because the view model of the list writes to it as well.
+  /// Shares the state with the view model of the list, which prints lines to it.
   @MainActor
   @Observable
   final class StateHolder {
@@ -73,13 +73,14 @@ final class LiveTodo: LiveScreen {
 
   // MARK: Changes
 
-  /// Closes the form, and returns an action that waits until the form is closed and, if `isDone`, until the todo is
-  /// stored and shown.
+  /// Ends the form with Done or Cancel, and returns an action that waits until the form is closed.
+  ///
+  /// If `isDone`, the action then waits until the list shows the stored todo, or reports that the todo wasn't saved.
   private func closeForm(isDone: Bool) -> KeyResponse? {
     guard let detail = model.detail else { return nil }
     if isDone { detail.done() } else { detail.cancel() }
     return .performFirst {
-      // An unstructured task isn't cancelled if the user quits, so the todo is stored before the session ends.
+      // Waits in an unstructured task, which a quit doesn't cancel, so the todo is stored before the session ends.
       await Task { await until { self.model.detail !== detail } }.value
       guard isDone else { return }
       if self.model.error == nil { await self.showStored() } else { self.holder.state.saveFailed(detail.name) }
@@ -102,12 +103,12 @@ final class LiveTodo: LiveScreen {
 
   /// Waits until the list shows the stored items, because the following keys refer to what the list shows.
   private func showStored() async {
-    // A list that could not be read shows nothing.
+    // A list that could not be read would never show them.
     guard model.isLoaded else { return }
     do throws(TodoListError) {
       try await model.waitUntilStoredItemsShow(of: todoList)
     } catch {
-      // The edit succeeded. The list itself reports that it can no longer be read.
+      // The edit succeeded. If the list still can't be read, the next edit reports it.
     }
   }
 }

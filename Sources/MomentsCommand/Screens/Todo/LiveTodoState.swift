@@ -3,9 +3,10 @@ internal import Todo
 
 /// The state of the live todo list that is not in its view models: the selection, and the latest activity.
 ///
-/// A pure state machine: its inputs are keys and lists, and its outputs are requests and the contents of the screen.
+/// A pure state machine: its inputs are keys, events and the values of the view models, and its outputs are requests
+/// and the contents of the screen.
 struct LiveTodoState {
-  /// A request of a key to the view models or to the session.
+  /// The request that a key makes to the view models or to the session.
   enum Request: Equatable {
     case openAdd
     case openEdit(TodoItem.ID)
@@ -84,7 +85,7 @@ struct LiveTodoState {
 
   // MARK: Keys
 
-  /// Handles a key: moves the selection, or returns the request of the key; `nil` if there is no request.
+  /// Handles a key, such as by moving the selection, and returns its request; `nil` if it makes none.
   ///
   /// - Parameters:
   ///   - key: The key.
@@ -125,7 +126,7 @@ struct LiveTodoState {
     case .character("d"): return selected.map { .edit(.delete($0)) }
     case .character("c") where list.isClearEnabled:
       isClearing = true
-      // The confirmation is a different key, so that holding down this one deletes nothing.
+      // The key that confirms isn't `c`, so that holding down `c` deletes nothing.
       show("Delete all of \(list.title)? Press y to delete, or any other key to cancel.", in: list)
     case .character("q"): return .quit
     default: break

@@ -2,8 +2,8 @@ internal import TerminalUI
 
 /// Draws the live todo list.
 ///
-/// The selected todo, or the form that adds or edits a todo, is beside the list. On a narrow terminal it is below the
-/// list. On a small terminal the form takes the place of the list.
+/// The selected todo, or the form that adds or edits a todo, is beside the list. On a narrow terminal, it is below the
+/// list. A terminal that is both narrow and low shows only the form if it is open, and only the list otherwise.
 enum TodoScreen {
   /// The contents of the screen.
   struct Model: Hashable, Sendable {

@@ -14,7 +14,9 @@ import Testing
   private let terminal = FakeTerminal()
   private let folder = TemporaryFolder()
 
-  /// Runs a live account, with a service and a demonstration in the folder, until the user leaves.
+  /// Runs a live account screen during `body`, then leaves the screen.
+  ///
+  /// The demonstration stores its data in the folder.
   private func withLiveAccount(
     _ body: (FakeTerminal, UserService, Demonstration) async throws -> Void
   ) async throws {
@@ -54,7 +56,7 @@ import Testing
     }
   }
 
-  /// Returns those files of the device, not of the server, that contain a text in their names or bytes.
+  /// Returns the paths in the `device` folder that contain a text, or lead to a file that contains it.
   ///
   /// Searches again if the store has renamed a file meanwhile.
   private func files(mentioning text: String) throws -> [String] {
@@ -79,7 +81,7 @@ import Testing
 
   @Test func `The timeline belongs to the signed-in user, and a key returns to the account`() async throws {
     try await withLiveAccount { terminal, _, _ in
-      // The key types a letter while no user is signed in.
+      // While no user is signed in, the key `t` types a letter.
       let typing = await terminal.lines(afterTyping: "t") { $0[3] == " ▸ Username  t" }
       #expect(typing[23] == " esc quit  ^U clear the field")
       terminal.type("\u{7F}")
@@ -92,15 +94,15 @@ import Testing
     }
   }
 
-  @Test func `Pending likes are counted before a sign-out, and the next user sees no data of the first`() async throws {
+  @Test func `A sign-out warns of pending likes, and the next user sees no data of the previous one`() async throws {
     try await withLiveAccount { terminal, service, demonstration in
       await signIn("jake", "low-level")
       _ = await terminal.lines(afterTyping: "t") { $0[22] == " The timeline is up to date." }
       _ = await terminal.lines(afterTyping: "o") { $0[0].hasSuffix("offline") }
-      // The network is switched concurrently with the keys.
+      // The key only requests the switch, which another task performs.
       while demonstration.network.isOnline { await Task.yield() }
-      _ = await terminal.lines(afterTyping: "jl") { $0[22].hasPrefix(" Queued until the network is back: like Mattt") }
-      _ = await terminal.lines(afterTyping: "jjl") { $0[22].hasPrefix(" Queued until the network is back: like Ravi") }
+      _ = await terminal.lines(afterTyping: "jl") { $0[22].hasPrefix(" Queued to be sent later: like Mattt") }
+      _ = await terminal.lines(afterTyping: "jjl") { $0[22].hasPrefix(" Queued to be sent later: like Ravi") }
       _ = await terminal.lines(afterTyping: "q") { $0[0].hasSuffix("signed in") }
       #expect(try files(mentioning: "Low-level programming on iOS") != [])
 

@@ -76,7 +76,7 @@ struct LiveSignInStateTests {
     #expect(screen.press(.escape, in: form) == .quit)
   }
 
-  @Test func `Keys with a meaning outside the screen are shown while a user is signed in`() {
+  @Test func `Hints for keys that an enclosing screen handles are shown while a user is signed in`() {
     let state = LiveSignInState(hint: "Hello.", signedInKeys: [KeyHint(key: "t", action: "timeline")])
     #expect(state.model(of: empty).keys.map(\.key) == ["esc", "^U"])
     let signedIn = LiveSignInState.Form(isSubmitEnabled: true, submitTitle: "SignOut")
@@ -103,7 +103,7 @@ struct LiveSignInStateTests {
     #expect(screen.model(of: form).recentSignIns == [])
   }
 
-  @Test func `Only keys that have a meaning are shown`() {
+  @Test func `Hints are shown only for keys that have an effect`() {
     #expect(screen.model(of: empty).keys.map(\.key) == ["esc", "^U"])
     screen.press(.tab, in: filled)
     #expect(screen.model(of: filled).keys.map(\.key) == ["esc", "tab", "enter", "^U"])

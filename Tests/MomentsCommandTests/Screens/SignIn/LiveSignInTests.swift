@@ -12,9 +12,9 @@ import Testing
   private let terminal = FakeTerminal()
   private let gate = Gate()
 
-  /// Runs a live sign-in screen until the user leaves.
+  /// Runs a live sign-in screen during `body`, then leaves the screen.
   ///
-  /// - Parameter promptAnswers: The number of answers that the server sends before its answers wait for the gate.
+  /// - Parameter promptAnswers: The number of answers that don't wait for the gate. All later ones do.
   private func withLiveSignIn(promptAnswers: Int = 0, _ body: (FakeTerminal) async -> Void) async {
     let answers = Atomic(0)
     let session = InMemorySignInSession(
@@ -38,7 +38,7 @@ import Testing
       #expect(empty[22...23] == [" Try jake.", " esc quit  ^U clear the field"])
       let short = await terminal.lines(afterTyping: "jak") { $0[3] == " ▸ Username  jak" }
       #expect(short[8] == "   用户名太短, 应该大于4位")
-      // No other control is enabled.
+      // Tab and Enter do nothing, because no other control is enabled.
       terminal.type("\t\r")
       let long = await terminal.lines(afterTyping: "e") { $0[3] == " ▸ Username  jake" }
       #expect(long[8] == "   请填写密码")
@@ -68,14 +68,14 @@ import Testing
       #expect(signedIn[23] == " esc quit  enter SignOut")
       let signedOut = await terminal.lines(afterTyping: "q\r") { $0[8] == "   已经退出登录" && $0[22].hasSuffix("unsigned") }
       #expect(signedOut[0].hasSuffix("signed out"))
-      // Another Enter doesn't sign in again.
+      // The password was cleared and has the focus, so another Enter wouldn't sign in again.
       #expect(signedOut[4] == " ▸ Password")
     }
     let shown = terminal.allFrames.flatMap(\.self)
     #expect(!shown.contains { $0.contains("guess") || $0.contains("low-level") })
   }
 
-  @Test func `During a request, the indicator is shown, the text is hidden, and keys do nothing`() async {
+  @Test func `During a request, the indicator is shown, the message is hidden, and only Escape has an effect`() async {
     await withLiveSignIn { terminal in
       _ = await terminal.lines { $0[0].hasSuffix("signed out") }
       let busy = await terminal.lines(afterTyping: "jake\rlow-level\r") {
@@ -87,7 +87,7 @@ import Testing
       terminal.type("\r\tmore\u{7F}\r")
       gate.open()
       let signedIn = await terminal.lines { $0[12].hasPrefix("   2018-12-01") }
-      // There was one sign-in, and nothing was typed.
+      // There was only one sign-in, and the keys changed no field.
       #expect(signedIn[3...4] == ["   Username  jake", "   Password  •••••••••"])
       #expect(signedIn[13] == "")
     }

@@ -95,7 +95,7 @@ struct SignInScreenTests {
     #expect(inverse(signedIn, 6) == Array(3..<14))
   }
 
-  @Test func `The sign-in screen is drawn at every size`() {
+  @Test func `At every size, no line of the sign-in screen is wider than the terminal`() {
     for model in [typing, signedIn] {
       for columns in 0..<100 {
         for rows in [0, 1, 9, 10, 15, 16, 24] {

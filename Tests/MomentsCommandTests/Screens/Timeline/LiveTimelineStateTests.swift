@@ -104,7 +104,7 @@ struct LiveTimelineStateTests {
     #expect(model.likeCount == 0)
   }
 
-  @Test func `The stored timeline shows the time since it was saved, until a newer one arrives`() {
+  @Test func `The timeline is shown as stored, with its age, until a fetched one arrives`() {
     let screen = Screen()
     #expect(screen.model().source == nil)
     screen.show(Self.details(["0"]), savedAt: Self.before)
@@ -117,7 +117,7 @@ struct LiveTimelineStateTests {
     #expect(screen.model(at: Self.noon.addingTimeInterval(60)).source == .fetched(age: "1 minute ago"))
   }
 
-  @Test func `A stored timeline that arrives again is announced once`() {
+  @Test func `A stored timeline that arrives again is not announced again`() {
     let screen = Screen()
     screen.setOnline(false)
     screen.show(Self.details(["0"]), savedAt: Self.before)
@@ -147,7 +147,7 @@ struct LiveTimelineStateTests {
 
   // MARK: Selection
 
-  @Test func `Keys move the selection and stop at both ends`() {
+  @Test func `Keys move the selection, which stops at both ends of the list`() {
     let screen = Screen(Self.details(["0", "1", "2"]))
     let keys: [Key] = [
       .up, .character("j"), .down, .down, .character("k"), .end, .home, .character("G"), .character("g"),
@@ -222,7 +222,7 @@ struct LiveTimelineStateTests {
 
   // MARK: Likes
 
-  @Test func `A like that the server does not have is pending in the list, the detail and the header`() {
+  @Test func `A like that the server does not have is shown as pending in the list, the detail and the header`() {
     let screen = Screen(Self.details(["0", "1"]))
     screen.timeline.rows[1].isPending = true
     screen.timeline.pendingCount = 1
@@ -246,8 +246,8 @@ struct LiveTimelineStateTests {
     }
     #expect(
       activities == [
-        "Liked it", "Unliked it", "Queued until the network is back: like it",
-        "Queued until the network is back: unlike it", "Could not like it: the server cannot be reached.",
+        "Liked it", "Unliked it", "Queued to be sent later: like it",
+        "Queued to be sent later: unlike it", "Could not like it: the server cannot be reached.",
         "Could not unlike it: the server cannot be reached.",
       ])
   }

@@ -133,13 +133,13 @@ import Testing
     terminal.type("o")
     let offline = await terminal.lines { $0[0].hasSuffix("offline") }
     #expect(offline[23].contains("o go online"))
-    // The network is switched concurrently with the keys.
+    // The key only requests the switch, which another task performs.
     while await backend.isOnline { await Task.yield() }
     terminal.type("r")
     let failed = await terminal.lines { $0[22].hasPrefix(" Loading failed") }
     #expect(failed[0].hasPrefix(" Mei Zhou"))
     terminal.type("o")
-    // When the network is back, the timeline is loaded without a key.
+    // When the network is back, the timeline is loaded without another key press.
     var hasFailed = false
     for await frame in terminal.frames.stream where frame.size.rows > 0 {
       if frame.lines[22].hasPrefix(" Loading failed") { hasFailed = true }
@@ -176,7 +176,7 @@ import Testing
     terminal.type("l")
     let pending = await terminal.lines { $0[2].hasPrefix("▸ ·… Taylor") }
     #expect(pending[0].hasSuffix("1 pending"))
-    #expect(pending.contains { $0.contains("│ … waiting for the network") })
+    #expect(pending.contains { $0.contains("│ … waiting for the server") })
     repo.gate.open()
     // The pending likes and the activity arrive independently, in either order.
     let liked = await terminal.lines { $0[22].hasPrefix(" Liked") && !$0[0].contains("pending") }
@@ -205,7 +205,7 @@ import Testing
   }
 }
 
-/// A repository whose three observers receive values from a relay each, and whose likes wait for a gate.
+/// A repository whose three observers each have their own relay, and whose likes wait for a gate.
 private final class SplitRepo: MomentsRepoType {
   let relays = (0..<3).map { _ in CurrentValueRelay(MomentsLoadState.idle) }
   let gate = Gate()

@@ -206,10 +206,10 @@ struct TimelineScreenTests {
     }
     let lines = lines(of: model, 80, 24)
     #expect(lines[3].hasPrefix("▸ ·… Mattt: Low-level"))
-    #expect(lines[6].hasSuffix("│ … waiting for the network"))
+    #expect(lines[6].hasSuffix("│ … waiting for the server"))
   }
 
-  @Test func `The selected row is highlighted up to its edge, even without colors`() async throws {
+  @Test func `The selected row is highlighted up to the divider, even without colors`() async throws {
     let frame = TimelineScreen.frame(of: try await model(selection: 2), size: TerminalSize(columns: 80, rows: 24))
     let isInverse = { (row: Int) in frame[row: row].map { $0.style.attributes.contains(.inverse) } }
     #expect(isInverse(4) == [false] + Array(repeating: true, count: 44) + Array(repeating: false, count: 35))
@@ -222,7 +222,7 @@ struct TimelineScreenTests {
     (16, 0, 19, 0..<16), (16, 15, 19, 0..<16), (16, 0, 5, 0..<5), (16, 2, 5, 0..<5), (16, 3, 5, 1..<6),
     (16, 13, 5, 11..<16), (16, 15, 5, 11..<16), (0, 0, 5, 0..<0), (3, 1, 0, 1..<1),
   ])
-  func `The list scrolls so that the selected row is in the middle, without blank lines`(
+  func `The list scrolls to center the selected row, unless that would leave lines blank`(
     count: Int, selection: Int, height: Int, expected: Range<Int>
   ) {
     #expect(ListAndDetail.visibleRows(count: count, selection: selection, height: height) == expected)
@@ -240,7 +240,7 @@ struct TimelineScreenTests {
     #expect(lines(of: model, 40, 10)[0].hasPrefix(" Jake Lin"))
   }
 
-  @Test func `The timeline screen is drawn at every size`() async throws {
+  @Test func `At every size, no line of the timeline screen is wider than the terminal`() async throws {
     let model = try await model(selection: 6)
     for columns in 0..<130 {
       for rows in [0, 1, 9, 10, 11, 17, 18, 24, 40] {

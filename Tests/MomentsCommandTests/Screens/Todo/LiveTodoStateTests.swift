@@ -45,14 +45,14 @@ struct LiveTodoStateTests {
     #expect(screen.model(of: empty, nil).keys.map(\.key) == ["q", "a"])
   }
 
-  @Test func `A full list shows that Add is disabled`() {
+  @Test func `While Add is disabled, its key shows the reason`() {
     var full = list
     full.isAddEnabled = false
     #expect(screen.press(.character("a"), in: full, nil) == nil)
     #expect(screen.state.activity == "Add is disabled: 5 todos are unfinished.")
   }
 
-  @Test func `Clearing the list requires a different key as confirmation`() {
+  @Test func `Clearing the list requires y as confirmation, not another c`() {
     #expect(screen.press(.character("c"), in: list, nil) == nil)
     #expect(screen.press(.character("c"), in: list, nil) == nil)
     #expect(screen.state.activity == "Nothing was cleared.")
@@ -94,7 +94,7 @@ struct LiveTodoStateTests {
     #expect(screen.model(of: failed, nil).problem == failed.error?.description)
   }
 
-  @Test func `A completed edit is shown as the activity`() {
+  @Test func `The result of an edit is shown as the activity`() {
     screen.state.completed(.toggle(milk))
     #expect(screen.state.activity == "Finished: milk")
     screen.state.completed(.toggle(bread))

@@ -13,7 +13,7 @@ import Todo
   private let terminal = FakeTerminal()
   private let store = InMemoryStore()
 
-  /// Runs a live list until the user leaves, and returns the stored items.
+  /// Runs a live list during `body`, then leaves the screen and returns the stored items.
   @discardableResult
   private func withLiveTodo(
     store: (any KeyValueStore)? = nil, _ body: (FakeTerminal) async throws -> Void
@@ -109,7 +109,7 @@ import Todo
     }
   }
 
-  @Test func `The list is cleared only when a different key confirms it`() async throws {
+  @Test func `The list is cleared only when y confirms the deletion`() async throws {
     let items = try await withLiveTodo { terminal in
       _ = await terminal.lines { $0[3].contains("nothing to do") }
       await add("1", "2")
@@ -119,7 +119,7 @@ import Todo
       // The key that cancels has no effect on the list.
       let kept = await terminal.lines(afterTyping: "d") { $0[22] == " Nothing was cleared." }
       #expect(kept[0] == " 2 ToDos  2 unfinished")
-      // The key is held down.
+      // Holding down `c` doesn't clear the list either.
       _ = await terminal.lines(afterTyping: "cccc") { $0[22] == " Nothing was cleared." && $0[0].hasPrefix(" 2 ToDos") }
       _ = await terminal.lines(afterTyping: "cy") { $0[22] == " All todos are deleted." && $0[0] == " Todo" }
     }
@@ -243,7 +243,7 @@ private struct LateStore: ForwardingStore {
   }
 }
 
-/// A flag that is raised once.
+/// A flag that can be raised but not lowered.
 private final class Flag: Sendable {
   private let isRaised = Lock(false)
 

@@ -99,7 +99,7 @@ struct TodoScreenTests {
     #expect(self.lines(of: model, 80, 24)[6].hasSuffix("│"))
   }
 
-  @Test func `The todo screen is drawn at every size`() {
+  @Test func `At every size, no line of the todo screen is wider than the terminal`() {
     var model = model
     for form in [nil, form] {
       model.form = form

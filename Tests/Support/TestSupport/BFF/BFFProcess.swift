@@ -26,7 +26,7 @@ actor BFFProcess {
   private var running: Running?
 
   /// - Parameters:
-  ///   - state: The file in which the server keeps its state; `nil` for a server that doesn't keep it.
+  ///   - state: The file in which the server keeps its state across restarts; `nil` for a server that loses it.
   ///   - options: Further command line options.
   init(state: URL?, options: [String]) {
     self.state = state
@@ -54,12 +54,12 @@ actor BFFProcess {
     return url
   }
 
-  /// Ends the server with `SIGTERM`, and waits for it; does nothing if none is running.
+  /// Ends the server with `SIGTERM`, and waits until it has ended; does nothing if no server is running.
   func stop() async {
     await end(with: SIGTERM)
   }
 
-  /// Ends the server with `SIGKILL`, and waits for it; does nothing if none is running.
+  /// Ends the server with `SIGKILL`, and waits until it has ended; does nothing if no server is running.
   func kill() async {
     await end(with: SIGKILL)
   }
@@ -67,16 +67,16 @@ actor BFFProcess {
   private func end(with signal: Int32) async {
     guard let running else { return }
     self.running = nil
-    // Closing the input isn't sufficient, because processes that started at the same time may have inherited the other
-    // end of the pipe.
+    // Closing the input isn't sufficient, because processes that started at the same time may have inherited the
+    // writing end of the pipe.
     if running.process.isRunning { sendSignal(signal, to: running.process.processIdentifier) }
     for await _ in running.exits {}
   }
 
-  /// Waits for the line that the server prints when it is ready, and returns the URL in it.
+  /// Waits for the line that the server prints when it is ready, and returns the URL in the line.
   private static func address(output: Pipe, errors: Pipe) async throws -> URL {
     let line = await withCheckedContinuation { continuation in
-      // Reading blocks, so it needs a thread that doesn't belong to Swift concurrency.
+      // A read blocks its thread, which therefore must not belong to Swift concurrency.
       Thread.detachNewThread {
         var line = Data()
         while true {

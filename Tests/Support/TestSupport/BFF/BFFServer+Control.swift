@@ -75,12 +75,12 @@ extension BFFServer {
     }
   }
 
-  /// Applies a fault to the next responses.
+  /// Arms a fault for the next requests, after the faults that are already armed.
   package func arm(_ fault: Fault) async throws {
     _ = try await control.post("faults", fault)
   }
 
-  /// Returns the requests received so far, in the order of their arrival, after the given conditions are met.
+  /// Waits until the given conditions are met, and returns the requests received so far in the order of their arrival.
   ///
   /// - Parameters:
   ///   - count: The number of requests that must have arrived.
@@ -98,13 +98,13 @@ extension BFFServer {
     try await control.delete("requests")
   }
 
-  /// Returns when at least `count` requests wait at a gate, held by the fault `hold` or `hold-after`.
+  /// Waits until the faults `hold` and `hold-after` hold at least `count` requests at a gate.
   package func waits(at gate: String, count: Int = 1) async throws {
     let query = [URLQueryItem(name: "gate", value: gate), URLQueryItem(name: "waiting", value: "\(count)")]
     _ = try await control.get("gates", query: query)
   }
 
-  /// Opens a gate for the requests that wait at it and for all later ones, and returns the number that waited.
+  /// Opens a gate for the requests that wait at it and for all later ones, and returns how many waited.
   @discardableResult
   package func open(gate: String) async throws -> Int {
     struct Reply: Decodable {

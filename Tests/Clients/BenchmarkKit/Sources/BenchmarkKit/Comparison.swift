@@ -2,7 +2,7 @@
 ///
 /// Their description is the title of the comparison's table.
 public protocol ComparisonSetting: Codable, CustomStringConvertible, Sendable {
-  /// Whether each system is run once before the measured runs, because its first run may be slower.
+  /// Whether each compared system is run once before the measured runs, because its first run may be slower.
   var needsWarmUp: Bool { get }
 }
 
@@ -20,7 +20,7 @@ public struct Comparison<Setting: ComparisonSetting>: Sendable {
   }
 }
 
-/// A system in a comparison.
+/// A system in a comparison, for example a library.
 public struct Contestant: Sendable {
   /// The name of the system in the table.
   public let label: String
@@ -33,7 +33,8 @@ public struct Contestant: Sendable {
   /// - Parameters:
   ///   - label: The name of the system in the table.
   ///   - count: The number of operations in a run.
-  ///   - measure: A closure that performs one run. It must return readings of the same metrics for each run.
+  ///   - measure: A closure that performs one run. It must return readings of the same metrics, in the same order, for
+  ///     each run of each contestant.
   public init(label: String, count: Int, measure: @escaping @Sendable () async throws -> [Reading]) {
     self.label = label
     self.count = count

@@ -45,7 +45,7 @@ public struct SystemResult: Codable, Sendable {
 public struct Figure: Codable, Sendable {
   /// The name of the measured quantity.
   public let metric: String
-  /// The unit of the figures.
+  /// The unit of the median, the minimum and the maximum.
   public let unit: String
   /// The median of the runs.
   public let median: Double

@@ -12,7 +12,7 @@ public struct Conditions: Codable, Sendable {
   public let runs: Int
   /// The length of a run, relative to the default length.
   public let scale: Double
-  /// The seed of the random order of the systems.
+  /// The seed of the random order in which the compared systems are run.
   public let seed: UInt64
 
   /// Creates the conditions of this machine and the given options.

@@ -8,7 +8,7 @@ public struct RunOptions: Sendable {
   public private(set) var scale = 1.0
   /// The number of seconds after which a run counts as hung.
   public private(set) var timeout: Int
-  /// The seed of the random order of the systems.
+  /// The seed of the random order in which the compared systems are run.
   public private(set) var seed = UInt64.random(in: 0...UInt64(UInt32.max))
 
   /// Creates the default options.
@@ -22,8 +22,8 @@ public struct RunOptions: Sendable {
   ///
   /// - Parameters:
   ///   - arguments: The arguments without the program's name.
-  ///   - other: A closure that parses an option of the program's own. It receives the option's name and value, and
-  ///     returns whether the option exists.
+  ///   - other: A closure that parses an option that isn't common to all benchmarks. It receives the option's name and
+  ///     value, and returns whether the option exists.
   /// - Throws: ``UsageError`` if an option is unknown, or its value is missing or invalid.
   public mutating func read(
     _ arguments: some Sequence<String>, other: (String, String) throws(UsageError) -> Bool
@@ -37,7 +37,7 @@ public struct RunOptions: Sendable {
       guard let value = arguments.next() else { throw UsageError("Option \(argument) is unknown or lacks a value.") }
       switch argument {
       case "--runs": runs = try Self.parse(value, Self.positive)
-      case "--scale": scale = try Self.parse(value) { Double($0).flatMap { $0 > 0 ? $0 : nil } }
+      case "--scale": scale = try Self.parse(value) { Double($0).flatMap { $0 > 0 && $0 <= 1_000_000 ? $0 : nil } }
       case "--timeout": timeout = try Self.parse(value, Self.positive)
       case "--seed": seed = try Self.parse(value) { UInt64($0) }
       default: if try !other(argument, value) { throw UsageError("Option \(argument) is unknown.") }
@@ -45,7 +45,7 @@ public struct RunOptions: Sendable {
     }
   }
 
-  /// Returns `count` operations multiplied by the scale, but at least the smaller of `minimum` and `count`.
+  /// Returns `count` multiplied by the scale, but at least the smaller of `minimum` and `count`.
   public func scaled(_ count: Int, atLeast minimum: Int) -> Int {
     max(min(minimum, count), Int(Double(count) * scale))
   }

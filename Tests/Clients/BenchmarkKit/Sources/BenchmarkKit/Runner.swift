@@ -12,7 +12,7 @@ public struct Runner {
   /// Creates a runner.
   ///
   /// - Parameters:
-  ///   - options: The number of runs, their timeout, and the seed of their order.
+  ///   - options: The number of runs, their timeout, and the seed of the random order of the systems.
   ///   - base: The prefix of the label of the reference system, with which all systems are compared.
   ///   - onHang: A closure that is called when a run exceeds the timeout. It must exit the program, because hung tasks
   ///     can't be cancelled.

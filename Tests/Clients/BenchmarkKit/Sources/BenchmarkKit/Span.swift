@@ -2,7 +2,8 @@ internal import Foundation
 
 /// The elapsed time and the processor time of a piece of work.
 ///
-/// The processor time is that of all threads of this process. It is meaningful even on a busy machine.
+/// The processor time is that of all threads of this process. It excludes other processes, so it is meaningful even on
+/// a busy machine.
 public struct Span: Sendable {
   private let duration: Duration
   private let processorTime: Duration
@@ -31,7 +32,7 @@ public struct Span: Sendable {
     ]
   }
 
-  /// Returns the name of the processor time that belongs to a metric.
+  /// Returns the name of the processor time that ``each(_:of:)`` reports along with a metric.
   public static func onProcessors(_ metric: String) -> String { "\(metric) CPU" }
 
   private static var processorTime: Duration {

@@ -1,7 +1,7 @@
 public import Foundation
 internal import Synchronization
 
-/// A temporary folder in which all systems keep their files, so that they share one volume.
+/// A temporary folder for the files of all compared systems, which keeps them on one volume.
 public final class Workspace: Sendable {
   private let folder: URL
   private let count = Atomic(0)
@@ -33,8 +33,8 @@ public final class Workspace: Sendable {
 
   /// Removes a folder, and ignores errors.
   ///
-  /// A store that is still working may create a file in the meantime, so several attempts are made. A remaining folder
-  /// is removed with the workspace.
+  /// A store that is still working may create a file during the removal, so several attempts are made. If the folder
+  /// remains, it is removed with the workspace.
   private func remove(_ folder: URL) {
     for _ in 0..<10 where FileManager.default.fileExists(atPath: folder.path(percentEncoded: false)) {
       try? FileManager.default.removeItem(at: folder)

@@ -32,7 +32,7 @@ struct Consumer {
     }
   }
 
-  /// A custom transport that replies to each request with the request's size.
+  /// A custom transport that replies to each request with the size of the request's body.
   struct Echo: HTTPTransport {
     func send(_ request: HTTPRequest) async throws(URLError) -> HTTPResponse {
       HTTPResponse(
@@ -69,7 +69,7 @@ struct Consumer {
     let session = APISession(url: url, transport: Echo())
     let reply: [String: Int] = try await session.post(
       document: "{ size }", operationName: "", variables: [String: String]())
-    print("The request had \(reply["size"] ?? 0) bytes.")
+    print("The request body had \(reply["size"] ?? 0) bytes.")
   }
 
   private static func observeTimeline() async throws {

@@ -1,4 +1,4 @@
-/// An element whose number proves that a subscriber has received it.
+/// An element with a number, which a subscriber adds to a sum that shows whether it received all elements.
 protocol CountedElement: Sendable {
   static var sample: Self { get }
 

@@ -20,7 +20,7 @@ struct InstructionCounts {
       case "owned": perform(arguments[1], Workload<OwnedElement>(iterations: iterations))
       default: fail("Unknown element \(arguments[2]): use int or owned.")
       }
-    guard outcome.isComplete else { fail("\(arguments[1]): a subscriber did not receive every element.") }
+    guard outcome.isComplete else { fail("\(arguments[1]): the elements or subscribers aren't the expected ones.") }
     withExtendedLifetime(outcome) { exit(0) }
   }
 

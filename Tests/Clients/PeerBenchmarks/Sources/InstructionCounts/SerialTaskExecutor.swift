@@ -1,9 +1,9 @@
 internal import Synchronization
 
-/// A task executor that runs its jobs on the thread that calls ``runUntilIdle()``, so that each run executes the same
-/// instructions.
+/// A task executor that runs its jobs on the thread that calls ``runUntilIdle()``, so that each run of the program
+/// executes the same instructions.
 final class SerialTaskExecutor: TaskExecutor {
-  /// Two arrays that are swapped, so that running jobs doesn't allocate memory.
+  /// Two arrays that are swapped, so that their memory is reused.
   private struct Jobs {
     var ready: [UnownedJob] = []
     var running: [UnownedJob] = []

@@ -49,7 +49,7 @@ struct Workload<Element: CountedElement> {
     return outcome(tallies, channel)
   }
 
-  /// Repeatedly suspends and resumes a task with a bare continuation, which measures the runtime's share of a wake-up.
+  /// Repeatedly suspends and resumes a task with a bare continuation, to measure the runtime's share of a wake-up.
   func wakeBareContinuation() -> Outcome {
     let slot = ContinuationSlot<Element>()
     let tally = RunningTally()
@@ -93,8 +93,8 @@ struct Workload<Element: CountedElement> {
   }
 }
 
-/// The result of a workload: whether every subscriber received all elements, and the objects to keep alive until the
-/// process exits.
+/// The result of a workload: whether its elements and subscribers are the expected ones, and the objects to keep alive
+/// until the process exits.
 struct Outcome {
   let isComplete: Bool
   let alive: Any

@@ -18,11 +18,14 @@ enum BenchmarkError: Error, CustomStringConvertible {
       checksum \(received.checksum) instead of \(expected.count) elements with the checksum \(expected.checksum).
       """
     case .wrongDrops(let system, let expected, let received, let dropped):
-      "\(system) miscounted: received \(received) + dropped \(dropped) doesn't equal the \(expected) elements sent."
+      """
+      \(system) miscounted: received \(received) + dropped \(dropped) doesn't equal the \(expected) elements sent to \
+      all subscribers.
+      """
     case .leftRegistered(let system, let subscribers):
       "\(system) still has \(subscribers) registered subscribers after all of them left."
     case .noResidentMemory:
-      "The rows `memory` and `soak` need /proc/self/statm, which this system lacks. Leave them out of --rows."
+      "The rows `memory` and `soak` need /proc/self/statm, which isn't available. Name other rows with --rows."
     case .childFailed(let arguments, let status):
       "The child process with the arguments \(arguments.joined(separator: " ")) exited with status \(status)."
     case .hung(let system, let seconds):

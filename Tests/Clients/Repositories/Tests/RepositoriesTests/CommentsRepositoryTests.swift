@@ -148,8 +148,8 @@ import Testing
   @Test func `An edit is still sent after six repositories were released during its attempts`() async throws {
     try await share([comments[0]])
     let edit = CommentsSource.Mutation.edit(comments[0].id, text: "one")
-    // An edit is refused after five attempts in a row during which the process ended. The release of a repository
-    // doesn't count as the end of a process, so the edit isn't refused.
+    // The queue refuses an edit after the end of a process has interrupted five attempts in a row. The release of a
+    // repository doesn't count as the end of a process, so the edit isn't refused.
     for launch in 0..<6 {
       let gate = Gate()
       let hanging = repository(
@@ -207,10 +207,11 @@ import Testing
       try await #expect(repository.mutations.list().isEmpty)
       before = after
     }
-    // No other value was published in between.
+    // The next value is the reloaded one, because no other value was published between the changes.
     server.edit("post") { $0.upsertFirst(Comment(author: "Taylor", text: "0")) }
     try await repository.reload("post")
-    // The page ends with the user's own comment, after which there may be other users' comments.
+    // The page ends with the user's own comment, which other users' comments may follow on the server. So the page
+    // replaces the stored comments.
     #expect(await values.texts(1) == [["0", "Mine"]])
     try await repository.loadMore("post")
     #expect(await values.texts(1) == [["0", "Mine", "2"]])
@@ -322,11 +323,11 @@ import Testing
       CommentsNetwork(
         server,
         onRequest: { (_) async throws(CommentsError) in if !isOnline.withLock({ $0 }) { throw .offline } }))
-    let second = repository(CommentsNetwork(server))
     let firstValues = first.values(of: "post").subscribe()
-    // A repository that has published a value has already tried to become the leader, which sends all changes. So the
-    // first repository is the leader.
+    // The leader sends all changes. A repository that publishes a value has tried to become the leader, so the first
+    // one leads.
     #expect(await firstValues.texts(1) == [["1"]])
+    let second = repository(CommentsNetwork(server))
     let secondValues = second.values(of: "post").subscribe()
     #expect(await secondValues.texts(1) == [["1"]])
     try await #expect(first.perform(.edit(comments[0].id, text: "one"), on: "post") == .queued)
@@ -366,6 +367,9 @@ import Testing
     let gate = Gate()
     let first = repository(
       CommentsNetwork(server, onRequest: { (_) async throws(CommentsError) in await gate.pass() }))
+    let firstValues = first.values(of: "post").subscribe()
+    // After this, the first repository leads.
+    #expect(await firstValues.texts(1) == [["1"]])
     let second = repository(CommentsNetwork(server))
     let secondValues = second.values(of: "post").subscribe()
     #expect(await secondValues.texts(1) == [["1"]])
@@ -381,7 +385,7 @@ import Testing
 
   // MARK: - Races
 
-  @Test func `An edit whose reply was lost and an edit of another user are both in the stored value`() async throws {
+  @Test func `The stored value includes both an edit whose reply was lost and another user's edit`() async throws {
     try await share([comments[0], comments[1]])
     let lost = Mutex(false)
     let network = CommentsNetwork(
@@ -428,7 +432,7 @@ import Testing
     #expect(await repository.values(of: "post").subscribe().texts(1) == [["theirs"]])
   }
 
-  @Test func `A comment whose reply was lost is not added again by the next repository`() async throws {
+  @Test func `The next repository doesn't add a comment again after the server's reply was lost`() async throws {
     try await share([comments[0]])
     let mine = Comment(author: "I", text: "mine")
     do {
@@ -447,7 +451,7 @@ import Testing
     #expect(server.made == [.add(mine)])
   }
 
-  @Test func `An edit that may have arrived is sent again even if fetching the page fails`() async throws {
+  @Test func `An edit that may have arrived is sent again even if a page request fails meanwhile`() async throws {
     let many = (1...25).map { Comment(author: "Jake", text: "\($0)") }
     try await share(many)
     let (first, last) = (many[0].id, many[24].id)
@@ -469,7 +473,7 @@ import Testing
         }
       },
       onReply: { (request) async throws(CommentsError) in if lose(request) { throw .lostReply } })
-    // By these draws, only the last edit has a backoff before it is sent again.
+    // With these draws, only the last edit has a backoff before it is sent again.
     let repository = CommentsRepository(
       CommentsSource(network), store: store,
       configuration: RepositoryConfiguration(clock: ManualClock(), random: Draws([.zero, .max, .zero])))
@@ -486,7 +490,7 @@ import Testing
     #expect(server.comments(on: "post").map(\.text) == ["first"] + (2...24).map { "\($0)" } + ["last"])
   }
 
-  @Test func `If the fetch after a comment was confirmed fails, the next retry fetches the value`() async throws {
+  @Test func `If the value can't be fetched after the server adds a comment, the next retry fetches it`() async throws {
     let isOnline = Mutex(false)
     let repository = repository(
       CommentsNetwork(
@@ -518,7 +522,7 @@ import Testing
       })
     let repository = repository(network)
     let values = repository.values(of: "post").subscribe()
-    // The edit is confirmed while the reply to the first request of a page is held.
+    // The edit is confirmed while the reply to the first page request is held.
     let load = Task { try await repository.reload("post") }
     await gate.arrivals()
     try await #expect(repository.perform(.edit(comments[0].id, text: "one"), on: "post") == .confirmed)
@@ -537,7 +541,7 @@ import Testing
   // MARK: - Views
 
   @MainActor
-  @Test func `An observed object receives values on the main actor`() async throws {
+  @Test func `An Observed object receives values on the main actor`() async throws {
     try await share([comments[0]])
     let repository = repository(CommentsNetwork(server))
     var screen: Observed<Paged<Comment>>? = Observed(repository.values(of: "post"))
@@ -560,13 +564,13 @@ extension MulticastSubscription where Element == Paged<Comment>, Failure == Neve
     await first(count).map { $0.elements.map(\.text) }
   }
 
-  /// Returns the texts of the first value with different texts.
+  /// Returns the texts of the next value whose texts differ from `texts`.
   func differentTexts(after texts: [String]) async -> [String]? {
     for await value in self where value.elements.map(\.text) != texts { return value.elements.map(\.text) }
     return nil
   }
 
-  /// Returns the texts of the values until `last`, without consecutive duplicates.
+  /// Returns the texts of the values up to and including `last`, without consecutive duplicates.
   func differentTexts(until last: [String]) async -> [[String]] {
     var texts: [[String]] = []
     for await value in self {
@@ -587,7 +591,7 @@ private struct Draws: RandomNumberGenerator {
   }
 
   init(_ draws: [Draw]) {
-    // Close to zero, because drawing from a range may never end if a generator returns only zeros.
+    // A zero draw is only close to zero, because drawing from a range may never end if a generator returns only zeros.
     self.draws = draws.map { $0 == .max ? .max : 1 << 24 }
   }
 

@@ -56,7 +56,7 @@ import Testing
     #expect(await profiles.values(of: "0").subscribe().first(1) == [Profile(name: "Jake")])
   }
 
-  @Test func `An older profile that a slower repository on the same store fetched isn't stored`() async throws {
+  @Test func `A slow repository doesn't replace a newer profile that another one has stored`() async throws {
     let gate = Gate()
     let fetches = Mutex(0)
     let slow = profileRepository(

@@ -1,4 +1,4 @@
-/// The error that stopped a comparison.
+/// The error that stopped the program.
 enum BenchmarkError: Error, CustomStringConvertible {
   case usage(String)
   case wrongValue(system: String, key: String)
@@ -13,13 +13,13 @@ enum BenchmarkError: Error, CustomStringConvertible {
     case .usage(let problem): "\(problem)\n\n\(Options.usage)"
     case .wrongValue(let system, let key): "The value of \(key) in \(system) doesn't include all changes."
     case .notConfirmed(let system): "\(system) didn't confirm a change although the server can be reached."
-    case .ended(let system): "An observer of \(system) ended without a value."
+    case .ended(let system): "The values of \(system) ended before the expected one."
     case .noResidentMemory: "The resident memory can't be read from /proc/self/statm."
     case .childFailed(let arguments, let status): "The process with arguments \(arguments) ended with status \(status)."
     case .hung(let system, let seconds):
       """
       \(system) did not finish within \(seconds) seconds: an observer did not receive a value, a change was not sent, \
-      or the run is too long for this machine (--scale shortens it, --timeout allows more).
+      or the run is too long for this machine (--scale shortens it, --timeout allows more time).
       """
     }
   }

@@ -35,8 +35,8 @@ struct Options: Sendable {
     (self.rows, self.store, self.folder) = (rows, store, folder)
   }
 
-  /// Returns `count` operations, keys or mutations multiplied by the scale, but at least the smaller of `minimum` and
-  /// `count`.
+  /// Returns a number of operations, keys or mutations: `count` multiplied by the scale, but at least the smaller of
+  /// `minimum` and `count`.
   func scaled(_ count: Int, atLeast minimum: Int = 3) -> Int {
     run.scaled(count, atLeast: minimum)
   }

@@ -15,7 +15,7 @@ struct Options: Sendable {
       --runs 5       the number of runs, of which the medians are printed
       --scale 1      the length of a run; 0.01 only checks that everything works
       --folder PATH  the folder of the stores, which are removed afterwards; by default, the temporary directory
-      --server ADDR  the PostgreSQL server of the rows server-…, in libpq's format; without it, these rows are skipped
+      --server ADDR  the address of a PostgreSQL server, in libpq's format; without it, the rows server-… are skipped
       --timeout 600  the number of seconds after which a run counts as hung
       --seed N       the seed of the order of the systems in each run
       --json         prints JSON instead of tables

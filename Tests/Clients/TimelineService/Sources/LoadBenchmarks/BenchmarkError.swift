@@ -15,8 +15,9 @@ enum BenchmarkError: Error, CustomStringConvertible {
     switch self {
     case .usage(let problem): "\(problem)\n\n\(Options.usage)"
     case .hung(let system, let seconds): "\(system) did not finish within \(seconds) seconds."
-    case .notConverged(let system, let missing): "\(missing) times, a stream of \(system) doesn't show a like."
-    case .outdated(let system, let streams): "\(streams) streams of \(system) don't end with the newest timeline."
+    case .notConverged(let system, let missing):
+      "The streams of \(system) don't show all likes: \(missing) are missing, counted in each stream."
+    case .outdated(let system, let streams): "\(streams) streams of \(system) don't show the newest timeline."
     case .wentBack(let system, let times): "\(times) times, a stream of \(system) went back to an older timeline."
     case .likeFailed(let system, let status): "\(system) answered a like with the status \(status)."
     case .noResidentMemory: "The resident memory can't be read from /proc."

@@ -33,7 +33,7 @@ final class Browsers: Sendable {
 
   /// Sends a like, without waiting for the answer.
   ///
-  /// Each request that is in flight has a connection of its own, as those of many browsers have.
+  /// Each request that is in flight has a connection of its own, as if each came from another browser.
   ///
   /// - Parameters:
   ///   - timeline: The timeline.
@@ -106,7 +106,7 @@ private final class EventStream: ChannelInboundHandler, @unchecked Sendable {
   }
 }
 
-/// Records the answers to likes on one connection.
+/// Records the answers to the likes that are sent on one connection, which is idle after each answer.
 private final class Caller: ChannelInboundHandler, Sendable {
   typealias InboundIn = HTTPClientResponsePart
 

@@ -2,8 +2,8 @@ internal import NIOCore
 
 /// Finds the events in the bytes of a stream.
 ///
-/// Works on bytes alone, and searches each of them only once for the end of a line, because the program shares its
-/// cores with the services that it measures.
+/// The parser creates no strings, and searches each byte only once for the end of a line, because the program shares
+/// its cores with the services that it measures.
 struct EventParser {
   /// An event with an id and content.
   struct Event {
@@ -14,7 +14,7 @@ struct EventParser {
   private static let newline = UInt8(ascii: "\n")
 
   private var received = ByteBuffer()
-  /// The number of bytes from the start of the current line that are known to have no end of line.
+  /// The number of bytes at the start of the current line that are known to contain no newline.
   private var searchedCount = 0
   private var id: UInt64?
   private var content: ByteBufferView?
@@ -22,7 +22,7 @@ struct EventParser {
   /// Adds bytes that were received.
   mutating func append(_ part: ByteBuffer) {
     if received.readableBytes == 0 {
-      // Usually a part has whole events, so nothing is copied.
+      // Usually each part consists of whole events. Then no earlier bytes remain, and nothing is copied.
       received = part
     } else {
       received.discardReadBytes()
@@ -49,7 +49,7 @@ struct EventParser {
     let bytes = received.readableBytesView
     guard let end = bytes.dropFirst(searchedCount).firstIndex(of: Self.newline) else {
       searchedCount = bytes.count
-      // Releases the bytes that belong to the connection.
+      // Releases the buffer in which the connection received the bytes.
       if bytes.isEmpty { received = ByteBuffer() }
       return nil
     }

@@ -44,7 +44,7 @@ struct Load: Sendable {
     try await reach(service, browsers)
     // The first stream of each timeline brings the timeline into memory.
     for timeline in 1..<max(timelines, 2) where timeline < timelines { try await browsers.open(timeline) }
-    // The pauses let the service complete what the opening of streams has begun.
+    // This pause and the next one let the service complete the work that opening streams has caused.
     try await Task.sleep(for: .seconds(1))
     let before = try service.residentMemory()
     let further = options.streams - timelines
@@ -123,11 +123,12 @@ struct Load: Sendable {
     }
   }
 
-  /// Returns the number of streams whose last event isn't the newest, compared with a new stream of each timeline.
+  /// Returns the number of outdated streams, whose last event isn't the newest.
   ///
-  /// Waits for a while if there are any, because the last events may still be in transit.
+  /// Opens a new stream of each timeline for the comparison. Waits for a while if any stream is outdated, because the
+  /// last events may still be in transit.
   ///
-  /// - Throws: ``BenchmarkError/outdated(system:streams:)`` if there are any and the service keeps the order.
+  /// - Throws: ``BenchmarkError/outdated(system:streams:)`` if streams remain outdated and the service keeps the order.
   private func outdatedCount(_ kind: ServiceKind, _ browsers: Browsers) async throws -> Int {
     for timeline in 0..<timelines { try await browsers.open(timeline) }
     let end = ContinuousClock.now + .seconds(kind.keepsOrder ? 60 : 2)

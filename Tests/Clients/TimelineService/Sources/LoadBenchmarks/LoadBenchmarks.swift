@@ -1,7 +1,7 @@
 internal import BenchmarkKit
 internal import Foundation
 
-/// Measures the service under load, and the same service as it is usually written.
+/// Measures the service under load, and compares it with the service as it is usually written.
 @main
 struct LoadBenchmarks {
   static func main() async {

@@ -2,9 +2,9 @@ internal import BenchmarkKit
 
 /// The ways to spread the event streams over timelines.
 enum Row: String, CaseIterable, Codable, Sendable {
-  /// Ten streams of each timeline.
+  /// Each timeline has ten streams.
   case spread
-  /// All streams of one timeline.
+  /// One timeline has all streams.
   case one
 
   func timelines(ofStreams streams: Int) -> Int { self == .one ? 1 : max(1, streams / 10) }

@@ -16,13 +16,13 @@ enum ServiceKind: String, CaseIterable, Codable, Sendable {
     }
   }
 
-  /// Whether no browser shows an older timeline after a newer one, even if likes overlap.
+  /// Whether a browser never shows an older timeline after a newer one, even if likes overlap.
   var keepsOrder: Bool { self != .usual }
 }
 
 /// A service in a process of its own, so that its memory can be measured.
 ///
-/// The process is this executable with `--service` and a description.
+/// The process runs this executable with `--service` and a description of the service.
 final class ServiceProcess {
   static let flag = "--service"
 
@@ -48,7 +48,7 @@ final class ServiceProcess {
     try process.run()
   }
 
-  /// Kills the process, because the usual service doesn't end its streams at a graceful shutdown.
+  /// Kills the process, because ``UsualService`` doesn't end its streams at a graceful shutdown.
   func stop() {
     kill(process.processIdentifier, SIGKILL)
     process.waitUntilExit()
@@ -69,7 +69,7 @@ final class ServiceProcess {
   static func ownProcessorTime() throws -> Duration { try processorTime(ofProcess: "self") }
 
   private static func processorTime(ofProcess process: String) throws -> Duration {
-    // The name of the program, in parentheses, may contain spaces.
+    // Splits the fields only after the program's name, which is in parentheses and may contain spaces.
     guard let stat = FileManager.default.contents(atPath: "/proc/\(process)/stat"),
       let fields = String(decoding: stat, as: UTF8.self).split(separator: ")").last?.split(separator: " "),
       fields.count > 12, let user = Int(fields[11]), let system = Int(fields[12])

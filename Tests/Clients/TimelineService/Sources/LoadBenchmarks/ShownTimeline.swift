@@ -2,33 +2,32 @@ internal import NIOCore
 
 /// The likes that an event shows.
 ///
-/// The likes of a timeline count in Gray code: like number *n* sets or clears `isLiked` of one moment, so that the
-/// moments are the digits of the Gray code of the number of likes. So an event shows this number even if the stream
-/// skipped earlier events. The number is wrong if overlapping likes were applied in another order than that of their
-/// numbers; see ``likeCount(after:ofMade:)``. The name of the timeline's user is the number of likes that the server
-/// has applied.
+/// The `isLiked` values of a timeline's moments are the digits of the timeline's number of likes, in Gray code: each
+/// like sets or clears one digit. So an event shows this number even if the stream skipped earlier events. The number
+/// is wrong if overlapping likes were applied out of order; see ``likeCount(after:ofMade:)``. The name of the
+/// timeline's user is the number of likes that the server has applied.
 struct ShownTimeline {
   /// The number of moments of a timeline, and therefore of the code's digits.
   static let momentCount = 20
 
   /// The number of likes that the server has confirmed.
   let confirmedCount: Int
-  /// The number of likes that the moments show, which is wrong if overlapping likes were applied in another order.
+  /// The number of likes that the moments show, which is wrong if overlapping likes were applied out of order.
   private let shownCount: Int
 
   /// Reads the content of an event.
   ///
-  /// Searches for the two fields that it needs, because decoding whole timelines would take more time than the services
-  /// need.
+  /// Searches for the two fields that it needs, because decoding whole timelines would take more processor time than
+  /// the measured services use.
   init(_ content: ByteBufferView) {
     let bytes = Array(content)
     let liked = Self.places(of: #""isLiked":"#, in: bytes).map { bytes[$0] == UInt8(ascii: "t") }
-    // The user follows the moments, because the keys are sorted.
+    // The last name is that of the timeline's user, who follows the moments because the keys are sorted.
     let name = Self.places(of: #""name":""#, in: bytes).last.map { bytes[$0...].prefix { $0 != UInt8(ascii: "\"") } }
     guard liked.count == Self.momentCount, let name, let confirmedCount = Int(String(decoding: name, as: UTF8.self))
     else {
       preconditionFailure(
-        "An event has no timeline with a number of likes: \(String(decoding: content, as: UTF8.self))")
+        "An event has no timeline whose user's name is a number of likes: \(String(decoding: content, as: UTF8.self))")
     }
     self.confirmedCount = confirmedCount
     // Each binary digit of the number is the parity of the code's digits at its place and above. The first moment is
@@ -51,8 +50,8 @@ struct ShownTimeline {
 
   /// Returns the number of likes that a stream has shown, up to and including this event.
   ///
-  /// It never decreases. The number that the moments show is ignored if it is greater than the number of likes that
-  /// were started, because overlapping likes were then applied in another order.
+  /// The result is never less than `shownBefore`. The number that the moments show is ignored if it is greater than the
+  /// number of likes that were started, because overlapping likes were then applied out of order.
   ///
   /// - Parameters:
   ///   - shownBefore: The number of likes that the stream has shown before.

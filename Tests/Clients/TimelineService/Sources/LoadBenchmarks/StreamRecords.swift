@@ -28,13 +28,13 @@ final class StreamRecords: @unchecked Sendable {
   private var likes: [[Like]]
   /// The likes that the events of each timeline show, by event id.
   ///
-  /// The streams of a timeline share its events, so each is parsed once.
+  /// The streams of a timeline share its events, so each event is parsed only once.
   private var events: [[UInt64: ShownTimeline]]
   /// The number of pairs of a stream and a like that the stream doesn't show yet.
   private(set) var missingCount = 0
   /// The times from each like until the last stream of its timeline shows it.
   private(set) var latencies: [Duration] = []
-  /// The number of streams that have shown something.
+  /// The number of streams that have received an event.
   private(set) var openStreams = 0
   /// The number of times at which a stream showed an older timeline after a newer one.
   private(set) var regressions = 0
@@ -104,8 +104,10 @@ final class StreamRecords: @unchecked Sendable {
     if status / 100 != 2 { failedStatus = status }
   }
 
-  /// The number of streams whose last event isn't the newest: the server has a like that it doesn't show, or the newest
-  /// stream of the timeline has another event.
+  /// The number of streams that aren't up to date.
+  ///
+  /// A stream is up to date if its last event shows every like of the timeline as confirmed. The event must also be the
+  /// last one of the most recently opened stream of the timeline.
   var outdatedCount: Int {
     var newest: [Int: UInt64] = [:]
     for stream in streams { newest[stream.timeline] = stream.last }

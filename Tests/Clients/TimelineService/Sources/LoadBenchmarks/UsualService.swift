@@ -6,8 +6,9 @@ internal import TimelineServer
 
 /// The service as it is usually written: timelines in memory, and a dictionary of `AsyncStream` continuations.
 ///
-/// It guarantees less. Nothing is durable, a like fails while the server can't be reached, overlapping likes may be
-/// shown in another order than the server's, and the buffer of a slow browser grows without a limit.
+/// It guarantees less than a service with a repository. Nothing is durable, and a like fails while the server can't be
+/// reached. Overlapping likes may be shown in an order other than the one in which the server applied them. The buffer
+/// of a slow browser grows without a limit.
 actor UsualService {
   private let upstream: Upstream
   private var newest: [String: TimelineEvent] = [:]

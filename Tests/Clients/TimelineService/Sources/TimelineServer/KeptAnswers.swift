@@ -1,6 +1,6 @@
 internal import Hummingbird
 
-/// The answers to the latest requests, so that a repeated request gets the answer of the first one.
+/// The answers to the latest requests, kept so that a repeated request gets the same answer.
 actor KeptAnswers<Answer: Sendable> {
   private struct Kept {
     /// The content of the request; see ``answer(to:question:_:)``.
@@ -17,15 +17,16 @@ actor KeptAnswers<Answer: Sendable> {
     self.maximumCount = maximumCount
   }
 
-  /// Returns the answer to the first request with a key, as long as the key is one of the latest.
+  /// Returns the kept answer to the first request with a key, or performs the request if no answer is kept.
   ///
-  /// The answer of a request that failed isn't kept, so the next request with the key is performed.
+  /// The answers for the `maximumCount` newest keys are kept. A failure isn't kept, so the next request with the key is
+  /// performed.
   ///
   /// - Parameters:
   ///   - key: The idempotency key.
   ///   - question: The content of the request, which must be the same in each request with the key.
   ///   - body: Performs the request.
-  /// - Throws: The error of `body`, or a ``Problem`` if the first request with the key had another content.
+  /// - Throws: The error of `body`, or a ``Problem`` if the first request with the key had different content.
   func answer(
     to key: String, question: String, _ body: @escaping @Sendable () async throws -> Answer
   ) async throws -> Answer {
@@ -35,8 +36,8 @@ actor KeptAnswers<Answer: Sendable> {
       }
       return try await first.answer.value
     }
-    // Not cancelled with the request, because a repetition may wait for it. The task has a high priority, because it
-    // would otherwise wait at each step behind the writes to every open stream.
+    // The task isn't cancelled with the calling task, because a repeated request may wait for its answer. It has a high
+    // priority, because each of its steps would otherwise wait until every open stream has been written to.
     let answer = Task(priority: .high) { try await body() }
     kept[key] = Kept(question: question, answer: answer)
     order.append(key)
@@ -44,7 +45,7 @@ actor KeptAnswers<Answer: Sendable> {
     do {
       return try await answer.value
     } catch {
-      // Meanwhile the key may have been removed as the oldest, and used again.
+      // Before the failure, the key may have been removed as the oldest, and then used by a newer request.
       if kept[key]?.answer == answer {
         kept[key] = nil
         order.removeAll { $0 == key }

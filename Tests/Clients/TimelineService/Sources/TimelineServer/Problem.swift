@@ -35,11 +35,16 @@ struct Problem: Encodable, HTTPResponseError {
 extension Problem {
   init(_ error: MomentsRepoError) {
     switch error {
-    // The errors with which the server answers a valid document: an unknown user or moment.
-    case .session(.graphQL): self.init(.notFound, error.description)
+    case .session(let failure):
+      // The service sends only valid documents, so a lasting GraphQL error means that the user or the moment is
+      // unknown.
+      if case .graphQL = failure, !failure.isTransient {
+        self.init(.notFound, error.description)
+      } else {
+        self.init(.badGateway, error.description)
+      }
     case .store(.invalidKey(_)): self.init(.badRequest, error.description)
     case .store: self.init(.internalServerError, error.description)
-    case .session: self.init(.badGateway, error.description)
     case .queueFull, .cancelled: self.init(.serviceUnavailable, error.description, headers: [.retryAfter: "5"])
     case .signedOut: self.init(.forbidden, error.description)
     }

@@ -4,7 +4,7 @@ package import Moments
 
 /// A server-sent event with a whole timeline, so that each event replaces all earlier ones.
 ///
-/// A class, because every open stream of the timeline has a reference to it.
+/// A class, so that all open streams of the timeline share one copy of it.
 package final class TimelineEvent: Equatable, Sendable {
   private struct Content: Encodable {
     let timeline: MomentsDetails
@@ -20,7 +20,7 @@ package final class TimelineEvent: Equatable, Sendable {
   ///
   /// - Parameters:
   ///   - timeline: The timeline.
-  ///   - waiting: The moments whose likes the server doesn't have yet.
+  ///   - waiting: The ids of the moments that have a pending like.
   package init(_ timeline: MomentsDetails, waiting: [String]) throws {
     let encoder = JSONEncoder()
     encoder.outputFormatting = .sortedKeys
@@ -34,7 +34,7 @@ package final class TimelineEvent: Equatable, Sendable {
 
   package static func == (first: TimelineEvent, second: TimelineEvent) -> Bool { first.id == second.id }
 
-  /// FNV-1a of 64 bits: draft-eastlake-fnv.
+  /// Returns the 64-bit FNV-1a hash of the bytes, as draft-eastlake-fnv defines it.
   private static func fingerprint(of bytes: Data) -> UInt64 {
     bytes.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01b3 }
   }

@@ -6,14 +6,15 @@ internal import ServiceLifecycle
 
 /// The events of one timeline, encoded once for all browsers that show it.
 ///
-/// Observes the repository and fetches the timeline when it is stale, until the feed is released. Its frames end when
-/// the service shuts down.
+/// Observes the repository and fetches the timeline when it is stale, until the feed is released. ``frames`` finishes
+/// when the service shuts down.
 final class TimelineFeed: Sendable {
   /// The newest event, and the number of heartbeats.
   struct Frame: Sendable {
     fileprivate(set) var event: TimelineEvent?
-    /// The number of heartbeats, at each of which a stream sends at least a comment, so that no proxy closes it as
-    /// idle.
+    /// The number of heartbeats so far.
+    ///
+    /// At each heartbeat, a stream sends an event or a comment, so that no proxy closes the stream as idle.
     fileprivate(set) var beats = 0
   }
 
@@ -31,7 +32,7 @@ final class TimelineFeed: Sendable {
     observation = Task { [newest] in
       await withDiscardingTaskGroup { group in
         group.addTask {
-          // Throws if the feed is released first, and then nothing is left to finish.
+          // Throws if the feed is released first. Finishing the channel is then harmless: it has no subscribers.
           try? await gracefulShutdown()
           newest.finish()
         }

@@ -7,10 +7,10 @@ internal import Synchronization
 ///
 /// Unexpected errors are left to the framework and aren't counted.
 ///
-/// The task of a connection keeps the memory of its deepest call as long as the connection is open, so each call adds
-/// to the memory of every open stream. Therefore the routes have no middleware, which would add several calls, and the
-/// work before and after a response is in functions that aren't inlined, whose variables aren't part of the
-/// asynchronous call.
+/// The task of a connection keeps the memory of its deepest nested call as long as the connection is open. So each
+/// level of calls adds to the memory of every open stream. Therefore the routes have no middleware, which would add
+/// several levels. The work before and after a response is in functions that aren't inlined, so that their variables
+/// aren't stored in the memory of the asynchronous call.
 struct TimelineRouter {
   typealias Context = BasicRequestContext
 
@@ -21,14 +21,17 @@ struct TimelineRouter {
     self.counts = counts
   }
 
-  /// Returns a responder with all routes, after which no other route is added.
+  /// Returns a responder with all routes.
+  ///
+  /// Call it once, after the last route was added.
   func buildResponder() -> RouterResponder<Context> {
-    // A middleware applies to the routes that are added after it, and to requests without a route.
+    // A middleware applies to the routes that are added after it, and to requests without a route. No route is added
+    // after this one, so it applies only to requests without a route.
     router.add(middleware: UnknownRequests(counts: counts))
     return router.buildResponder()
   }
 
-  /// Serves a path with one method, and answers requests with the other common methods with status 405.
+  /// Serves a path for one method, and answers the other common methods with status 405.
   func serve(
     _ method: HTTPRequest.Method, _ path: RouterPath,
     _ respond: @escaping @Sendable (Request, Context) async throws -> Response
@@ -63,7 +66,7 @@ private struct UnknownRequests: RouterMiddleware {
     _ request: Request, context: BasicRequestContext, next: (Request, BasicRequestContext) async throws -> Response
   ) async throws -> Response {
     let problem = Problem(.notFound, "There is nothing at \(request.uri.path).")
-    // All are counted as one, because clients can send any number of paths and methods.
+    // All are counted together, as GET requests, because clients can send any number of different paths and methods.
     return counts.count(try problem.response(from: request, context: context), to: .get, context)
   }
 }

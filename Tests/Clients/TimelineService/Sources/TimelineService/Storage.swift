@@ -3,7 +3,9 @@ internal import DataStore
 internal import Foundation
 internal import Moments
 
-/// The place of the store, which has the timelines, and the likes until the server has them.
+/// The location of the store.
+///
+/// The store keeps the timelines, and each like until the server has it.
 enum Storage: ExpressibleByArgument {
   case file(URL)
   case sqlite(URL)
@@ -46,7 +48,7 @@ enum Storage: ExpressibleByArgument {
       #endif
     case .postgreSQL(let address):
       #if PostgreSQL
-        // A like that is made while the PostgreSQL server can't be reached is shown, and waits this long to be stored.
+        // While the PostgreSQL server can't be reached, a new like is shown, and waits at most this long to be stored.
         return PersistentDataStore(PostgreSQLStore(address: address, timeout: .seconds(60)))
       #else
         throw ValidationError("Build the service with --traits PostgreSQL to keep timelines at \(address).")

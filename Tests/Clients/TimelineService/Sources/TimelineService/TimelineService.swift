@@ -8,7 +8,7 @@ internal import TimelineServer
 struct TimelineService: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Serves timelines to browsers.",
-    discussion: "Likes that wait to be sent are in the store, and are sent when the service is started again.")
+    discussion: "Likes that are unsent when the service stops stay in the store, and are sent after the next start.")
 
   @Option(help: "The address to listen on.")
   var host = "127.0.0.1"

@@ -5,7 +5,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct KeptAnswersTests {
   private struct Failure: Error {}
 
-  @Test func `A request that fails late doesn't remove the answer of a newer request with the same key`() async throws {
+  @Test func `A request that fails doesn't remove the answer to a newer request with the same key`() async throws {
     let answers = KeptAnswers<Int>(maximumCount: 1)
     let (started, start) = AsyncStream.makeStream(of: Void.self)
     let (released, release) = AsyncStream.makeStream(of: Void.self)
@@ -17,7 +17,7 @@ import Testing
       }
     }
     for await _ in started { break }
-    // This key removes the first one as the oldest.
+    // Only one key is kept, so this one replaces the first.
     #expect(try await answers.answer(to: "b", question: "?") { 1 } == 1)
     #expect(try await answers.answer(to: "a", question: "?") { 2 } == 2)
     release.yield()

@@ -75,9 +75,7 @@ import Testing
     }
   }
 
-  @Test func `A request that fails is answered with the timeline of another request that succeeds later`()
-    async throws
-  {
+  @Test func `A client whose fetch fails gets the timeline of a concurrent fetch that succeeds`() async throws {
     let (requested, requests) = AsyncStream.makeStream(of: Void.self)
     let (released, release) = AsyncStream.makeStream(of: Void.self)
     let timeline = try await server.getMoments(userID: "0")
@@ -245,7 +243,7 @@ import Testing
     }
   }
 
-  @Test func `A timeline that changes often causes few events, the last with the newest timeline`() async throws {
+  @Test func `Frequent changes of a timeline cause few events, the last with the newest timeline`() async throws {
     try await test { client in
       var events = try await Events(client)
       let first = try #require(try await events.next()).event
@@ -260,13 +258,13 @@ import Testing
         count += 1
         if event.timeline.moments[last].isLiked == true, event.waiting.isEmpty { break }
       }
-      // The first of these events comes at once, and each later one after at least an interval. Events that began
-      // before the first change may add one.
+      // The first of these events comes at once, and each later one after at least an interval. One more event may have
+      // been sent before the first change.
       #expect(count <= Int((.now - start) / TimelineFeed.interval) + 2)
     }
   }
 
-  @Test func `A browser gets the next event that differs from its Last-Event-ID, even if that id is unknown`()
+  @Test func `A browser gets the next event whose id isn't its Last-Event-ID, even if that id is unknown`()
     async throws
   {
     try await test { client in
@@ -321,7 +319,7 @@ import Testing
   }
 }
 
-/// A session whose pages and whole timelines are the results of two closures.
+/// A session whose pages and complete timelines are the results of two closures.
 private struct PagedSession: GetMomentsByUserIDSessionType {
   let page: @Sendable () async throws(APISessionError) -> MomentsDetails
   let whole: @Sendable () async throws(APISessionError) -> MomentsDetails

@@ -1,6 +1,6 @@
 /// Elements created before a measurement starts, so that the measured loop doesn't include their creation.
 struct ElementPool<Element: Payload>: Sendable {
-  /// The number of elements, which is a power of two, so that a position is reduced to an index by masking it.
+  /// The number of elements, which is a power of two, so that masking a position yields an index.
   private static var size: Int { 1024 }
 
   private let elements = (0..<Self.size).map(Element.init(number:))

@@ -1,17 +1,19 @@
-/// An element that the compared systems deliver, which is created from a number.
+/// An element, created from a number, that the compared systems deliver.
 protocol Payload: Sendable {
   /// The name of the type on the command line.
   static var name: ElementName { get }
 
   /// The elements to send.
   ///
-  /// All rows that run in this process share one pool, because the location of its elements in memory affects the
-  /// figures.
+  /// The rows `burst`, `producer`, `wake` and `bounded` share one pool, because the location of its elements in memory
+  /// affects the figures.
   static var pool: ElementPool<Self> { get }
 
   init(number: Int)
 
-  /// The number to add to a tally. Computing it accesses all memory that the element owns.
+  /// The number to add to a tally.
+  ///
+  /// Computing it uses all properties of the element.
   var number: Int { get }
 }
 

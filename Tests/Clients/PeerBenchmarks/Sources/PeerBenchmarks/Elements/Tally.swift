@@ -1,6 +1,6 @@
 /// The number of elements that one subscriber received, and a checksum.
 ///
-/// A lost, duplicated or reordered element changes the checksum.
+/// A lost, duplicated or reordered element changes the count or the checksum.
 struct Tally: Hashable, Sendable {
   private(set) var count = 0
   private(set) var checksum = 0

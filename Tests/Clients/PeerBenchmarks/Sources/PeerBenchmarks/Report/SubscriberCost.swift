@@ -1,6 +1,6 @@
 internal import BenchmarkKit
 
-/// The time of a `send` with the most lagging subscribers of a row, relative to the time with the fewest.
+/// The time of a `send` with the largest number of lagging subscribers, relative to the time with the smallest.
 struct SubscriberCost: Codable, CustomStringConvertible {
   let system: String
   let element: String

@@ -32,7 +32,7 @@ struct Backlog<Element: Payload>: Sendable {
     return Contestant(label: label, count: child.count) { try child.run().readings }
   }
 
-  /// Performs the measurement in this process.
+  /// Performs the measurement in the child process.
   static func measure(_ system: SystemName, subscribers: Int, sends: Int) async throws -> MemoryGrowth {
     switch system {
     case .multicast: try await measure(subscribers, sends) { MulticastSystem<Element>() }

@@ -1,10 +1,10 @@
 internal import BenchmarkKit
 internal import Multicast
 
-/// The row `bounded`: subscribers with bounded buffers, which either lose nothing or overflow.
+/// The row `bounded`: subscribers with bounded buffers, without and with overflow.
 ///
-/// The producer sends a round of elements, and waits until every subscriber has read the elements of the round that its
-/// buffer kept.
+/// The producer repeatedly sends a round of elements, and waits until every subscriber has read those that its buffer
+/// kept.
 struct Bounded<Element: Payload>: Sendable {
   private let options: Options
   private let pool = Element.pool
@@ -16,7 +16,7 @@ struct Bounded<Element: Payload>: Sendable {
     self.options = options
   }
 
-  /// A comparison with rounds as long as a buffer, so that nothing is dropped regardless of scheduling.
+  /// A comparison with rounds of as many elements as a buffer holds, so that no element is ever dropped.
   var keepingUp: Comparison<Setting> {
     comparison("keeping up") { system in
       switch system {
@@ -27,8 +27,9 @@ struct Bounded<Element: Payload>: Sendable {
     }
   }
 
-  /// A comparison with rounds twice as long as a buffer, which are sent while no subscriber reads, so that each
-  /// subscriber drops the second half.
+  /// A comparison with rounds of twice as many elements as a buffer holds.
+  ///
+  /// They are sent while no subscriber reads, so that each subscriber drops the second half of each round.
   var overflowing: Comparison<Setting> {
     comparison("overflowing") { system in
       switch system {

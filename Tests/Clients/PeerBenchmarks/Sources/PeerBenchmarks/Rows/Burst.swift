@@ -54,8 +54,8 @@ struct Burst<Element: Payload>: Sendable {
         group.addTask { try await Self.read(system, registered, warm) }
       }
       await registered.all()
-      // Once a subscriber has acknowledged the element, it suspends before its thread runs another task. After the last
-      // acknowledgement, all subscribers are therefore suspended, or about to suspend on other cores.
+      // Once a subscriber has acknowledged this warm-up element, it suspends before its thread runs another task. After
+      // the last acknowledgement, all subscribers are therefore suspended, or about to suspend on other cores.
       system.send(pool[0])
       await warm.all()
 

@@ -2,7 +2,7 @@ internal import BenchmarkKit
 
 /// The row `producer`: a producer sends to registered subscribers that never read.
 ///
-/// The figure with 512 subscribers divided by the figure with one shows how much subscribers slow down the sender.
+/// The figure with 512 subscribers divided by the figure with one shows how much subscribers slow down the producer.
 struct LaggingProducer<Element: Payload>: Sendable {
   private let subscribers: Int
   private let options: Options

@@ -20,7 +20,7 @@ struct Soak<Element: Payload>: Sendable {
 
   /// A comparison in which a million subscribers join and leave, one after the other, with one send for each.
   ///
-  /// Every other subscriber leaves by releasing its iterator, and the others by the cancellation of their task.
+  /// Subscribers leave alternately by the release of their iterator and by the cancellation of their task.
   var subscriptions: Comparison<Setting> {
     comparison("subscribers that join and leave", .subscriptions)
   }
@@ -44,7 +44,7 @@ struct Soak<Element: Payload>: Sendable {
     return Contestant(label: label, count: child.count) { try child.run().readings }
   }
 
-  /// Performs the measurement in this process.
+  /// Performs the measurement in the child process.
   static func measureStalledSubscriber(_ system: SystemName, sends: Int) async throws -> MemoryGrowth {
     switch system {
     case .multicast:
@@ -56,7 +56,7 @@ struct Soak<Element: Payload>: Sendable {
     }
   }
 
-  /// Performs the measurement in this process.
+  /// Performs the measurement in the child process.
   static func measureSubscriptions(_ system: SystemName, cycles: Int) async throws -> MemoryGrowth {
     switch system {
     case .multicast: try await measureSubscriptions(MulticastSystem<Element>(), cycles)

@@ -2,8 +2,8 @@ internal import BenchmarkKit
 
 /// The row `subscribe`: one task repeatedly subscribes, reads the replayed element, and releases its iterator.
 ///
-/// `share` and OpenCombine are not compared, because `share` has no replay, and OpenCombine's `values` stay registered
-/// when they are released.
+/// `share` is left out because it has no replay, and OpenCombine because a subscriber stays registered when its
+/// iterator is released.
 struct Subscribing<Element: Payload>: Sendable {
   private let options: Options
   private let replayed = Element(number: 7)

@@ -15,7 +15,7 @@ final class Arrivals: Sendable {
     if arrived % expected == 0 { slot.put(arrived) }
   }
 
-  /// Suspends until all tasks of the current round have arrived.
+  /// Suspends until all tasks have arrived in the current round.
   func all() async {
     _ = await slot.take()
   }

@@ -2,9 +2,9 @@ internal import Synchronization
 
 /// The usual hand-written broadcast: a dictionary of `AsyncStream` continuations under a lock.
 ///
-/// A subscriber registers a continuation, and its `onTermination` unregisters it. `send` yields to each subscriber
-/// under the lock, so that all subscribers observe one order, and a new subscriber receives each element after the
-/// replayed one exactly once.
+/// `subscribe()` adds a continuation, whose `onTermination` handler removes it again. `send` yields to each subscriber
+/// under the lock, so that all subscribers receive the elements in one order. A new subscriber receives each element
+/// after the replayed one exactly once.
 final class AsyncStreamDictionary<Element: Payload>: ReplayingBroadcast {
   private struct State {
     var continuations: [Int: AsyncStream<Element>.Continuation] = [:]

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// The dictionary of `AsyncStream` continuations with `bufferingOldest`, which counts the elements that `yield` drops.
+/// A variant of ``AsyncStreamDictionary`` that uses `bufferingOldest` and counts the elements that `yield` drops.
 final class BoundedAsyncStreamDictionary<Element: Payload>: BoundedBroadcast {
   private struct State {
     var continuations: [Int: AsyncStream<Element>.Continuation] = [:]

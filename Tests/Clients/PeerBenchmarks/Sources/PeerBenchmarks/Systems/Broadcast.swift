@@ -1,4 +1,4 @@
-/// A broadcast to any number of subscribers, which each of the compared systems implements.
+/// A broadcast to any number of subscribers, implemented by each compared system except the bare continuations.
 ///
 /// The measured loops are generic over this protocol and specialized for each system, and they read through the
 /// system's own iterator. The measurements therefore include no overhead of this abstraction.
@@ -11,7 +11,8 @@ protocol Broadcast<Element>: Sendable {
 
   /// Returns the number of sends in a run of this system: `count`, or fewer if the system is slow.
   ///
-  /// Figures of different numbers of sends are comparable, because they are given for each send or delivery.
+  /// Figures from runs of different lengths are comparable, because they are given for each send or delivery. An
+  /// exception is OpenCombine, which short runs favor.
   static func affordable(_ count: Int, subscribers: Int) -> Int
 
   func send(_ element: Element)
@@ -26,7 +27,7 @@ extension Broadcast {
   static func affordable(_ count: Int, subscribers: Int) -> Int { count }
 }
 
-/// A broadcast that counts its subscribers, and can replay its last element to a new one.
+/// A broadcast that counts its subscribers, and can replay its last element to a new subscriber.
 protocol ReplayingBroadcast<Element>: Broadcast {
   var subscriberCount: Int { get }
 }
@@ -36,7 +37,7 @@ protocol BoundedBroadcast<Element>: Broadcast where Elements: Sendable {
   /// The name of the buffers' policy.
   var policy: String { get }
 
-  /// Returns the number of elements dropped for all subscribers.
+  /// Returns the total number of elements that the subscribers dropped.
   ///
   /// - Parameter subscribers: The sequences of all subscribers, as ``Broadcast/subscribe()`` returned them.
   func droppedCount(_ subscribers: [Elements]) -> Int

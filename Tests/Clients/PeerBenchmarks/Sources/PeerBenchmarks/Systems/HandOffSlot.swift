@@ -11,7 +11,7 @@ final class HandOffSlot<Value: Sendable>: Sendable {
 
   private let state = Mutex(State())
 
-  /// Takes the value, and suspends until there is one.
+  /// Suspends until there is a value, and takes it.
   func take() async -> Value {
     await withUnsafeContinuation { continuation in
       let value = state.withLock { state -> Value? in

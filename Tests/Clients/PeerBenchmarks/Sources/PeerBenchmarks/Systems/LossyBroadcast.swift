@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// A broken system that loses its hundredth element, with which a comparison must fail.
+/// A broken system that loses its hundredth element, so a comparison that includes it must fail.
 struct LossyBroadcast<Element: Payload>: Broadcast {
   private final class Counter: Sendable {
     let sent = Atomic(0)

@@ -13,7 +13,8 @@ struct SharedAsyncStream<Element: Payload>: Broadcast {
 
   static var label: String { "share(.unbounded)" }
 
-  /// Runs are shorter for more subscribers, because the time of a run grows with the square of their number.
+  /// Runs are shorter for more subscribers, because the time of a run grows with the square of the number of
+  /// subscribers.
   static func affordable(_ count: Int, subscribers: Int) -> Int {
     switch subscribers {
     case ..<64: count / 2
@@ -35,7 +36,7 @@ struct SharedAsyncStream<Element: Payload>: Broadcast {
   }
 }
 
-/// A protocol whose associated type gives the opaque type of a shared stream a name.
+/// A protocol whose associated type names the opaque type of a shared stream.
 protocol SharingStreams {
   associatedtype Element: Payload
   associatedtype Shared: AsyncSequence<Element, Never>, Sendable

@@ -2,9 +2,9 @@ public import Foundation
 
 /// A comment on a post.
 public struct Comment: Codable, Equatable, Identifiable, Sendable {
-  /// The id, which the app assigns, so that a comment has it before the server knows the comment.
+  /// The id, which the app assigns, so that a comment has one before it reaches the server.
   public let id: UUID
-  /// The name of the user who wrote it.
+  /// The name of the user who wrote the comment.
   public let author: String
   /// The text of the comment.
   public var text: String
@@ -42,15 +42,15 @@ public enum CommentsError: Error, Hashable, Sendable {
 
 /// Represents the REST client that an app already has.
 ///
-/// The client is independent of repositories. A repository only requires that a change has an id, and that the server
-/// makes the change with an id at most once.
+/// The client is independent of repositories. A repository only requires that each change has an id, and that the
+/// server makes a change at most once even if it receives the change's id again.
 public protocol CommentsClient: Sendable {
   /// Fetches a page of the comments on a post, the newest first.
   ///
   /// - Parameter cursor: The cursor of the page; `nil` for the first page.
   func comments(on postID: String, after cursor: String?, limit: Int) async throws(CommentsError) -> CommentsPage
 
-  /// Fetches the page of the comments that are just newer than the one at a cursor, the newest first.
+  /// Fetches the page of the comments that are just newer than the comment at a cursor, the newest first.
   func comments(on postID: String, before cursor: String, limit: Int) async throws(CommentsError) -> CommentsPage
 
   /// Adds a comment to a post.

@@ -1,7 +1,7 @@
 internal import Foundation
 public import Repository
 
-/// Supports a long list of comments of which only the visible part is kept.
+/// Fetches pages in both directions, so that comments that the user has scrolled past can be dropped and fetched again.
 extension CommentsSource: BidirectionalPagedSource {
   /// Fetches the page before a comment.
   public func fetch(_ postID: String, before cursor: String, limit: Int) async throws(CommentsError) -> Paged<Comment> {
@@ -9,6 +9,6 @@ extension CommentsSource: BidirectionalPagedSource {
     return Paged(page.comments, nextCursor: page.nextCursor, previousCursor: page.previousCursor)
   }
 
-  /// Returns the id of a comment, which is the server's cursor.
+  /// Returns a comment's id, which the server uses as the comment's cursor.
   public func cursor(of comment: Comment) -> String { comment.id.uuidString }
 }

@@ -1,6 +1,6 @@
 public import Repository
 
-/// The source of the comments on posts, by the id of the post.
+/// The source of the comments on posts, whose keys are the ids of the posts.
 public struct CommentsSource: PagedSource, MutableSource {
   /// A user's change of the comments on a post.
   public enum Mutation: RepositoryMutation, Equatable {
@@ -41,8 +41,8 @@ public struct CommentsSource: PagedSource, MutableSource {
 
   /// Sends a change.
   ///
-  /// The server replies without a value, so the repository applies the change to the stored value itself, or fetches
-  /// the value if nothing is stored or the stored value may already include the change.
+  /// The server replies without a value, so the repository applies the change to the stored value itself. It fetches
+  /// the value instead if nothing is stored, or if the stored value may already include the change.
   public func send(
     _ mutation: Mutation, to postID: String, id: MutationID
   ) async throws(CommentsError) -> MutationReply<Paged<Comment>> {
@@ -55,7 +55,7 @@ public struct CommentsSource: PagedSource, MutableSource {
     return .done
   }
 
-  /// Returns the meaning of an error for a change: it was refused, it may have been made, or it didn't arrive.
+  /// Returns what an error says about a change: the server refused it, may have made it, or didn't receive it.
   public func disposition(of failure: CommentsError) -> FailureDisposition {
     if failure == .refused { return .refused }
     return failure == .lostReply ? .unknownOutcome : .retryLater()

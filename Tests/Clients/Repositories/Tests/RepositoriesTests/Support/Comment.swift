@@ -1,4 +1,4 @@
 import Repositories
 
-/// The comment of a post, as opposed to Swift Testing's.
+/// A comment on a post, as opposed to Swift Testing's `Comment`.
 typealias Comment = Repositories.Comment

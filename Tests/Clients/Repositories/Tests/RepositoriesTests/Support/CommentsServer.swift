@@ -64,12 +64,13 @@ final class CommentsNetwork: CommentsClient {
   private let onReply: Hop
   private let recorded = Mutex<[Request]>([])
 
-  /// Creates a network.
+  /// Creates a client.
   ///
   /// - Parameters:
   ///   - server: The server.
   ///   - onRequest: Called before the server receives a request. If it throws, the server doesn't receive the request.
-  ///   - onReply: Called before the client receives a reply. If it throws, the client doesn't receive the reply.
+  ///   - onReply: Called before the client receives a reply other than a refusal. If it throws, the client doesn't
+  ///     receive the reply.
   init(
     _ server: CommentsServer,
     onRequest: @escaping Hop = { (_) async throws(CommentsError) in },
@@ -80,7 +81,7 @@ final class CommentsNetwork: CommentsClient {
     self.onReply = onReply
   }
 
-  /// Returns a network without a connection.
+  /// Returns a client that can't reach the server.
   static func offline(_ server: CommentsServer) -> CommentsNetwork {
     CommentsNetwork(server, onRequest: { (_) async throws(CommentsError) in throw .offline })
   }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A folder for a single test, which is removed when the test ends.
+/// A folder for a single test, which is removed when the object is released.
 final class TemporaryFolder: Sendable {
   /// The URL of the folder, which doesn't exist at first.
   let url = FileManager.default.temporaryDirectory.appending(

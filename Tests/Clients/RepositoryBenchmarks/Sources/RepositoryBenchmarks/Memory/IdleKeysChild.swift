@@ -2,7 +2,7 @@ internal import DataStore
 internal import Foundation
 internal import Repository
 
-/// A measurement of memory use in a separate process, which no other system has used before.
+/// A measurement of one system's memory use, in a process that runs no other system.
 ///
 /// The process runs this executable with `--child` and a description of the work, and prints its result as JSON.
 struct IdleKeysChild: Codable, Sendable {

@@ -2,7 +2,7 @@ internal import BenchmarkKit
 internal import Moments
 internal import Repository
 
-/// Many likes of one user that are made while the server can't be reached, a relaunch, and the delivery of the likes.
+/// Many likes on one timeline, made while the server can't be reached, then a relaunch and the delivery of the likes.
 struct QueuedLikes: Sendable {
   private static let moments = 200
   private static let makers = 16
@@ -74,7 +74,7 @@ struct QueuedLikes: Sendable {
     throw BenchmarkError.ended(system: System.label)
   }
 
-  /// Returns a like by its number: the numbers like all moments in turn, then unlike them, and so on.
+  /// Returns the like with a number: the first pass over the moments likes each, the second unlikes each, and so on.
   private static func like(_ number: Int) -> MomentLike {
     Timelines.like(of: number % moments, isLiked: (number / moments).isMultiple(of: 2))
   }

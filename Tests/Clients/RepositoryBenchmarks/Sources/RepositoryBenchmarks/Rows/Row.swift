@@ -1,6 +1,6 @@
 internal import BenchmarkKit
 
-/// The rows that can be measured.
+/// The workloads that can be measured, each a row of the README's table.
 enum Row: String, CaseIterable, Codable, Sendable {
   case performShown = "perform-shown"
   case performConfirmed = "perform-confirmed"
@@ -29,7 +29,7 @@ enum Row: String, CaseIterable, Codable, Sendable {
 /// A row, or a part of it.
 struct Setting: ComparisonSetting, Equatable {
   let row: Row
-  /// The part or the size of the row, if its title names one.
+  /// The part or the size of the row that the title of the comparison's table names, if any.
   var part: String?
 
   var description: String { [row.rawValue, part].compactMap(\.self).joined(separator: " · ") }

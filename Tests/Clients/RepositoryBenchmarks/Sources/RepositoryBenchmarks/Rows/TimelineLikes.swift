@@ -54,7 +54,7 @@ struct TimelineLikes: Sendable {
 
   /// Returns the moment that is liked in a step.
   ///
-  /// No moment is liked twice, because the stride and the number of moments are coprime, and there are no more steps
-  /// than moments.
+  /// No moment is liked twice, because there are no more steps than moments, and the stride is a prime number. The
+  /// number of moments must not be a multiple of the stride.
   private static func moment(_ step: Int, of moments: Int) -> Int { step * 7_919 % moments }
 }

@@ -4,9 +4,9 @@ internal import Repository
 
 /// A hand-written repository: an actor that shows a change, saves it with a queue entry in a store, and sends it.
 ///
-/// The stored value includes the pending changes, so they are visible after a relaunch before the queue is read.
-/// This repository guarantees less than a `SyncedRepository`: it has no rollback, conflicts, backoff, support for
-/// several processes, or order of fetched values, and its memory use is unbounded.
+/// The stored value includes the pending changes, so they are visible after a relaunch before the queue is read. This
+/// repository guarantees less than a `SyncedRepository`: it has no rollback, conflict handling, backoff, or support for
+/// several processes. It doesn't order fetched values, and its memory use is unbounded.
 actor HandWrittenRepository<Mutation: RepositoryMutation>: RepositorySystem
 where Mutation.Value: Codable & Equatable & Sendable {
   typealias Value = Mutation.Value

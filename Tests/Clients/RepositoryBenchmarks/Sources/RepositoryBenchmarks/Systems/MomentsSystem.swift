@@ -50,7 +50,7 @@ struct MomentsSystem: RepositorySystem {
   }
 
   func deliverAll() async throws {
-    // A subscriber that falls behind loses only the oldest events, so this one receives the last event.
+    // If this subscriber falls behind, it loses only the oldest events. So it receives the event of the empty queue.
     let events = repository.events.subscribe()
     await repository.retryLikes()
     for await event in events {

@@ -15,7 +15,7 @@ final class Observers<Value: Sendable>: Sendable {
 
   /// Starts observing.
   ///
-  /// At first, all observers expect the change of step 0.
+  /// Each change is a numbered step. At first, all observers expect step 0, which is the value before any change.
   ///
   /// - Parameters:
   ///   - values: The sequence that each task observes.

@@ -9,7 +9,7 @@ protocol RepositorySystem<Mutation>: Sendable {
   /// The name of the system in the tables.
   static var label: String { get }
 
-  /// Creates a system on the contents of a store.
+  /// Creates a system that uses a server and the contents of a store.
   init(_ server: Server<Mutation>, _ store: any KeyValueStore)
 
   /// Returns the values of a key: the current value first, then every later one.
@@ -28,13 +28,13 @@ protocol RepositorySystem<Mutation>: Sendable {
   /// At least one change must be queued.
   func deliverAll() async throws
 
-  /// Waits until an attempt to send has failed, after which the system does nothing for a while.
+  /// Waits until an attempt to send has failed.
   ///
   /// At least one change must be queued, and the server must not be reachable.
   func settle() async
 }
 
 extension RepositorySystem {
-  /// Returns at once, for a system that sends only during its calls.
+  /// Returns immediately, which suits a system that sends only while one of its methods runs.
   func settle() async {}
 }

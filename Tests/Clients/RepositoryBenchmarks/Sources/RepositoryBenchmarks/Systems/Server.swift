@@ -9,7 +9,7 @@ struct ServerUnreachable: Error {}
 final class Server<Mutation: RepositoryMutation>: Sendable where Mutation.Value: Sendable {
   typealias Value = Mutation.Value
 
-  /// The reply to a change: an acknowledgement, or the value with the change.
+  /// The reply to a change: an acknowledgment, or the changed value.
   enum Reply {
     case done, value
   }
@@ -20,7 +20,7 @@ final class Server<Mutation: RepositoryMutation>: Sendable where Mutation.Value:
     var answeredAt = ContinuousClock.now
   }
 
-  /// The collection of the values in the store of a system.
+  /// The collection in which each system stores the values.
   let collection: String
   /// The reply to a change.
   let reply: Reply
@@ -30,7 +30,7 @@ final class Server<Mutation: RepositoryMutation>: Sendable where Mutation.Value:
   /// Creates a server.
   ///
   /// - Parameters:
-  ///   - collection: The collection of the values in the store of a system.
+  ///   - collection: The collection in which each system stores the values.
   ///   - reply: The reply to a change.
   ///   - initial: Returns the initial value of a key.
   init(_ collection: String, _ reply: Reply, initial: @escaping @Sendable (String) -> Value) {
@@ -66,7 +66,7 @@ final class Server<Mutation: RepositoryMutation>: Sendable where Mutation.Value:
       do throws(MutationConflict) {
         try mutation.apply(to: &state.values[key, default: initial(key)])
       } catch {
-        preconditionFailure("A change of a benchmark must be possible: \(error)")
+        preconditionFailure("A change of a benchmark must not conflict: \(error)")
       }
       return state.values[key]
     }

@@ -17,7 +17,9 @@ struct SyncedSystem: RepositorySystem {
       configuration: RepositoryConfiguration(retryPolicy: .benchmarks, eviction: eviction))
   }
 
-  /// Returns the size of all stored values, which is known if an eviction policy limits it.
+  /// Returns the total size of the stored values, in bytes.
+  ///
+  /// The size is known only if the eviction policy sets a limit.
   func storedByteCount() async throws -> Int {
     guard let stored = await repository.report().stored else {
       throw BenchmarkError.wrongValue(system: Self.label, key: "all")
@@ -45,7 +47,7 @@ struct SyncedSystem: RepositorySystem {
   }
 }
 
-/// The source of a server's counters, which the server changes without returning a value.
+/// The source of a server's counters, whose changes the server acknowledges without a value.
 struct CounterSource: MutableSource {
   let server: Server<Raise>
   let name = Counter.collection
@@ -63,6 +65,8 @@ struct CounterSource: MutableSource {
 }
 
 extension RetryPolicy {
-  /// Delays that prolong a run by at most two seconds if an attempt fails just before the server can be reached.
+  /// Delays of at most two seconds.
+  ///
+  /// An attempt that fails just before the server can be reached therefore prolongs a run by at most that time.
   static let benchmarks = RetryPolicy(base: .seconds(1), cap: .seconds(2))
 }

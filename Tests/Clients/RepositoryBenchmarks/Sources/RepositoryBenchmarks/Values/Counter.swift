@@ -2,7 +2,7 @@ internal import Repository
 
 /// A small value: an increasing number with a text.
 struct Counter: Codable, Equatable, Sendable {
-  /// The collection of the counters in the store of every system.
+  /// The collection in which every system stores the counters.
   static let collection = "counter"
 
   var serial = 0

@@ -2,16 +2,16 @@ internal import Foundation
 internal import Moments
 internal import MomentsTesting
 
-/// The timelines of the rows about moments, all of one user.
+/// The timelines of the rows `timeline` and `likes`, all of one user.
 enum Timelines {
   static let userID = "0"
-  /// The collection of the timelines in the store of every system.
+  /// The collection in which every system stores the timelines.
   static let collection = "moments-details"
 
   /// Returns a timeline without likes.
   ///
-  /// The timeline is decoded like the reply of a session, because copying a string literal costs nothing, unlike
-  /// copying a decoded string.
+  /// The timeline is decoded from JSON, as the reply of a session is. Copying a decoded string has a cost, but copying
+  /// a string literal has none.
   static func make(moments count: Int) throws -> MomentsDetails {
     let fixture = MomentsDetails.fixture(userID: userID, momentIDs: (0..<count).map { "\($0)" })
     return try JSONDecoder().decode(MomentsDetails.self, from: JSONEncoder().encode(fixture))

@@ -1,7 +1,9 @@
 internal import BenchmarkKit
 internal import Foundation
 
-/// Many concurrent saves of small values (one post, about 400 bytes of JSON), such as those of a queue or of settings.
+/// Many concurrent saves of small values, such as the entries of a queue or settings.
+///
+/// Each value is a timeline of one post, about 340 bytes of JSON.
 struct Burst: Sendable {
   private let options: Options
   private let workspace: Workspace

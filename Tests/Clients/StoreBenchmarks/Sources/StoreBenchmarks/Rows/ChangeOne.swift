@@ -41,7 +41,7 @@ struct ChangeOne: Sendable {
   private func contestant<List: ItemList>(
     _ kind: StoreSystem.Kind, _ form: Form, _ type: List.Type, _ elements: Int
   ) -> Contestant {
-    // The longer a whole list is, the fewer its changes are, because its encoding takes longer.
+    // In the form `whole`, a longer list is changed fewer times, because each save encodes all of it.
     let count = options.scaled(form == .whole ? 20_000 / elements : 100)
     return Contestant(label: Self.label(kind, form), count: count) {
       try await workspace.withFolder { folder in
@@ -89,7 +89,7 @@ struct ChangeOne: Sendable {
   ) async throws -> [Reading] {
     var times = OperationTimes()
     for step in 1...count {
-      // A stride that shares no factor with the number of elements visits all of them before it returns to one.
+      // A stride that shares no factor with the number of elements visits every element before it repeats one.
       let index = step * 7_919 % elements
       change(index, step)
       try await times.measure { try await save(index) }

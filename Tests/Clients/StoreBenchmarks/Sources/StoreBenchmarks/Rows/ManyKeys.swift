@@ -17,7 +17,7 @@ struct ManyKeys: Sendable {
     Comparison(Setting(row: .manyKeys), contestants: SystemName.allCases.map(contestant))
   }
 
-  /// Stores a timeline under each of many keys, by commits of 500.
+  /// Stores a timeline under each of `count` keys, in commits of 500.
   static func fill(_ system: any StorageSystem, count: Int) async throws {
     for start in stride(from: 0, to: count, by: 500) {
       let serials = start..<min(start + 500, count)
@@ -38,7 +38,7 @@ struct ManyKeys: Sendable {
         let observation = try await system.observeAll()
         let all = try await observation.first { _ in true }
         guard Set(all.value.map(\.serial)) == Set(0..<count) else {
-          throw BenchmarkError.wrongValue(system: name.label, id: "one of all keys")
+          throw BenchmarkError.wrongValue(system: name.label, id: "one of the keys")
         }
 
         var times = OperationTimes()

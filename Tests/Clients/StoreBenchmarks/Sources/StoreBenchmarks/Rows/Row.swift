@@ -35,7 +35,7 @@ enum Row: String, CaseIterable, Codable, Sendable {
 /// A row, or a part of it.
 struct Setting: ComparisonSetting, Equatable {
   let row: Row
-  /// The part of the row, if it has several.
+  /// The part, if the row has several.
   var part: String?
 
   var description: String { [row.rawValue, part].compactMap(\.self).joined(separator: " · ") }

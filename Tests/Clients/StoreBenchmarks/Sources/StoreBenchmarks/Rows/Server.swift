@@ -10,7 +10,7 @@ struct Server: Sendable {
   private let options: Options
   private let address: String
 
-  /// Creates the comparisons with the server of the options; `nil` if the options have none.
+  /// Creates the comparisons on the server that the options name, or returns `nil` if they name none.
   init?(_ options: Options) {
     guard let address = options.server else { return nil }
     (self.options, self.address) = (options, address)
@@ -44,9 +44,9 @@ struct Server: Sendable {
     return [times.reading("save")]
   }
 
-  /// Concurrent saves of many keys; by hand, the saves are sequential.
+  /// Concurrent saves of many keys, or sequential ones with `LibPQByHand`.
   ///
-  /// One save precedes them, because a new connection prepares and plans its statements at their first use.
+  /// One save precedes the measurement, because the first use of a statement on a new connection takes longer.
   var burst: Comparison<Setting> {
     let count = options.scaled(400)
     let timelines = (0..<count).map { (id: "\($0)", timeline: Timeline(serial: $0, postCount: 1)) }

@@ -76,8 +76,8 @@ struct GRDBSystem: StorageSystem {
 extension DatabasePool {
   /// Opens the database of a folder in WAL mode, with each commit synchronized.
   ///
-  /// For WAL mode GRDB sets `synchronous = NORMAL`, with which a loss of power can undo the last commits. So this sets
-  /// `FULL` afterwards, and verifies the setting.
+  /// For WAL mode, GRDB sets `synchronous = NORMAL`, with which a loss of power can undo the last commits. So this
+  /// method sets `FULL` afterwards, and verifies the setting.
   static func durable(in folder: URL) throws -> DatabasePool {
     let file = folder.appending(path: "grdb.sqlite", directoryHint: .notDirectory)
     let pool = try DatabasePool(path: file.path(percentEncoded: false))

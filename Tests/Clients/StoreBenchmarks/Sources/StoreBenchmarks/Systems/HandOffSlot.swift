@@ -9,7 +9,7 @@ final class HandOffSlot<Value: Sendable>: Sendable {
 
   private let state = Mutex(State())
 
-  /// Returns the newest value that wasn't taken yet, or waits for the next one.
+  /// Returns the newest value unless it was already taken, and otherwise waits for the next one.
   ///
   /// - Throws: The error that was put instead of a value.
   func take() async throws -> Value {

@@ -23,7 +23,7 @@ struct ItemTable: Sendable {
 
   private let pool: DatabasePool
 
-  /// Creates a database with the table in a folder.
+  /// Creates a database in a folder, with the table of a list.
   init(_ items: [Item], in folder: URL) throws {
     pool = try DatabasePool.durable(in: folder)
     try pool.write { database in
@@ -41,7 +41,7 @@ struct ItemTable: Sendable {
     try await pool.write { try Row(item).update($0) }
   }
 
-  /// Returns whether the row of an element has its state.
+  /// Returns whether the row of an element has the element's state.
   func holds(_ item: Item) async throws -> Bool {
     try await pool.read { try Row.fetchOne($0, key: item.id)?.state } == item.state
   }

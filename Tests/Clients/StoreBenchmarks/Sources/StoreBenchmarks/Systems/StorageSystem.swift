@@ -16,10 +16,10 @@ protocol StorageSystem: Sendable {
   /// A timeline that isn't taken before the next one arrives is skipped.
   func observe(_ id: String) async throws -> Observation<Timeline>
 
-  /// Observes all timelines: the stored ones first, then at least those that changed.
+  /// Observes all timelines: the stored ones first, then after each change either all or only those that changed.
   func observeAll() async throws -> Observation<[Timeline]>
 
-  /// Closes the resources that the release of the object doesn't close.
+  /// Closes the resources that would stay open when the object is released.
   func close() throws
 }
 

@@ -5,10 +5,11 @@ internal import Multicast
 internal import NIOCore
 internal import Synchronization
 
-/// `GET /timelines/{user}/events`: server-sent events, each with the whole timeline, beginning with the newest one.
+/// `GET /timelines/{user}/events`: the newest server-sent event, then the newest one after each change, each with the
+/// whole timeline.
 ///
-/// A browser that reconnects sends the id of the event that it shows as `Last-Event-ID`, and gets no event until there
-/// is a different one.
+/// A browser that reconnects sends `Last-Event-ID`, which is the id of the event that it shows. It gets no event until
+/// there is a different one.
 final class EventsRoute: Sendable {
   private struct OpenFeed {
     let feed: TimelineFeed
@@ -17,9 +18,9 @@ final class EventsRoute: Sendable {
 
   /// The event that one browser shows.
   private struct ShownEvent {
-    /// The id of the event that was sent last, or that the browser has named.
+    /// The id of the event that was sent last; before the first event, the browser's `Last-Event-ID`.
     var id: String?
-    /// The number of heartbeats in the last frame.
+    /// The ``TimelineFeed/Frame/beats`` of the last frame.
     var beats = 0
 
     /// Records a frame.
@@ -70,8 +71,8 @@ final class EventsRoute: Sendable {
 
   /// Fetches a timeline before the response begins, so that the response to a failure has an error status.
   ///
-  /// A request that fails without GraphQL errors, for example because the server can't be reached, isn't an error here:
-  /// the stream begins with the stored timeline, if there is one, and the feed tries again.
+  /// A failure without GraphQL errors, for example because the server can't be reached, isn't thrown. The stream then
+  /// begins with the stored timeline, if there is one, and the feed tries again.
   ///
   /// - Throws: A `MomentsRepoError` for every other failure, such as an unknown user.
   @inline(never)

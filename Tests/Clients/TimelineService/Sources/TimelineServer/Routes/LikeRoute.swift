@@ -4,11 +4,11 @@ internal import Hummingbird
 internal import Moments
 internal import NIOCore
 
-/// `POST /timelines/{user}/moments/{id}/like` with `{"isLiked": true}`: status 200 if the server has the like, 202 if
-/// the like waits to be sent.
+/// `POST /timelines/{user}/moments/{id}/like` with `{"isLiked": true}`: status 200 if the like is confirmed, 202 if it
+/// is queued; see `MomentLikeOutcome`.
 ///
-/// A client that gets no answer repeats the request with the same `Idempotency-Key`, and gets the answer of the first
-/// request unless it failed; see ``KeptAnswers``.
+/// A client that gets no answer can repeat the request with the same `Idempotency-Key`. It then gets the answer to the
+/// first request, unless that request failed; see ``KeptAnswers``.
 struct LikeRoute {
   private struct Like: Codable, Equatable, Sendable {
     let isLiked: Bool
@@ -53,7 +53,7 @@ struct LikeRoute {
     do {
       body = try await request.body.collect(upTo: Self.maximumBodySize)
     } catch is NIOTooManyBytesError {
-      throw Problem(.contentTooLarge, "A like has at most \(Self.maximumBodySize) bytes.")
+      throw Problem(.contentTooLarge, "The body of a like has at most \(Self.maximumBodySize) bytes.")
     }
     do {
       return try JSONDecoder().decode(Like.self, from: Data(body.readableBytesView))

@@ -17,11 +17,11 @@ struct MetricsRoute {
         "multicast_subscriptions", "Subscriptions that are alive.", MulticastDiagnostics.liveSubscriptions)
       text += Self.gauge("multicast_channels", "Channels that are alive.", MulticastDiagnostics.liveChannels)
       text += Self.gauge(
-        "moments_waiting_likes", "Likes that the server doesn't have.", report.lanes.reduce(0) { $0 + $1.count })
+        "moments_waiting_likes", "Likes that are waiting or in flight.", report.lanes.reduce(0) { $0 + $1.count })
       text += Self.gauge(
-        "moments_refused_likes", "Likes that the server refused, or that are in conflict.", report.undecidedCount)
+        "moments_refused_likes", "Likes that are dead letters: refused or in conflict.", report.undecidedCount)
       text += Self.gauge(
-        "moments_leads", "Whether this service sends the likes of all services on the store.",
+        "moments_leads", "Whether this service sends likes, and doesn't leave that to another service on the store.",
         report.leadership == .following ? 0 : 1)
       text += "# HELP http_requests_total Requests that were answered.\n# TYPE http_requests_total counter\n"
       for (label, count) in requests.all { text += "http_requests_total{\(label)} \(count)\n" }

@@ -1,7 +1,7 @@
 internal import HTTPTypes
 internal import Hummingbird
 
-/// `GET /`: the page.
+/// `GET /`: the HTML page that shows timelines.
 struct PageRoute {
   func add(to router: TimelineRouter) {
     let body = ResponseBody(byteBuffer: ByteBuffer(bytes: PackageResources.page_html))
@@ -10,7 +10,7 @@ struct PageRoute {
         status: .ok,
         headers: [
           .contentType: "text/html; charset=utf-8",
-          // The page loads nothing from other servers, and shows what it receives as text only.
+          // The page loads nothing from other servers, and shows the data that it receives only as text.
           .contentSecurityPolicy:
             "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'",
         ],

@@ -4,7 +4,9 @@ internal import Hummingbird
 internal import Moments
 internal import Repository
 
-/// `GET /timelines/{user}`: the timeline with the likes that wait, or a stored one if the request to the server fails.
+/// `GET /timelines/{user}`: the timeline with pending likes applied.
+///
+/// If the request to the server fails, the stored timeline is served, if there is one.
 struct TimelineRoute {
   let repo: MomentsRepo
 
@@ -25,7 +27,7 @@ struct TimelineRoute {
     }
   }
 
-  /// Whether there is a stored timeline to show although the request to the server failed.
+  /// Returns whether the request to the server failed but a stored timeline can be served.
   private func isStored(_ userID: String, despite error: MomentsRepoError) async throws -> Bool {
     guard case .session = error else { return false }
     for await state in repo.loadState(userID: userID) {
@@ -39,7 +41,7 @@ struct TimelineRoute {
   static func isStored(in state: MomentsLoadState) -> Bool? {
     switch state {
     case .loading: nil
-    // The error is no longer part of the state if another request has begun meanwhile, and was cancelled or succeeded.
+    // The next two states mean that, since the failure, another request was cancelled or has succeeded.
     case .idle: false
     case .loaded: true
     case .failed(_, let previous): previous != nil

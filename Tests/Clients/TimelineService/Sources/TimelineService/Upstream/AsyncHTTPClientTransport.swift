@@ -18,7 +18,7 @@ struct AsyncHTTPClientTransport: HTTPTransport {
       sent.method = .RAW(value: request.method)
       for field in request.headers.fields { sent.headers.add(name: field.name, value: field.value) }
       if !request.body.isEmpty { sent.body = .bytes(request.body) }
-      // The caller's own limit expires first.
+      // The caller enforces `request.timeout` itself, and this limit expires later.
       let response = try await Self.client.execute(sent, timeout: .seconds(request.timeout.components.seconds + 1))
       var headers = GraphQLClient.HTTPHeaders()
       for field in response.headers { headers.add(field.value, for: field.name) }
@@ -30,7 +30,9 @@ struct AsyncHTTPClientTransport: HTTPTransport {
     }
   }
 
-  /// Returns the `URLError` for an error of the client, which tells whether the server certainly received nothing.
+  /// Returns the `URLError` for an error of async-http-client.
+  ///
+  /// Its code says whether the server may have received the request; see `HTTPTransport.send(_:)`.
   @Sendable private static func urlError(_ error: any Error) -> URLError {
     if error is CancellationError { return URLError(.cancelled) }
     if error is NIOConnectionError { return URLError(.cannotConnectToHost) }
