@@ -9,7 +9,7 @@ package final class FakeTerminal: TerminalType {
   private let shown = Lock<[Frame]>([])
   /// All frames without a replay, so that a test can wait for the next one.
   private let newFrames = MulticastRelay<Frame>(buffering: .unbounded)
-  /// The names of the methods that were called, except ``show(_:)``.
+  /// The names of the methods that were called without an error, except ``show(_:)``.
   package let calls = MulticastRelay<String>(replay: 100, buffering: .unbounded)
   package let size: TerminalSize
   private let openFailure: TerminalError?
@@ -20,8 +20,8 @@ package final class FakeTerminal: TerminalType {
   ///
   /// - Parameters:
   ///   - size: The size of the terminal.
-  ///   - openFailure: The error of ``open()``.
-  ///   - failure: The error of ``show(_:)``.
+  ///   - openFailure: The error that ``open()`` throws, if any.
+  ///   - failure: The error that ``show(_:)`` throws, if any.
   ///   - whileShowing: A closure that runs in ``show(_:)`` after the frame was recorded.
   package init(
     size: TerminalSize = TerminalSize(columns: 80, rows: 24), openFailure: TerminalError? = nil,
@@ -57,8 +57,7 @@ package final class FakeTerminal: TerminalType {
     channel.send(.input(Array(text.utf8)))
   }
 
-  /// Returns the lines of the first frame that satisfies the condition, including frames that were shown before the
-  /// call.
+  /// Returns the lines of the first frame that satisfies the condition, whether it is shown before or after the call.
   package func lines(where isWanted: @Sendable ([String]) -> Bool) async -> [String] {
     for await frame in frames.stream where isWanted(frame.lines) { return frame.lines }
     return []

@@ -10,10 +10,10 @@ package struct InterposedStore<Base: KeyValueStore>: ForwardingStore {
   ///
   /// - Parameters:
   ///   - base: The other store.
-  ///   - beforeSaving: A closure that runs before each save, with its key, and before each commit, with each of its
-  ///     keys. If it throws, nothing is saved.
-  ///   - beforeObserving: A closure that runs before a collection is observed, with its name. If it throws, the
-  ///     collection isn't observed.
+  ///   - beforeSaving: A closure that receives the key before each save, and every key of the batch before each commit.
+  ///     If it throws, nothing is saved.
+  ///   - beforeObserving: A closure that receives the name of a collection before the collection is observed. If it
+  ///     throws, the collection isn't observed.
   package init(
     _ base: Base,
     beforeSaving: @escaping @Sendable (StoreKeyName) async throws(StoreError) -> Void = { _ in },
@@ -43,7 +43,7 @@ package struct InterposedStore<Base: KeyValueStore>: ForwardingStore {
     return try await base.observe(collection: collection, as: type)
   }
 
-  /// Locks nothing, so the repositories on the store are independent.
+  /// Locks nothing, so each repository on the store has the role `LeadershipStatus.independent`.
   package func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult { .unsupported }
 }
 

@@ -2,17 +2,16 @@ package import DataStore
 
 /// A kind of numbered commits, each of which is determined by its number.
 ///
-/// The number of commits therefore determines the content of the store, which a test can compare with the stored
-/// values.
+/// The number of commits therefore determines the values that a test must find in the store.
 package enum NumberedCommits: String, CaseIterable, Sendable {
   /// Each commit saves or removes one of three values.
   case values
-  /// Each commit saves five values, except that every third commit removes one of them.
+  /// Each commit saves five values, but every third commit removes one of them instead of saving it.
   case batches
   /// Each commit changes one element of a partitioned value.
   case parts
-  /// The commits alternate between the other kinds, batches that change a partitioned value and other values, and
-  /// changes of single values.
+  /// The commits take turns: one of each other kind, one that changes a partitioned value and other values, and one
+  /// that changes a single value.
   case mixed
 
   private enum Edit {
@@ -92,7 +91,7 @@ package enum NumberedCommits: String, CaseIterable, Sendable {
     }
   }
 
-  /// The ids of the values that commits of all kinds save.
+  /// The ids of all values that commits of any kind save.
   private static let ids = ["0", "1", "2", "before", "beside"] + (0..<5).map { "five-\($0)" }
 
   /// Reads all values with `observe` or with `load`.

@@ -2,19 +2,20 @@
   package import DataStore
   internal import Foundation
 
-  /// A database schema for one test, which is removed when the object is released.
+  /// A test's database schema, which is removed when the object is released.
   package final class PostgreSQLPlace: Sendable {
-    /// The address of the tests' server: `MOMENTS_POSTGRESQL` in the environment, which
-    /// `Tests/Support/postgresql/cluster` prints.
+    /// The address of the tests' server, from `MOMENTS_POSTGRESQL` in the environment.
+    ///
+    /// `Tests/Support/postgresql/cluster` starts a server and prints its address.
     package static let server = ProcessInfo.processInfo.environment["MOMENTS_POSTGRESQL"]
 
-    /// Whether the tests of the store are skipped, because there is no server and none is required.
+    /// Whether the tests of ``PostgreSQLStore`` are skipped, because there is no server and none is required.
     package static var isMissing: Bool {
       server == nil && ProcessInfo.processInfo.environment["MOMENTS_REQUIRE_POSTGRESQL"] != "1"
     }
 
     private struct NoServer: Error, CustomStringConvertible {
-      var description: String { "MOMENTS_POSTGRESQL names no server." }
+      var description: String { "MOMENTS_POSTGRESQL is not set." }
     }
 
     package let schema = "test_" + UUID().uuidString.lowercased().replacing("-", with: "")
@@ -36,7 +37,7 @@
       _ = try? connection().run(script: "SET client_min_messages = warning; DROP SCHEMA \(schema) CASCADE")
     }
 
-    /// Opens a connection, as another program does.
+    /// Opens a connection that doesn't belong to a store, as another program would.
     package func connection() throws -> PostgreSQLConnection {
       try PostgreSQLConnection(address, timeout: .seconds(5))
     }
@@ -50,9 +51,9 @@
       PostgreSQLStore(address: address + (host.map { " host=\($0)" } ?? ""), timeout: timeout)
     }
 
-    /// Creates a role that may read and change the rows of the existing tables, but doesn't own them.
+    /// Creates a role that may read and change the rows of the existing tables, but doesn't own the tables.
     ///
-    /// The caller removes it with ``removeRole(_:)``.
+    /// The caller must remove the role with ``removeRole(_:)``.
     package func createRole() throws -> String {
       let role = "role_" + schema
       try connection().run(
@@ -71,7 +72,7 @@
       _ = try? connection().run(script: "DROP OWNED BY \(role); DROP ROLE \(role)")
     }
 
-    /// Calls `body` while a connection has the role of ``createRole()``.
+    /// Calls `body` while a connection has a role from ``createRole()``, and then removes the role.
     package func withOtherRole(on connection: PostgreSQLConnection, _ body: () throws -> Void) throws {
       let role = try createRole()
       defer { removeRole(role) }

@@ -36,8 +36,8 @@ package final class PseudoTerminal {
     let source = DispatchSource.makeReadSource(fileDescriptor: controller, queue: queue)
     self.source = source
     resize(to: size)
-    // Each event reads until no bytes are left, because a source may report a hang-up only once, even if there are more
-    // bytes than one read returns.
+    // The handler reads until no bytes are left, because a source may report a hang-up only once, even if there are
+    // more bytes than one read returns.
     _ = fcntl(controller, F_SETFL, O_NONBLOCK)
     source.setEventHandler { [written] in
       var bytes = [UInt8](repeating: 0, count: 65_536)
@@ -87,8 +87,8 @@ package final class PseudoTerminal {
     _ = systemWrite(controller, bytes, bytes.count)
   }
 
-  /// Waits until a text was written to the terminal, and returns the output up to its end, with `E` for the escape
-  /// character.
+  /// Waits until a text was written to the terminal, and returns all output up to the end of the text, with `E` for
+  /// the escape character.
   ///
   /// Returns an empty string if no program has the terminal open any more and the text was never written.
   package func output(upTo text: String) async -> String {

@@ -18,7 +18,7 @@ package struct ScriptedServer {
       case close
       /// Wait until the client closes the connection.
       case waitForClient
-      /// Send one hundred spaces per second until the client closes the connection.
+      /// Send a space every 10 milliseconds until the client closes the connection.
       case trickle
       /// Send the given bytes repeatedly until the client closes the connection.
       case flood(Data)
@@ -39,7 +39,7 @@ package struct ScriptedServer {
       self.ending = ending
     }
 
-    /// Creates a script from the lines of a head and a body.
+    /// Creates a script from a body and the lines of a head.
     ///
     /// - Parameters:
     ///   - head: The status line and the headers, without the empty line that follows them.
@@ -90,10 +90,12 @@ package struct ScriptedServer {
     url = URL(string: "http://127.0.0.1:\(try Self.port(of: listener))/graphql")!
   }
 
-  /// Answers one request of `body`, and returns the result of `body` and the head of the request.
+  /// Calls `body` with the server's URL, answers one request, and returns the result of `body` and the head of the
+  /// request.
   ///
   /// The connection is then closed, even after ``Script/Ending/keepAlive``. The head is empty if no complete request
-  /// arrived. The call returns only after the answer has ended; with some endings, the client must end it.
+  /// arrived. The call returns only after the answer has ended; with some endings, the client must first close the
+  /// connection.
   package static func run<Result>(
     _ script: Script,
     isolation: isolated (any Actor)? = #isolation,
@@ -141,7 +143,7 @@ package struct ScriptedServer {
     }
   }
 
-  /// Reads a request, answers it, and returns its head; empty if no complete request arrived.
+  /// Reads a request, answers it, and returns its head, or an empty string if no complete request arrived.
   private func serveOne(_ script: Script) -> String {
     let connection = acceptConnection()
     guard connection >= 0 else { return "" }
@@ -190,7 +192,7 @@ package struct ScriptedServer {
 
   private func acceptConnection() -> Int32 {
     let connection = accept(listener, nil, nil)
-    // A client may close the connection before the first response, and the option can't be set afterwards.
+    // On Darwin, this must precede the first response, because it fails once the client has closed the connection.
     if connection >= 0 { StreamSocket.disableSIGPIPE(of: connection) }
     return connection
   }
@@ -251,7 +253,7 @@ package struct ScriptedServer {
   ///
   /// - Parameters:
   ///   - connection: The descriptor of the connection.
-  ///   - rest: The bytes that were read after the previous request.
+  ///   - rest: The bytes that were read beyond the end of the previous request; updated for the next call.
   private static func readRequest(
     from connection: Int32, _ rest: inout [UInt8]
   ) -> (head: String, body: [UInt8])? {

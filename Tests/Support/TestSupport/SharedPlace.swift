@@ -9,7 +9,7 @@ package import Foundation
   internal import Musl
 #endif
 
-/// The place of a store for several processes of one test, which is removed when the object is released.
+/// The place of a store that several processes of one test share; it is removed when the object is released.
 package final class SharedPlace: Sendable {
   /// The stores that several processes can use at the same time, and that survive the end of a process.
   package enum Kind: CaseIterable, Sendable {
@@ -21,7 +21,7 @@ package final class SharedPlace: Sendable {
       case server
     #endif
 
-    /// The stores that keep their data in files of their own.
+    /// The stores that access files themselves, without a server.
     package static var inFileSystem: [Kind] {
       #if SQLite
         [.files, .database]
@@ -30,7 +30,7 @@ package final class SharedPlace: Sendable {
       #endif
     }
 
-    /// All stores, except for the one on a server if there is no server and none is required.
+    /// All stores, but the one on a server only if its tests aren't skipped.
     package static var allCases: [Kind] {
       #if PostgreSQL
         inFileSystem + (PostgreSQLPlace.isMissing ? [] : [.server])
@@ -92,11 +92,11 @@ package final class SharedPlace: Sendable {
   /// Opens the store.
   package func open() throws -> any KeyValueStore { try Self.open(url) }
 
-  /// Opens a store with a long timeout for locks, because many processes may compete for the processor.
+  /// Opens a store with a long timeout, because many processes may compete for locks and the processor.
   ///
   /// - Parameters:
-  ///   - place: The folder of files; a database file if its name ends in `.sqlite`; a file with the address of a server
-  ///     if its name ends in `.postgresql`.
+  ///   - place: A database file if the name ends in `.sqlite`, a file with the address of a server if the name ends in
+  ///     `.postgresql`, and otherwise the folder of a store in files.
   ///   - fileSystem: The file system of a store in files or in a database file.
   package static func open(_ place: URL, fileSystem: FileSystem = FileSystem()) throws -> any KeyValueStore {
     switch place.pathExtension {

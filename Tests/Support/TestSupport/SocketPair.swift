@@ -11,8 +11,8 @@ internal import Foundation
 /// Creates the connection to a child process.
 ///
 /// The connection is a pair of sockets, because another child that starts at the same time can inherit the ends of a
-/// pipe. It would then keep the output of this child open, and two such children would wait for each other. On Linux, a
-/// socket can be created with the mark that closes it in child processes.
+/// `Pipe`. That child would then keep the output of this one open, and two such children would wait for each other. On
+/// Linux, other children can't inherit the sockets, because `SOCK_CLOEXEC` marks them when they are created.
 enum SocketPair {
   #if canImport(Darwin)
     private static let type = StreamSocket.type

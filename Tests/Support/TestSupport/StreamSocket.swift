@@ -32,7 +32,7 @@ package enum StreamSocket {
 
   /// Prevents writes to a socket from raising `SIGPIPE`.
   ///
-  /// Linux has no such option.
+  /// Does nothing on Linux, where sockets have no such option.
   static func disableSIGPIPE(of socket: CInt) {
     #if canImport(Darwin)
       var isOn: CInt = 1

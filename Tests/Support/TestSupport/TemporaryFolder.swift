@@ -1,6 +1,6 @@
 package import Foundation
 
-/// A folder for one test, which is removed when the object is released.
+/// A test's folder, which is removed when the object is released.
 package final class TemporaryFolder: Sendable {
   package let url: URL
 
@@ -27,7 +27,7 @@ package final class TemporaryFolder: Sendable {
     if FileManager.default.fileExists(atPath: url.path(percentEncoded: false)) { try? remove() }
   }
 
-  /// The names and the bytes of all files.
+  /// The name of each file, followed by the bytes of the file.
   package var namesAndBytes: [Data] {
     get throws {
       try FileManager.default.contentsOfDirectory(at: url, includingPropertiesForKeys: nil).flatMap {

@@ -31,7 +31,7 @@ struct ListSelectionTests {
     #expect(selection.index(in: ids) == 0)
   }
 
-  @Test func `A selection of the last row moves to rows that are appended before it is anchored`() {
+  @Test func `Until a selection of the last row is anchored, it moves to each appended row`() {
     var selection = ListSelection<String>()
     selection.selectLast()
     #expect(selection.index(in: ids) == 3)

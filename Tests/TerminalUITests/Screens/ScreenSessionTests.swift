@@ -19,7 +19,9 @@ import Testing
   // MARK: Endings
 
   @Test(arguments: [("\u{3}", ScreenSession.Ending.interrupted), ("jjkq", .quit)])
-  func `Keys end the session, and the terminal is restored`(text: String, expected: ScreenSession.Ending) async {
+  func `Ctrl-C, or a key that quits, ends the session and restores the terminal`(
+    text: String, expected: ScreenSession.Ending
+  ) async {
     let session = makeSession()
     async let ending = session.run()
     _ = await terminal.calls.stream.first(1)
@@ -28,7 +30,7 @@ import Testing
     #expect(await terminal.calls.stream.first(2) == ["open", "close"])
   }
 
-  @Test func `A disconnected terminal ends the session after delivering an incomplete key`() async {
+  @Test func `When the terminal is disconnected, a pending Escape is delivered and the session ends`() async {
     let session = makeSession()
     async let ending = session.run()
     _ = await terminal.calls.stream.first(1)
@@ -129,7 +131,7 @@ import Testing
     #expect(screen.numbers == Array(1...1_000))
   }
 
-  @Test func `A lone Escape becomes a key after a delay, unless its sequence continues`() async {
+  @Test func `An Escape byte becomes a key after a delay, unless the rest of a sequence arrives first`() async {
     let gate = Gate()
     let session = makeSession { duration in
       if duration == ScreenSession.escapeDuration { await gate.pass() }
@@ -146,7 +148,7 @@ import Testing
     _ = await terminal.lines { $0[0] == "2 keys" }
     terminal.type("q")
     _ = await ending
-    // The first Escape continued as an arrow key, so the delay after it made no key.
+    // The first Escape byte began the sequence of an arrow key, so the delay after it added no key.
     #expect(screen.keys == [.up, .escape, .character("q")])
   }
 
@@ -174,7 +176,7 @@ import Testing
     _ = await ending
   }
 
-  @Test func `While the screen has no frame, the last one stays`() async {
+  @Test func `While the screen returns no frame, the terminal keeps showing the last one`() async {
     let session = makeSession()
     async let ending = session.run()
     _ = await terminal.frames.stream.first(1)
@@ -205,6 +207,7 @@ import Testing
     for _ in 0..<1_000 { await Task.yield() }
     gate.open()
     _ = await terminal.lines { $0[0] == "50 keys" }
+    // One frame with all changes, or two if the session was still delivering keys when the gate opened.
     #expect(terminal.allFrames.count <= before + 2)
     terminal.type("q")
     _ = await ending

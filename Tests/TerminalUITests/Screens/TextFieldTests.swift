@@ -32,7 +32,9 @@ struct TextFieldTests {
     ("ab", 8, "ab", 2), ("abcdefg", 8, "abcdefg", 7), ("abcdefgh", 8, "…cdefgh", 7), ("今天的晚霞", 8, "…的晚霞", 7),
     ("", 8, "", 0),
   ])
-  func `The text's end and the cursor are always visible`(text: String, columns: Int, expected: String, cursor: Int) {
+  func `The text's end is always visible, and so is the cursor of a focused field`(
+    text: String, columns: Int, expected: String, cursor: Int
+  ) {
     var frame = Frame(size: TerminalSize(columns: 10, rows: 1))
     TextField.draw(text, isFocused: true, in: &frame, row: 0, columns: 1..<1 + columns)
     #expect(frame.lines == [expected.isEmpty ? "" : " " + expected])

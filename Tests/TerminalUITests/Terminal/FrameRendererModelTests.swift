@@ -2,7 +2,7 @@ import Testing
 
 @testable import TerminalUI
 
-/// A model test of the renderer: after any sequence of frames, the emulated terminal shows the last one.
+/// A model test of the renderer: after any sequence of frames, the emulated terminal shows the last frame.
 struct FrameRendererModelTests {
   private static let texts = [
     "a", "bc", "sunset ", " ", "山", "水月", "é", "😂", "👨‍👩‍👧‍👦", "🏖️", "🇦🇺x", "👍🏽", "      ", "the end of it",
@@ -39,9 +39,9 @@ struct FrameRendererModelTests {
     }
   }
 
-  /// Returns a description of the first difference between a row of the terminal and the frame; `nil` if there is none.
+  /// Returns a description of the first difference between the shown row and the frame's row; `nil` if there is none.
   ///
-  /// The columns of a character of uncertain width may differ.
+  /// In the columns of a character of uncertain width, blanks and any part of the character are accepted.
   private func difference(of shown: [String], to cells: [Frame.Cell]) -> String? {
     var column = 0
     while column < cells.count {

@@ -22,7 +22,7 @@ struct FrameRendererTests {
     #expect(last(frame(10, ["", "ab", "", "  c"])) == "E[mE[2JE[H\r\nabE[4;3Hc")
   }
 
-  @Test func `An equal frame produces no output`() {
+  @Test func `A frame equal to the last one produces no output`() {
     #expect(last(frame(10, ["ab", "山"]), frame(10, ["ab", "山"]), synchronizes: true) == "")
   }
 
@@ -31,16 +31,16 @@ struct FrameRendererTests {
     #expect(last(frame(20, ["abcdefghij"]), frame(20, ["Abcdefghij"])) == "E[HA")
   }
 
-  @Test func `A short gap is written again, and a longer one is skipped by moving the cursor`() {
+  @Test func `A short gap between changed cells is written again, and a longer gap is skipped by moving the cursor`() {
     #expect(last(frame(20, ["abcdefghij"]), frame(20, ["AbcDefghij"])) == "E[HAbcD")
     #expect(last(frame(20, ["abcdefghij"]), frame(20, ["AbcdefghiJ"])) == "E[HAE[8CJ")
   }
 
-  @Test func `The cursor moves to the next line with a line break if that is shorter`() {
+  @Test func `The cursor moves to the next line with a line break if that takes the fewest bytes`() {
     #expect(last(frame(9, ["a", "b"]), frame(9, ["A", "B"])) == "E[HA\r\nB")
   }
 
-  @Test func `A long blank end of a row is cleared, and a short one is written as spaces`() {
+  @Test func `Cells that become blank at a row's end are cleared if many, and overwritten with spaces if few`() {
     #expect(last(frame(20, ["sunset"]), frame(20, ["su"])) == "E[1;3HE[K")
     #expect(last(frame(20, ["sunset"]), frame(20, ["suns"])) == "E[1;5H  ")
   }
@@ -53,7 +53,7 @@ struct FrameRendererTests {
     #expect(last(frame(20, ["山bc"]), frame(20, ["水bC"])) == "E[H水bC")
   }
 
-  @Test func `After a character of uncertain width, the cursor is positioned and the rest is written again`() {
+  @Test func `After a changed character of uncertain width, the cursor is positioned and the row's rest is written`() {
     #expect(last(frame(20, ["a👨‍👩‍👧‍👦b"])) == "E[mE[2JE[Ha  E[1;2H👨‍👩‍👧‍👦E[1;4HbE[K")
     #expect(last(frame(8, ["a👨‍👩‍👧‍👦b"]), frame(8, ["A👨‍👩‍👧‍👦b"])) == "E[HA")
     #expect(last(frame(8, ["a👨‍👩‍👧‍👦b"]), frame(8, ["axxb"])) == "E[1;2HxxbE[K")
@@ -81,7 +81,7 @@ struct FrameRendererTests {
     #expect(last(frame(9, ["a"]), frame(9, ["a"], style: Self.red)) == "")
   }
 
-  @Test func `The bright colors of the theme have their own numbers`() {
+  @Test func `The bright colors of the theme have parameters of their own`() {
     #expect(TerminalColor(basic: 7, indexed: 0, direct: 0).parameters(depth: .basic) == "37")
     #expect(TerminalColor(basic: 8, indexed: 0, direct: 0).parameters(depth: .basic) == "90")
   }

@@ -8,7 +8,7 @@ import Testing
     Frame(size: TerminalSize(columns: columns, rows: rows))
   }
 
-  @Test func `Text is written from its column and clipped at the edge`() {
+  @Test func `Text is written from the given column on, and clipped at the edges of the frame`() {
     var frame = frame(6, 2)
     #expect(frame.write("ab", row: 0, column: 1) == 3)
     #expect(frame.write("cdefgh", row: 1, column: 3) == 9)
@@ -20,7 +20,7 @@ import Testing
   @Test func `A wide character takes two cells`() {
     var frame = frame(4)
     #expect(frame.write("山a", row: 0, column: 0) == 3)
-    // The second cell of a wide character has no text of its own, and the span 0.
+    // The second cell of a wide character is a space with the span 0.
     #expect(frame[row: 0].map(\.span) == [2, 0, 1, 1])
     #expect(frame.lines == ["山a"])
   }

@@ -8,11 +8,11 @@ struct KeyDecoderTests {
     return reads.flatMap { decoder.decode($0.utf8) } + decoder.finish()
   }
 
-  @Test func `Letters of any script are keys`() {
+  @Test func `Characters of any script are keys`() {
     #expect(keys("jK1 é山😂") == "jK1 é山😂".map(Key.character))
   }
 
-  @Test func `A letter may be split across several reads`() {
+  @Test func `The bytes of a character may be split across several reads`() {
     var decoder = KeyDecoder()
     #expect("山".utf8.map { decoder.decode([$0]) } == [[], [], [.character("山")]])
   }
@@ -69,7 +69,7 @@ struct KeyDecoderTests {
     #expect(keys("\u{1B}", "OA") == [.up])
   }
 
-  @Test func `A lone Escape is recognized by the next byte, or at the end`() {
+  @Test func `A lone Escape is recognized by the next byte, or when the decoder finishes`() {
     #expect(keys("\u{1B}") == [.escape])
     #expect(keys("\u{1B}j") == [.escape, .character("j")])
     #expect(keys("\u{1B}", "\u{1B}") == [.escape, .escape])
@@ -84,7 +84,7 @@ struct KeyDecoderTests {
   }
 
   @Test(arguments: ["[", "[1;", "[[", "O", "P", "]", "X", "]0;title", "P1$r\u{1B}"])
-  func `An incomplete sequence is discarded, and does not affect the next key`(beginning: String) {
+  func `Abandoning an incomplete sequence produces no key, and doesn't affect the next key`(beginning: String) {
     var decoder = KeyDecoder()
     #expect(decoder.decode("\u{1B}\(beginning)".utf8) == [])
     #expect(decoder.isSequencePending)
@@ -106,11 +106,11 @@ struct KeyDecoderTests {
     #expect(keys("\u{1B}[1\u{1B}[A") == [.up])
   }
 
-  @Test func `A paste is a single line of text, and contains no key except Ctrl-C`() {
+  @Test func `A paste becomes a single line of text, and the only key within it is Ctrl-C`() {
     let paste = "\u{1B}[200~"
     let end = "\u{1B}[201~"
     #expect(keys("a" + paste + "d写" + end + "d") == [.character("a"), .pasted("d写"), .character("d")])
-    // A line break becomes a space between lines, and is dropped at the end.
+    // Line breaks and tabs become one space if text follows, and are dropped at the end of the paste.
     #expect(keys(paste + "a\r\n\tb\n" + end + paste + "c" + end) == [.pasted("a b"), .pasted("c")])
     #expect(keys(paste + "\u{1B}[A\u{1B}[31m\u{1A}\u{7F}a" + end) == [.pasted("a")])
     #expect(keys(paste, "a\u{1B}") == [.pasted("a")])

@@ -23,7 +23,7 @@ struct TerminalCapabilitiesTests {
     #expect(TerminalCapabilities(environment: environment)?.colors == colors)
   }
 
-  @Test func `The start and the end of a frame are not marked for old terminals`() {
+  @Test func `The start and the end of a frame are not marked for old or simple terminals`() {
     let synchronizesOutput = { TerminalCapabilities(environment: ["TERM": $0])?.synchronizesOutput }
     #expect(["xterm", "tmux-256color", "linux", "vt220"].map(synchronizesOutput) == [true, true, false, false])
   }

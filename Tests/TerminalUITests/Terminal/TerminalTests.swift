@@ -48,7 +48,7 @@ import Testing
     pseudo.close()
   }
 
-  @Test func `A terminal is restored even if its output is full for a moment`() async throws {
+  @Test func `A terminal is restored even if its output buffer is full for a moment`() async throws {
     let pseudo = try PseudoTerminal(size: Self.size)
     let before = try pseudo.modes()
     let terminal = makeTerminal(pseudo, restorationTimeout: 1_000_000)
@@ -57,7 +57,7 @@ import Testing
     _ = fcntl(pseudo.device.output, F_SETFL, O_NONBLOCK)
     try pseudo.stall()
     async let closed: Void = terminal.close()
-    // Enough time for the terminal to find its output full.
+    // Enough time for `close()` to find the output buffer full.
     for _ in 0..<1_000 { await Task.yield() }
     pseudo.resume()
     await closed
@@ -122,7 +122,8 @@ import Testing
     let events = terminal.events.subscribe()
     _ = try await terminal.open()
     pseudo.resize(to: TerminalSize(columns: 100, rows: 30))
-    // The kernel signals only the jobs of a controlling terminal. This isn't one, so the test sends the signal.
+    // The kernel sends the signal only to the foreground job of a terminal. The pseudo-terminal has no job, so the test
+    // sends the signal.
     kill(getpid(), SIGWINCH)
     var iterator = events.makeAsyncIterator()
     #expect(await iterator.next() == .resized(TerminalSize(columns: 100, rows: 30)))
@@ -132,7 +133,9 @@ import Testing
     pseudo.close()
   }
 
-  @Test func `A signal that arrives just before the terminal is closed is left to the earlier handler`() async throws {
+  @Test func `A signal that arrives just before the terminal is closed is left to the program's own handler`()
+    async throws
+  {
     var action = signalAction { _ in ReceivedSignals.count.add(1, ordering: .sequentiallyConsistent) }
     var earlier = sigaction()
     sigaction(SIGHUP, &action, &earlier)
@@ -150,7 +153,7 @@ import Testing
     pseudo.close()
   }
 
-  @Test func `A crash reaches the earlier handler, even while another thread takes over or restores a terminal`()
+  @Test func `A crash reaches the program's own handler, even while another thread takes over or restores a terminal`()
     async
   {
     await #expect(processExitsWith: .success) {

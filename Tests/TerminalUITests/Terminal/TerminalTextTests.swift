@@ -37,7 +37,7 @@ struct TerminalTextTests {
     #expect(TerminalText.tail(of: text, columns: columns) == expected)
   }
 
-  @Test func `A padded text takes exactly its columns, even if a wide character leaves one blank`() {
+  @Test func `A padded text takes exactly the given columns, even if a wide character doesn't fit into the last one`() {
     #expect(TerminalText.padded("ab", to: 4) == "ab  ")
     #expect(TerminalText.padded("ab", to: 4, alignment: .trailing) == "  ab")
     #expect(TerminalText.padded("晚霞", to: 5) == "晚霞 ")

@@ -25,7 +25,7 @@ import Testing
   }
 
   @Test(arguments: [(0, "Todo"), (1, "1 ToDos"), (2, "2 ToDos"), (6, "6 ToDos")])
-  func `The title has the number of items`(_ count: Int, _ title: String) {
+  func `The title has the number of items, unless the list is empty`(_ count: Int, _ title: String) {
     #expect(items(unfinished: count, finished: 0).title == title)
   }
 

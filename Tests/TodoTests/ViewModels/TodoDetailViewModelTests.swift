@@ -53,7 +53,7 @@ import Todo
     #expect(await todo.next() == nil)
   }
 
-  @Test func `Editing starts with the item and keeps its id`() async {
+  @Test func `An edit starts with the values of its item, and keeps the item's id`() async {
     let item = TodoItem(name: "买牛奶", isFinished: true)
     let detail = TodoDetailViewModel(editing: item)
     #expect(detail.title == "Edit todo")
@@ -65,7 +65,7 @@ import Todo
     #expect(await todo.next() == TodoItem(id: item.id, name: "买牛奶和面包", isFinished: true))
   }
 
-  @Test func `A late subscriber receives the end only, because nothing is replayed`() async {
+  @Test func `A late subscriber receives only the completion, because nothing is replayed`() async {
     let detail = TodoDetailViewModel(editing: TodoItem(name: "买牛奶"))
     var early = detail.todo.makeAsyncIterator()
     detail.done()

@@ -147,7 +147,7 @@ import Todo
     await screen.close()
   }
 
-  @Test func `A corrupt file is reported and quarantined, and the screen continues with an empty list`() async throws {
+  @Test func `A corrupt value is reported and quarantined, and the screen continues with an empty list`() async throws {
     let storage = InMemoryStorage()
     storage[try TodoList.key.keyName.encoded()] = Data("no list".utf8)
     let model = TodoListViewModel(todoList: TodoList(store: InMemoryStore(storage: storage)))
@@ -166,7 +166,7 @@ import Todo
     await running.value
   }
 
-  @Test func `A file that becomes corrupt while the screen runs is reported, even if another call finds it`()
+  @Test func `A value that becomes corrupt while the screen runs is reported, even if a call from elsewhere finds it`()
     async throws
   {
     let screen = try await Screen(items: [milk])
@@ -179,7 +179,7 @@ import Todo
     await screen.close()
   }
 
-  @Test func `A corrupt file is reported once, and not again when the screen runs again`() async throws {
+  @Test func `A corrupt value is reported once, and not again when the screen runs again`() async throws {
     let screen = try await Screen(items: [milk])
     screen.storage[try TodoList.key.keyName.encoded()] = Data("no list".utf8)
     await #expect(throws: TodoListError.self) { try await screen.list.fetchItems() }
@@ -221,7 +221,7 @@ import Todo
     await screen.close()
   }
 
-  @Test func `A model that is dropped while its loop runs is released with its detail`() async throws {
+  @Test func `A model that is dropped while it observes the list is released with its detail model`() async throws {
     let list = TodoList(store: InMemoryStore())
     let lines = CurrentValueRelay<[String]>([])
     var model: TodoListViewModel? = TodoListViewModel(todoList: list) { line in lines.update { $0.append(line) } }
@@ -239,7 +239,7 @@ import Todo
     for await lines in lines.stream where lines == ["Finish adding a new todo."] { break }
   }
 
-  @Test func `An item that Done sends is stored, even if the screen is dropped at once`() async throws {
+  @Test func `An item that Done sends is stored, even if the model of the list is dropped at once`() async throws {
     let list = TodoList(store: InMemoryStore())
     let lines = CurrentValueRelay<[String]>([])
     var model: TodoListViewModel? = TodoListViewModel(todoList: list) { line in lines.update { $0.append(line) } }
@@ -251,7 +251,9 @@ import Todo
     #expect(try await list.fetchItems().elements.map(\.name) == ["买牛奶"])
   }
 
-  @Test func `After the detail screen was opened a thousand times, as many objects are alive as before`() async {
+  @Test func `After a thousand rounds of detail screens, as many channels and subscriptions are alive as before`()
+    async
+  {
     // In a separate process, in which no other channels and subscriptions are alive.
     await #expect(processExitsWith: .success) {
       try await Self.openAThousandTimes()

@@ -13,7 +13,7 @@ internal import Foundation
 /// It receives commands and sends a reply to each, in order.
 actor PowerLossProcess {
   private struct Running {
-    /// Standard input and output of the process.
+    /// The connection to the standard input and output of the process.
     ///
     /// It is a socket, because writing to a pipe that the process has closed would end the tests with `SIGPIPE`.
     let socket: CInt
@@ -46,7 +46,7 @@ actor PowerLossProcess {
       close(other)
       throw error
     }
-    // If this process kept the socket open, the output wouldn't end with the other process.
+    // If this process kept the other end open, the output of the child process wouldn't end when the child ends.
     close(other)
     isOpen = true
     let lines = Self.lines(from: own)
@@ -66,7 +66,8 @@ actor PowerLossProcess {
 
   /// Sends a command, and returns its reply.
   ///
-  /// Cancellation has no effect, because replies arrive in the order of commands.
+  /// Cancellation has no effect, because each reply goes to the caller that has waited longest. A caller that stopped
+  /// waiting would leave its reply to the next one.
   func send(_ command: String) async throws -> String {
     try await withCheckedThrowingContinuation { continuation in
       guard let running, isOpen, Self.write("\(command)\n", to: running.socket) else {
@@ -77,13 +78,13 @@ actor PowerLossProcess {
     }
   }
 
-  /// Sends a command whose reply is `ok`.
+  /// Sends a command, and throws an error unless the reply is `ok`.
   func execute(_ command: String) async throws {
     let reply = try await send(command)
     guard reply == "ok" else { throw Failure(command: command, reply: reply) }
   }
 
-  /// Unmounts the volume, and waits for the process to end; does nothing if none is running.
+  /// Unmounts the volume, and waits for the process to end; does nothing if no process is running.
   func end() async {
     guard let running else { return }
     self.running = nil
@@ -94,7 +95,7 @@ actor PowerLossProcess {
   }
 
   private func received(_ line: String) {
-    // The reply to `quit` has no caller.
+    // No caller waits for the reply to `quit`.
     guard !waiting.isEmpty else { return }
     waiting.removeFirst().resume(returning: line)
   }
@@ -142,7 +143,9 @@ actor PowerLossProcess {
 }
 
 extension PowerLossProcess {
-  /// Writes a command, which always fits into the socket's buffer, and returns whether it was written completely.
+  /// Writes a command, and returns whether it was written completely.
+  ///
+  /// One call suffices, because a command always fits into the socket's buffer.
   private static func write(_ text: String, to socket: CInt) -> Bool {
     let bytes = Array(text.utf8)
     return bytes.withUnsafeBytes { StreamSocket.send($0, to: socket) } == bytes.count

@@ -7,9 +7,9 @@ package import Foundation
 package struct PowerLossVolume: Sendable {
   /// The effect of a power loss on changes that weren't synchronized.
   package enum Restoration: Sendable {
-    /// All of them are lost.
+    /// All unsynchronized changes are lost.
     case forget
-    /// Each of them is kept or lost at random; the same seed always gives the same result.
+    /// Each unsynchronized change is kept or lost at random; the same seed always gives the same result.
     case keep(seed: UInt64)
   }
 
@@ -75,7 +75,8 @@ package struct PowerLossVolume: Sendable {
 
   /// Cuts the power after `count` more operations, the last of which still succeeds.
   ///
-  /// An operation is a call that changes or synchronizes something; see `Tests/Support/power-loss/README.md`.
+  /// An operation is a successful call that changes or synchronizes content or names; see
+  /// `Tests/Support/power-loss/README.md`.
   package func arm(after count: Int) async throws {
     try await process.execute("arm \(count)")
   }
@@ -97,7 +98,7 @@ package struct PowerLossVolume: Sendable {
     try await process.send("is-cut") == "yes"
   }
 
-  /// Restores the power, after cutting it if it wasn't cut yet, and cancels ``arm(after:)``.
+  /// Restores the power, which is first cut if it wasn't, and cancels ``arm(after:)``.
   ///
   /// Files and folders that were opened earlier stay unusable. The content of the restored volume is durable.
   package func restore(_ restoration: Restoration) async throws {

@@ -80,7 +80,7 @@ public struct dirent: Sendable {
   public var d_reclen: UInt16
   public var d_namlen: UInt16
   public var d_type: UInt8
-  /// On Darwin, a tuple of 1024 elements.
+  /// Shortened: on Darwin, a tuple of 1024 elements.
   public var d_name: (CChar, CChar, CChar, CChar, CChar, CChar, CChar, CChar)
   public init() { fatalError() }
 }

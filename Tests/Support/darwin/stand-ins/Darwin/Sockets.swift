@@ -42,7 +42,7 @@ public var SHUT_RDWR: Int32 { 2 }
 public struct sockaddr_un: Sendable {
   public var sun_len: UInt8
   public var sun_family: sa_family_t
-  /// On Darwin, a tuple of 104 elements.
+  /// Shortened: on Darwin, a tuple of 104 elements.
   public var sun_path: (CChar, CChar, CChar, CChar, CChar, CChar, CChar, CChar)
   public init() { fatalError() }
 }

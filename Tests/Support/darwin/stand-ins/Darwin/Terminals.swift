@@ -28,7 +28,8 @@ public func cfmakeraw(_: UnsafeMutablePointer<termios>!) { fatalError() }
 @discardableResult public func tcgetattr(_: Int32, _: UnsafeMutablePointer<termios>!) -> Int32 { fatalError() }
 @discardableResult public func tcsetattr(_: Int32, _: Int32, _: UnsafePointer<termios>!) -> Int32 { fatalError() }
 
-// <sys/ttycom.h> and <sys/ioctl.h>, with the constants and variants that Swift's overlay of Darwin declares.
+// <sys/ttycom.h> and <sys/ioctl.h>, with the constants and the variants of `ioctl` that Swift's overlay of Darwin
+// declares.
 
 public struct winsize: Sendable {
   public var ws_row: UInt16

@@ -2,7 +2,7 @@
 
 @_exported import Dispatch
 
-// On Linux, Dispatch declares the events, but no source of them.
+// On Linux, Dispatch declares `FileSystemEvent`, but not the source that reports such events.
 
 public protocol DispatchSourceFileSystemObject: DispatchSourceProtocol {
   var handle: Int32 { get }

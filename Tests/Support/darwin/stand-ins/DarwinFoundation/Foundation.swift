@@ -28,7 +28,7 @@
 @_exported import struct Foundation.POSIXError
 @_exported import struct Foundation.URLError
 
-// On Darwin, a part of Foundation.
+// On Darwin, these are part of Foundation.
 @_exported import class FoundationNetworking.HTTPURLResponse
 @_exported import class FoundationNetworking.URLAuthenticationChallenge
 @_exported import class FoundationNetworking.URLCredential

@@ -1,7 +1,7 @@
 // swift-format-ignore-file
 
-// The structures that share their names with functions. The functions are in the module `Darwin`, which exports this
-// one, because one module of Swift can't declare both.
+// The structures that share their names with functions. One Swift module can't declare both, so the functions are in
+// the module `Darwin`, which exports this module.
 
 // <sys/stat.h>
 

@@ -7,7 +7,7 @@ public struct NWPath: Equatable, Sendable {
   public let status: NWPath.Status
 }
 
-// Assumed to be `Sendable`.
+// Darwin's class is assumed to be `Sendable`, because no published declaration was at hand.
 public final class NWPathMonitor: Sendable {
   @preconcurrency public var pathUpdateHandler: (@Sendable (_ newPath: NWPath) -> Void)? {
     get { fatalError() }
