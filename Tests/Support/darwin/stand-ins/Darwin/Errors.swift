@@ -26,6 +26,7 @@ public var EISDIR: Int32 { 21 }
 public var EINVAL: Int32 { 22 }
 public var ENFILE: Int32 { 23 }
 public var EMFILE: Int32 { 24 }
+public var ENOTTY: Int32 { 25 }
 public var EFBIG: Int32 { 27 }
 public var ENOSPC: Int32 { 28 }
 public var EROFS: Int32 { 30 }
