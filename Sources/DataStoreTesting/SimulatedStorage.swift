@@ -37,10 +37,9 @@ public final class SimulatedStorage: Sendable {
   struct Commit: Sendable {
     let tag: StoreTag
     let time: Date
-    /// The number of the commit; `nil` if it changed nothing.
-    let number: Int?
-    /// The number of earlier commits that changed a value.
-    let earlierCount: Int
+    /// The number of earlier commits that changed a value, which is also the number of this one if it changed any.
+    let number: Int
+    let changesSomething: Bool
   }
 
   private struct State {
@@ -166,10 +165,9 @@ public final class SimulatedStorage: Sendable {
           changes.append(Change(key: request.key, record: record))
         }
       }
-      let earlierCount = state.commits.count
-      if changes.isEmpty { return .success(Commit(tag: tag, time: time, number: nil, earlierCount: earlierCount)) }
-      state.commits.append(changes)
-      return .success(Commit(tag: tag, time: time, number: earlierCount, earlierCount: earlierCount))
+      let commit = Commit(tag: tag, time: time, number: state.commits.count, changesSomething: !changes.isEmpty)
+      if commit.changesSomething { state.commits.append(changes) }
+      return .success(commit)
     }
   }
 }

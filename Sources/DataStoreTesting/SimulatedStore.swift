@@ -260,11 +260,11 @@ public actor SimulatedStore: KeyValueStore {
       throw error
     }
     hooks.didCommit(requests.map(\.key))
-    // A commit that changes nothing has no number, but notices external commits too.
-    notice(upTo: commit.earlierCount, of: keys)
-    if let number = commit.number {
-      if noticedCount == number { noticedCount += 1 } else { ownCommits.insert(number) }
-      send(storage.changes(of: number))
+    // Even a commit that changes nothing notices the external commits before it.
+    notice(upTo: commit.number, of: keys)
+    if commit.changesSomething {
+      if noticedCount == commit.number { noticedCount += 1 } else { ownCommits.insert(commit.number) }
+      send(storage.changes(of: commit.number))
     }
     return (StoreCommit(revision: lastRevision, tag: commit.tag), commit.time)
   }

@@ -203,15 +203,11 @@ final class MutationQueue<Source: RepositorySource> {
   /// Returns the next action of the sender; see ``MutationQueueState/next(at:)``.
   func next(at now: Duration) -> State.Step { state.next(at: now) }
 
-  /// Records that the request of an attempt begins, and counts the attempt.
-  ///
-  /// - Returns: The mutation, or `nil` if it was removed, refused or found in conflict meanwhile.
+  /// Records that the request of an attempt begins; see ``MutationQueueState/beginRequest(_:)``.
   func beginRequest(_ id: MutationID) -> Entry? { state.beginRequest(id) }
 
   /// Records that an attempt ended before its request began.
-  func abandonAttempt(_ entry: Entry) {
-    state.abandonAttempt(entry)
-  }
+  func abandonAttempt(_ entry: Entry) { state.abandonAttempt(entry) }
 
   /// Records that an attempt ended before its request began, because this repository has lost its lead.
   ///

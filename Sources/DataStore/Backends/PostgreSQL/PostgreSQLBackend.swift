@@ -273,7 +273,8 @@
           (backend) throws(StoreError) in
           backend.commitNumber += 1
           do throws(SystemError) {
-            if try Self.erase(isErased, number: backend.commitNumber, on: connection) { hasErased = true }
+            let erasure = PostgreSQLErasure(connection: connection)
+            if try erasure.deleteRows(where: isErased, number: backend.commitNumber) { hasErased = true }
           } catch {
             throw .removeFailed(error)
           }
@@ -281,61 +282,9 @@
       }
       // This is done even if no row was deleted now, because an earlier call may have failed after it deleted rows.
       try perform(StoreError.removeFailed) { (_, connection) throws(SystemError) in
-        var skipped: [String] = []
-        for table in PostgreSQLLayout.erasedTables {
-          if try !Self.rewrite(table, on: connection) { skipped.append(table) }
-        }
+        let skipped = try PostgreSQLErasure(connection: connection).rewriteTables()
         if hasErased, let table = skipped.first { throw .notRewritten(table, of: connection.place) }
       }
-    }
-
-    /// Rewrites a table without the bytes of deleted rows.
-    ///
-    /// - Returns: `false` if the server skipped the table, with nothing but a warning, because the user isn't allowed
-    ///   to rewrite it.
-    private static func rewrite(_ table: String, on connection: PostgreSQLConnection) throws(SystemError) -> Bool {
-      func fileNumber() throws(SystemError) -> Int64? {
-        try connection.first(PostgreSQLLayout.fileNumber(of: table)) { $0.integer(0) }
-      }
-      let number = try fileNumber()
-      try connection.run(script: PostgreSQLLayout.rewrite(table))
-      return try fileNumber() != number
-    }
-
-    /// Deletes the selected rows, and the log.
-    ///
-    /// - Returns: Whether it deleted a row of an item.
-    private static func erase(
-      _ isErased: (StoredItem) -> Bool, number: Int64, on connection: PostgreSQLConnection
-    ) throws(SystemError) -> Bool {
-      var change = PostgreSQLChange()
-      func isErasedItem(
-        _ name: String, _ statement: String, _ parameter: PostgreSQLParameter
-      ) throws(SystemError) -> Bool {
-        try StoredItem.decide(name: name, isErased) { () throws(SystemError) in
-          try connection.first(statement, parameter) { $0.bytes(0) } ?? Data()
-        }
-      }
-      for (names, read) in [
-        (PostgreSQLLayout.names, PostgreSQLLayout.read), (PostgreSQLLayout.partNames, PostgreSQLLayout.readPart),
-      ] {
-        for name in try connection.all(names, read: { $0.text(0) }) {
-          if try isErasedItem(name, read, .text(name)) { change.remove(name) }
-        }
-      }
-      _ = try connection.make(change, number: number, known: nil)
-      var hasErased = !change.lists.isEmpty
-      for (id, name) in try connection.all(PostgreSQLLayout.quarantined, read: { ($0.integer(0), $0.text(1)) }) {
-        if try isErasedItem(name, PostgreSQLLayout.readQuarantined, .integer(id)) {
-          try connection.run(PostgreSQLLayout.removeQuarantined, .integer(id))
-          hasErased = true
-        }
-      }
-      // The log contains the names of erased items, so all earlier entries are deleted. Other stores notice that and
-      // read all of their values again.
-      let newest = try connection.first(PostgreSQLLayout.logErasure) { $0.integer(0) } ?? 0
-      try connection.run(PostgreSQLLayout.forgetEntries, .integer(newest))
-      return hasErased
     }
 
     /// Acquires an advisory lock of the connection.

@@ -1,0 +1,64 @@
+#if PostgreSQL
+  internal import Foundation
+
+  /// The two steps of an erasure: deleting the rows of items, and rewriting the tables without the bytes of these rows.
+  struct PostgreSQLErasure {
+    let connection: PostgreSQLConnection
+
+    /// Deletes the rows of the selected items, and all earlier entries of the log, as part of a transaction.
+    ///
+    /// - Parameters:
+    ///   - isErased: Returns whether to erase an item.
+    ///   - number: The number of the commit.
+    /// - Returns: Whether it deleted a row of an item.
+    func deleteRows(where isErased: (StoredItem) -> Bool, number: Int64) throws(SystemError) -> Bool {
+      var change = PostgreSQLChange()
+      func isErasedItem(
+        _ name: String, _ statement: String, _ parameter: PostgreSQLParameter
+      ) throws(SystemError) -> Bool {
+        try StoredItem.decide(name: name, isErased) { () throws(SystemError) in
+          try connection.first(statement, parameter) { $0.bytes(0) } ?? Data()
+        }
+      }
+      for (names, read) in [
+        (PostgreSQLLayout.names, PostgreSQLLayout.read), (PostgreSQLLayout.partNames, PostgreSQLLayout.readPart),
+      ] {
+        for name in try connection.all(names, read: { $0.text(0) }) {
+          if try isErasedItem(name, read, .text(name)) { change.remove(name) }
+        }
+      }
+      _ = try connection.make(change, number: number, known: nil)
+      var hasErased = !change.lists.isEmpty
+      for (id, name) in try connection.all(PostgreSQLLayout.quarantined, read: { ($0.integer(0), $0.text(1)) }) {
+        if try isErasedItem(name, PostgreSQLLayout.readQuarantined, .integer(id)) {
+          try connection.run(PostgreSQLLayout.removeQuarantined, .integer(id))
+          hasErased = true
+        }
+      }
+      // The log contains the names of erased items, so all earlier entries are deleted. Other stores notice that and
+      // read all of their values again.
+      let newest = try connection.first(PostgreSQLLayout.logErasure) { $0.integer(0) } ?? 0
+      try connection.run(PostgreSQLLayout.forgetEntries, .integer(newest))
+      return hasErased
+    }
+
+    /// Rewrites the tables without the bytes of deleted rows.
+    ///
+    /// - Returns: The tables that the server skipped, with nothing but a warning, because the user isn't allowed to
+    ///   rewrite them.
+    func rewriteTables() throws(SystemError) -> [String] {
+      var skipped: [String] = []
+      for table in PostgreSQLLayout.erasedTables {
+        let number = try fileNumber(of: table)
+        try connection.run(script: PostgreSQLLayout.rewrite(table))
+        if try fileNumber(of: table) == number { skipped.append(table) }
+      }
+      return skipped
+    }
+
+    /// Returns the number of a table's file, which each rewrite changes.
+    private func fileNumber(of table: String) throws(SystemError) -> Int64? {
+      try connection.first(PostgreSQLLayout.fileNumber(of: table)) { $0.integer(0) }
+    }
+  }
+#endif
