@@ -37,22 +37,6 @@ internal import Foundation
 ///
 /// A queue belongs to one store and is used in its isolation only.
 final class CommitQueue<Backend: StoreBackend> {
-  /// The outcome of an attempt to make a commit.
-  private enum Outcome: Equatable {
-    case made
-    /// The commit must be tried again, or fails because its decision was to fail. ``PendingCommit/verdict`` says which.
-    case notMade
-    case failed(StoreError)
-
-    init(_ result: Result<Bool, StoreError>) {
-      switch result {
-      case .success(true): self = .made
-      case .success(false): self = .notMade
-      case .failure(let error): self = .failed(error)
-      }
-    }
-  }
-
   private let contents: StoreContents<Backend>
   private let checker: ChangeChecker<Backend>
   /// The commits that have arrived and aren't in a group yet, in order.
@@ -111,7 +95,7 @@ final class CommitQueue<Backend: StoreBackend> {
     while !waiting.isEmpty {
       var tried = Array(waiting.prefix(limit))
       let untried = waiting.dropFirst(limit)
-      var outcomes: [Outcome]
+      var outcomes: [CommitOutcome]
       let wasWatching = checker.isWatching
       do throws(StoreError) {
         let decidedCount: Int
@@ -119,7 +103,7 @@ final class CommitQueue<Backend: StoreBackend> {
         limit = 2 * max(1, decidedCount)
         try quarantineObstacles(of: tried, &outcomes)
       } catch {
-        var outcome = Outcome.failed(error)
+        var outcome = CommitOutcome.failed(error)
         if case .corruptStore = error {
           // The whole store was quarantined, and with it what this attempt has read and written. So the commits of the
           // attempt are tried again, once, in the empty store that has replaced the corrupt one. So are the commits
@@ -157,7 +141,7 @@ final class CommitQueue<Backend: StoreBackend> {
   /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only.
   private func attempt(
     _ tried: [PendingCommit]
-  ) throws(StoreError) -> (outcomes: [Outcome], decidedCount: Int) {
+  ) throws(StoreError) -> (outcomes: [CommitOutcome], decidedCount: Int) {
     var firstToWait = Int.max
     var removed: Set<String> = []
     let results = try contents.withBackend(retriesAfterQuarantine: false) {
@@ -182,7 +166,7 @@ final class CommitQueue<Backend: StoreBackend> {
         return decision
       }
     }
-    return (results.map(Outcome.init), min(firstToWait, tried.count))
+    return (results.map(CommitOutcome.init), min(firstToWait, tried.count))
   }
 
   /// Quarantines the stored bytes that prevent commits from being made, so that the commits can be tried again.
@@ -191,7 +175,7 @@ final class CommitQueue<Backend: StoreBackend> {
   ///   - tried: The commits.
   ///   - outcomes: The outcomes of the commits. If a quarantine fails, its error becomes the commit's outcome.
   /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only.
-  private func quarantineObstacles(of tried: [PendingCommit], _ outcomes: inout [Outcome]) throws(StoreError) {
+  private func quarantineObstacles(of tried: [PendingCommit], _ outcomes: inout [CommitOutcome]) throws(StoreError) {
     for (index, commit) in tried.enumerated() where outcomes[index] == .notMade && commit.verdict == .retry {
       do throws(StoreError) {
         for key in commit.keys { try quarantineObstacle(of: key) }
@@ -215,7 +199,7 @@ final class CommitQueue<Backend: StoreBackend> {
   /// own changes ``recordAndSend(_:)`` sends later.
   ///
   /// - Returns: Whether the commit has its result. Otherwise it must be tried again.
-  private func settle(_ commit: PendingCommit, _ outcome: Outcome) -> Bool {
+  private func settle(_ commit: PendingCommit, _ outcome: CommitOutcome) -> Bool {
     for key in commit.keys { reconcileRead(of: key) }
     defer { for key in commit.keys { flush(key) } }
     switch (outcome, commit.verdict) {
@@ -235,11 +219,13 @@ final class CommitQueue<Backend: StoreBackend> {
   /// Reconciles the last read of a key, which may have found an external change.
   private func reconcileRead(of key: some AnyPendingKey) {
     let key = key.typed
-    guard let result = key.takeRead() else { return }
+    switch key.takeRead() {
+    case nil, .unchanged: break
     // The commit has failed, either because the bytes could not be quarantined, or for another reason. In both cases
     // the bytes stay where they are until the next call for the key.
-    if case .corrupt = result { return }
-    contents.reconcile(result, key.slot)
+    case .corrupt: break
+    case .some(let result): contents.reconcile(result, key.slot)
+    }
   }
 
   /// Sends the changes of a commit if it is durable, and completes it.
@@ -254,5 +240,21 @@ final class CommitQueue<Backend: StoreBackend> {
 
   private func flush(_ key: some AnyPendingKey) {
     key.typed.slot.topic.flush()
+  }
+}
+
+/// The outcome of an attempt to make a commit.
+private enum CommitOutcome: Equatable {
+  case made
+  /// The commit must be tried again, or fails because its decision was to fail. ``PendingCommit/verdict`` says which.
+  case notMade
+  case failed(StoreError)
+
+  init(_ result: Result<Bool, StoreError>) {
+    switch result {
+    case .success(true): self = .made
+    case .success(false): self = .notMade
+    case .failure(let error): self = .failed(error)
+    }
   }
 }

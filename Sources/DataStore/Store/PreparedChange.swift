@@ -30,7 +30,7 @@ struct PreparedChange<Value: Codable & Sendable>: AnyPreparedChange {
     do {
       let header = Envelope.Header(
         schema: StoreSchema.of(Value.self).version, savedAt: savedAt, tag: tag, partIDs: nil)
-      let bytes = try Envelope.encode(header, body: JSONEncoder.ofStore.encode(value))
+      let bytes = try Envelope.encode(header, body: JSONEncoder.ofWholeValues.encode(value))
       whole = Whole(edition: Edition(fingerprint: Fingerprint(bytes), header: header), bytes: bytes)
     } catch {
       throw .encodingFailed(entry.key.keyName, reason: String(describing: error))

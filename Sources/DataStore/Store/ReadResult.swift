@@ -4,9 +4,7 @@ internal import Foundation
 enum ReadResult<Value: Codable & Sendable> {
   /// No bytes are stored.
   case nothing
-  /// The bytes are the last known ones.
-  ///
-  /// They were not decoded, because the caller didn't need the value and it isn't in memory.
+  /// The bytes are the last known ones, and the caller didn't need the value.
   case unchanged(Edition)
   /// A decoded value.
   case value(Edition, StoredContent<Value>)

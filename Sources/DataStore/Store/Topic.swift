@@ -63,8 +63,8 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
 
   /// Returns the result of a read that found the last known edition, or `nil` if the value must be decoded again.
   func known(_ edition: Edition, _ id: String?, needsValue: Bool) -> ReadResult<Value>? {
-    if let content = contents[id] { return .value(edition, content) }
-    return needsValue ? nil : .unchanged(edition)
+    guard needsValue else { return .unchanged(edition) }
+    return contents[id].map { .value(edition, $0) }
   }
 
   /// Whether nothing was changed externally since an edition was read or written, so that it is still stored.

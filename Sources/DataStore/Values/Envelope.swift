@@ -187,8 +187,17 @@ extension Envelope {
 }
 
 extension JSONEncoder {
-  /// Creates an encoder that sorts the keys of objects, so that their order is the same in every process.
-  static var ofStore: JSONEncoder {
+  /// Creates an encoder of values that are stored whole.
+  ///
+  /// It doesn't sort the keys of objects, which would take a fifth longer.
+  static var ofWholeValues: JSONEncoder {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = .withoutEscapingSlashes
+    return encoder
+  }
+
+  /// Creates an encoder that sorts the keys of objects, so that equal values have the same bytes in every process.
+  static var withSortedKeys: JSONEncoder {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     return encoder

@@ -75,7 +75,7 @@ private struct WholeFormat<Value: Codable & Sendable>: ValueFormat {
   func encode(
     _ value: Value, over stored: StoredParts<Value>?, readPart: (_ id: String) -> Data?
   ) throws -> EncodedValue {
-    EncodedValue(body: try JSONEncoder.ofStore.encode(value), partIDs: nil, counts: [], newParts: [])
+    EncodedValue(body: try JSONEncoder.ofWholeValues.encode(value), partIDs: nil, counts: [], newParts: [])
   }
 
   func decode(_ header: Envelope.Header, body: Data, parts: [Data]) -> DecodedValue<Value> {
@@ -103,7 +103,7 @@ private struct PartitionedFormat<Value: PartitionedValue>: ValueFormat {
   func encode(
     _ value: Value, over stored: StoredParts<Value>?, readPart: (_ id: String) -> Data?
   ) throws -> EncodedValue {
-    let encoder = JSONEncoder.ofStore
+    let encoder = JSONEncoder.withSortedKeys
     let elements = value.elements
     let plan = ChunkPlan(
       oldCounts: stored?.counts ?? [], old: stored?.value.elements ?? [], new: elements, of: Value.self)

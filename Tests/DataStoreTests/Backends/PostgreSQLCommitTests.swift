@@ -59,9 +59,16 @@
       #expect(try values(first) == ["a": "3"])
     }
 
-    @Test(arguments: PostgreSQLChange.Lists.combinations)
-    func `A commit changes exactly what its lists name, and logs the names of the changed values`(
-      lists: PostgreSQLChange.Lists
+    /// All statements without truncation.
+    ///
+    /// A statement doesn't contain both steps that store values.
+    private static let statements = (0..<32).map { PostgreSQLCommitStatement(rawValue: $0) }.filter {
+      !$0.isSuperset(of: [.storeValue, .storeValues])
+    }
+
+    @Test(arguments: statements)
+    func `A commit changes exactly what its parameters name, and logs the names of the changed values`(
+      statement: PostgreSQLCommitStatement
     ) throws {
       let connection = try storeConnection()
       func part(_ number: Int) -> String { StorePartName.encode("000000000000000\(number)", of: "v") }
@@ -75,28 +82,31 @@
         values: ["kept": "old", "replaced": "old", "removed": "old"],
         parts: [part(1): "old", part(2): "old", part(3): "old"], log: [] as [String]
       )
-      if lists.contains(.removedValues) {
+      if statement.contains(.removeValues) {
         for name in ["removed", "missing"] { change.remove(name) }
         expected.values["removed"] = nil
       }
-      if lists.contains(.removedParts) {
+      if statement.contains(.removeParts) {
         change.remove(part(1))
         expected.parts[part(1)] = nil
       }
-      if lists.contains(.values) {
-        // A name that is both removed and stored is stored.
-        change.remove("replaced")
-        for name in ["new", "replaced"] { change.write(StoreWrite(name: name, bytes: Data("new".utf8))) }
-        (expected.values["new"], expected.values["replaced"]) = ("new", "new")
-        expected.log += ["new", "replaced"]
+      var storedNames: [String] = []
+      if statement.contains(.storeValue) { storedNames = ["replaced"] }
+      if statement.contains(.storeValues) { storedNames = ["new", "replaced"] }
+      // A name that is both removed and stored is stored.
+      if !storedNames.isEmpty { change.remove("replaced") }
+      for name in storedNames {
+        change.write(StoreWrite(name: name, bytes: Data("new".utf8)))
+        expected.values[name] = "new"
       }
-      if lists.contains(.removedValues) { expected.log.append("removed") }
-      if lists.contains(.parts) {
+      expected.log += storedNames
+      if statement.contains(.removeValues) { expected.log.append("removed") }
+      if statement.contains(.storeParts) {
         change.remove(part(2))
         change.write(StoreWrite(name: part(2), bytes: Data("new".utf8)))
         expected.parts[part(2)] = "new"
       }
-      #expect(change.lists == lists)
+      #expect(change.statement == statement)
       let newest = known + Int64(max(1, expected.log.count))
       #expect(try connection.make(change, number: 2, known: known) == newest)
       #expect(try values(connection) == expected.values)
@@ -144,13 +154,46 @@
       try expectTruncated("datastore_log('{x}', 1, 1), datastore_register_watch(1)", count: 6_000, names: 1)
     }
 
+    @Test func `A commit truncates the log when it reaches a multiple of the interval`() throws {
+      let connection = try storeConnection()
+      func expect(_ count: Int, storing stored: [String], removing removed: [String] = [], after known: Int64) throws {
+        try connection.run(
+          script: """
+            TRUNCATE datastore_change; SELECT setval('datastore_change_number', \(known));
+            INSERT INTO datastore_change SELECT id, '{}', 1, 1 FROM generate_series(1, \(known)) AS id
+            """)
+        for isLocked in [false, true] {
+          var change = PostgreSQLChange()
+          for name in removed { change.remove(name) }
+          for name in stored { change.write(StoreWrite(name: name, bytes: Data("1".utf8))) }
+          try connection.run(script: "BEGIN")
+          #expect(try connection.make(change, number: 1, known: isLocked ? nil : known) != nil)
+          let found = try connection.first("SELECT count(*) FROM datastore_change") { $0.integer(0) }
+          #expect(found == Int64(count), "stored: \(stored), removed: \(removed), locked: \(isLocked)")
+          connection.rollBack()
+          // The rollback doesn't give the numbers back.
+          try connection.run(script: "SELECT setval('datastore_change_number', \(known))")
+        }
+      }
+      // The multiple is 6,144. A truncation keeps the entries of the last 4,096 numbers before the commit, and its own.
+      try expect(6_143, storing: ["a"], after: 6_142)
+      try expect(4_097, storing: ["a"], after: 6_143)
+      try expect(6_145, storing: ["a"], after: 6_144)
+      try expect(6_141, storing: ["a", "b", "c"], after: 6_140)
+      try expect(4_097, storing: ["a", "b", "c"], after: 6_141)
+      // Names that were not stored aren't logged, so the entry takes one number.
+      try expect(6_142, storing: [], removing: ["missing", "absent"], after: 6_141)
+      try expect(6_143, storing: [], removing: ["missing", "absent"], after: 6_142)
+      try expect(4_097, storing: [], removing: ["missing", "absent"], after: 6_143)
+    }
+
     @Test func `A commit that doesn't truncate the log doesn't scan it`() throws {
       let connection = try storeConnection()
       var change = PostgreSQLChange()
       change.write(StoreWrite(name: "a", bytes: Data("1".utf8)))
       let parameters = [.integer(nil), .integer(1), .integer(1)] + change.parameters
       let plan = try connection.all(
-        "EXPLAIN (ANALYZE) \(PostgreSQLLayout.commit(change.lists))", parameters[0], parameters[1], parameters[2],
+        "EXPLAIN (ANALYZE) \(change.statement.union(.truncateLog).sql)", parameters[0], parameters[1], parameters[2],
         parameters[3], parameters[4]
       ) { $0.text(0) }
       let scans = plan.filter { $0.contains("Scan on datastore_change") }

@@ -119,8 +119,8 @@
         isBeforeRegistration ? isWaitingForStore : "EXISTS (SELECT FROM datastore_watch WHERE writer <> \(writer))")
       // The commit has the store's earlier writer number, as if the server made it late.
       try late.run(
-        PostgreSQLLayout.commit(.values), .integer(nil), .integer(writer), .integer(1_000), .texts(["counter"]),
-        .byteStrings([old]))
+        PostgreSQLCommitStatement.storeValue.sql, .integer(nil), .integer(writer), .integer(1_000), .text("counter"),
+        .bytes(old))
       if isBeforeRegistration { try late.commit() }
       #expect(await changes.next()?.stored?.value == 1)
     }

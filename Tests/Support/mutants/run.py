@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Applies the mutants to Sources/Multicast one at a time, and checks that a test fails for each.
 
-usage: run.py [--list] [--keep] [name ...]
+The tests must pass without a mutant first.
+
+usage: run.py [--list] [--keep] [--sanitize SANITIZER] [name ...]
 """
 
 import argparse
@@ -108,18 +110,21 @@ def inapplicable(mutant):
         return f"{mutant.name} no longer applies: {error}"
 
 
-def verdict(mutant, folder, timeout):
-    """Tests a mutant, and returns the result and its details."""
+def verdict(mutant, folder, timeout, options):
+    """Tests a mutant, and returns the result and its details.
+
+    The options are those of the commands that build and run the tests.
+    """
     texts = patched(mutant, folder)
     originals = {path: path.read_text() for path in texts}
     try:
         for path, text in texts.items():
             path.write_text(text)
-        status, output = run(BUILD, folder, BUILD_TIMEOUT)
+        status, output = run(BUILD + options, folder, BUILD_TIMEOUT)
         if status != 0:
             errors = [line for line in output.splitlines() if "error:" in line]
             return "DOES NOT BUILD", errors[0] if errors else output[-300:]
-        status, output = run(TEST + ["--skip-build"], folder, timeout)
+        status, output = run(TEST + options + ["--skip-build"], folder, timeout)
         if status == 0:
             return "SURVIVED", mutant.contract
         tests = failed_tests(output)
@@ -146,6 +151,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--list", action="store_true", help="list the mutants and exit")
     parser.add_argument("--keep", action="store_true", help="keep the temporary copy of the package")
+    parser.add_argument("--sanitize", metavar="SANITIZER", help="build and run the tests with this sanitizer")
     parser.add_argument("names", nargs="*", help="the mutants to test; all by default")
     arguments = parser.parse_args()
     unknown = set(arguments.names) - {mutant.name for mutant in MUTANTS}
@@ -162,6 +168,7 @@ def main():
         print("\n".join(faults))
         return 1
 
+    options = [f"--sanitize={arguments.sanitize}"] if arguments.sanitize else []
     # On SIGTERM, the `finally` blocks must still end all processes and remove the temporary files.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))
     # The system's temporary folder may be too small for a build.
@@ -170,10 +177,10 @@ def main():
     folder = Path(tempfile.mkdtemp(prefix="mutants-", dir=parent))
     try:
         copy_package(folder)
-        status, output = run(BUILD, folder, BUILD_TIMEOUT)
+        status, output = run(BUILD + options, folder, BUILD_TIMEOUT)
         start = time.monotonic()
         if status == 0:
-            status, output = run(TEST + ["--skip-build"], folder, TEST_TIMEOUT)
+            status, output = run(TEST + options + ["--skip-build"], folder, TEST_TIMEOUT)
         timeout = max(60, 3 * (time.monotonic() - start))
         if status != 0:
             print(output[-3000:])
@@ -181,7 +188,7 @@ def main():
             return 2
         for mutant in chosen:
             start = time.monotonic()
-            result, detail = verdict(mutant, folder, timeout)
+            result, detail = verdict(mutant, folder, timeout, options)
             if result != "killed":
                 faults.append(mutant.name)
             print(f"{result:18}{mutant.name} ({time.monotonic() - start:.0f} s): {detail}", flush=True)

@@ -36,7 +36,7 @@ struct CommitJournal: Codable, Equatable {
   var encoded: Data {
     get throws(SystemError) {
       do {
-        let json = try JSONEncoder.ofStore.encode(self)
+        let json = try JSONEncoder.withSortedKeys.encode(self)
         return Data(CRC32C.checksum(of: json).hexadecimalDigits.utf8) + json
       } catch {
         // File names and numbers can always be encoded.

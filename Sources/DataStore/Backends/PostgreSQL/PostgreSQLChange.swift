@@ -10,23 +10,6 @@
     /// backend would connect and send the message again.
     static let byteLimit = 1_000_000_000
 
-    /// The kinds of lists in a change.
-    struct Lists: OptionSet, Hashable {
-      /// The names and bytes of the values to store.
-      static let values = Self(rawValue: 1)
-      /// The names and bytes of the parts to store.
-      static let parts = Self(rawValue: 2)
-      /// The names of the values to remove.
-      static let removedValues = Self(rawValue: 4)
-      /// The names of the parts to remove.
-      static let removedParts = Self(rawValue: 8)
-
-      /// All combinations, in the order of their raw values.
-      static let combinations = (0..<16).map { Self(rawValue: $0) }
-
-      let rawValue: Int
-    }
-
     private var values = Rows()
     private var parts = Rows()
 
@@ -45,22 +28,27 @@
     /// The size of the change in the server's memory: all names, values and parts, and 8 more bytes for each of them.
     var byteCount: Int { values.byteCount + parts.byteCount }
 
-    /// The lists that aren't empty.
-    var lists: Lists {
-      var lists: Lists = []
-      if !values.names.isEmpty { lists.insert(.values) }
-      if !parts.names.isEmpty { lists.insert(.parts) }
-      if !values.removed.isEmpty { lists.insert(.removedValues) }
-      if !parts.removed.isEmpty { lists.insert(.removedParts) }
-      return lists
+    var isEmpty: Bool { statement.isEmpty }
+
+    /// The maximum number of names that the change adds to the log.
+    var nameCount: Int { values.names.count + values.removed.count }
+
+    /// The statement that makes the change.
+    var statement: PostgreSQLCommitStatement {
+      var steps: PostgreSQLCommitStatement = []
+      if !values.names.isEmpty { steps.insert(values.names.count == 1 ? .storeValue : .storeValues) }
+      if !parts.names.isEmpty { steps.insert(.storeParts) }
+      if !values.removed.isEmpty { steps.insert(.removeValues) }
+      if !parts.removed.isEmpty { steps.insert(.removeParts) }
+      return steps
     }
 
-    /// The parameters for ``lists`` in the statement of ``PostgreSQLLayout/commit(_:)``.
+    /// The parameters for the steps of ``statement``.
     var parameters: [PostgreSQLParameter] {
       var parameters: [PostgreSQLParameter] = []
-      for rows in [values, parts] where !rows.names.isEmpty {
-        parameters += [.texts(rows.names), .byteStrings(rows.bytes)]
-      }
+      if values.names.count == 1 { parameters += [.text(values.names[0]), .bytes(values.bytes[0])] }
+      if values.names.count > 1 { parameters += [.texts(values.names), .byteStrings(values.bytes)] }
+      if !parts.names.isEmpty { parameters += [.texts(parts.names), .byteStrings(parts.bytes)] }
       for rows in [values, parts] where !rows.removed.isEmpty { parameters.append(.texts(rows.removed)) }
       return parameters
     }

@@ -193,8 +193,10 @@
     /// - Returns: The number of the entry that the change has added to the log; `nil`, and nothing is changed, if
     ///   another writer has made a change after `known`.
     func make(_ change: PostgreSQLChange, number: Int64, known: Int64?) throws(SystemError) -> Int64? {
+      var statement = change.statement
+      if PostgreSQLLayout.mayTruncateLog(after: known, adding: change.nameCount) { statement.insert(.truncateLog) }
       let parameters = [.integer(known), .integer(writer), .integer(number)] + change.parameters
-      return try lockedRows(of: PostgreSQLLayout.commit(change.lists), parameters) { $0.integer(0) }.first
+      return try lockedRows(of: statement.sql, parameters) { $0.integer(0) }.first
     }
 
     /// Rolls back a transaction.
@@ -342,19 +344,24 @@
       of parameters: [PostgreSQLParameter],
       _ body: (CInt, UnsafePointer<UnsafePointer<CChar>?>, UnsafePointer<CInt>, UnsafePointer<CInt>) -> Result
     ) -> Result {
-      let values = parameters.map(\.bytes)
-      // The bytes are copied, because the address of a `Data`'s bytes is only valid inside `withUnsafeBytes`.
-      let buffers = values.map { value -> UnsafeMutableRawBufferPointer? in
-        guard let value else { return nil }
-        // An allocation of no bytes may have no address, which would mean `NULL`.
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: max(1, value.count), alignment: 1)
-        value.copyBytes(to: buffer)
-        return buffer
+      var buffer: [UInt8] = []
+      buffer.reserveCapacity(parameters.reduce(1) { $0 + $1.byteCount })
+      var ranges: [Range<Int>?] = []
+      ranges.reserveCapacity(parameters.count)
+      for parameter in parameters {
+        let start = buffer.count
+        parameter.append(to: &buffer)
+        ranges.append(parameter.isNull ? nil : start..<buffer.count)
       }
-      defer { for buffer in buffers { buffer?.deallocate() } }
-      let addresses = buffers.map { UnsafePointer($0?.baseAddress?.assumingMemoryBound(to: CChar.self)) }
-      let binary = [CInt](repeating: 1, count: values.count)
-      return body(CInt(values.count), addresses, values.map { CInt($0?.count ?? 0) }, binary)
+      // An empty buffer may have no address, which would mean `NULL`.
+      buffer.append(0)
+      let lengths = ranges.map { CInt($0?.count ?? 0) }
+      let binary = [CInt](repeating: 1, count: ranges.count)
+      return buffer.withUnsafeBytes { bytes in
+        let start = bytes.assumingMemoryBound(to: CChar.self).baseAddress
+        let addresses = ranges.map { range in range.flatMap { start?.advanced(by: $0.lowerBound) } }
+        return body(CInt(ranges.count), addresses, lengths, binary)
+      }
     }
   }
 #endif

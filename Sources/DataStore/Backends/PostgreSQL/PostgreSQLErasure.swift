@@ -28,7 +28,7 @@
         }
       }
       _ = try connection.make(change, number: number, known: nil)
-      var hasErased = !change.lists.isEmpty
+      var hasErased = !change.isEmpty
       for (id, name) in try connection.all(PostgreSQLLayout.quarantined, read: { ($0.integer(0), $0.text(1)) }) {
         if try isErasedItem(name, PostgreSQLLayout.readQuarantined, .integer(id)) {
           try connection.run(PostgreSQLLayout.removeQuarantined, .integer(id))

@@ -69,7 +69,7 @@
     private static let nameLimit = 4_096
 
     /// The number of new names after which the log is truncated again.
-    private static let truncationInterval = 1_024
+    private static let truncationInterval: Int64 = 1_024
 
     /// The channel of the notifications.
     ///
@@ -79,7 +79,7 @@
 
     /// The number of the store's lock: "DStr" in the upper half, and the object identifier of `datastore_value` in the
     /// lower one.
-    private static let lockNumber = "(1146319986::bigint << 32) | 'datastore_value'::regclass::oid::bigint"
+    static let lockNumber = "(1146319986::bigint << 32) | 'datastore_value'::regclass::oid::bigint"
 
     /// The number of the advisory lock for a name; see ``PostgreSQLBackend/acquireLock(_:)``.
     private static let namedLockNumber = "hashtextextended($1, 'datastore_value'::regclass::oid::bigint)"
@@ -100,6 +100,13 @@
       CREATE TABLE IF NOT EXISTS datastore_quarantine (
         id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL, time text NOT NULL,
         bytes bytea NOT NULL);
+      -- Compressing with lz4 takes the server less time than with its default method. A server that was built without
+      -- lz4 keeps its default.
+      DO $$ BEGIN
+        ALTER TABLE datastore_value ALTER COLUMN bytes SET COMPRESSION lz4;
+        ALTER TABLE datastore_part ALTER COLUMN bytes SET COMPRESSION lz4;
+      EXCEPTION WHEN feature_not_supported THEN NULL;
+      END $$;
       -- A crash of the server empties an unlogged table. It also ends all watches, so no registration is missed.
       CREATE UNLOGGED TABLE IF NOT EXISTS datastore_watch (
         pid integer PRIMARY KEY, started timestamptz, writer bigint NOT NULL);
@@ -108,7 +115,8 @@
       -- have taken the store's lock.
       CREATE OR REPLACE FUNCTION datastore_log(changed_names text[], by_writer bigint, by_commit bigint) RETURNS bigint
       LANGUAGE sql VOLATILE AS $$
-        WITH \(entry(names: "changed_names", writer: "by_writer", serial: "by_commit"))
+        WITH \(entry(names: "changed_names", writer: "by_writer", serial: "by_commit")),
+        \(truncation)
         \(notification(writer: "by_writer"))
       $$;
 
@@ -128,7 +136,8 @@
             WHERE activity.pid = watch.pid AND (activity.backend_start = watch.started) IS NOT FALSE);
           INSERT INTO datastore_watch (pid, started, writer)
             SELECT pid, backend_start, known_writer FROM pg_stat_activity WHERE pid = pg_backend_pid();
-          WITH \(entry(names: "'{}'::text[]", writer: "known_writer", serial: "0"))
+          WITH \(entry(names: "'{}'::text[]", takesOneNumber: true, writer: "known_writer", serial: "0")),
+            \(truncation)
             SELECT id INTO added FROM entry;
         END
       $$;
@@ -184,95 +193,70 @@
       END $$;
       """
 
-    /// Returns the statement that makes a commit.
+    /// Returns whether a commit may complete an interval after which the log is truncated.
     ///
-    /// The parameters are the number of the last known entry of the log, the number of the connection, and the number
-    /// of the commit; then the commit's lists, except empty ones. The result is the number of the entry that the commit
-    /// has added to the log. There is no result, and nothing is changed, if the known entry isn't the last one. The
-    /// known number may be null in a transaction that has taken the store's lock already.
+    /// Without the truncation, the statement takes the server less time.
     ///
-    /// The statement contains only what the commit needs, because the server spends 5 to 10 µs on each of its parts,
-    /// even if a list is empty.
-    ///
-    /// - Parameter lists: The kinds of lists that aren't empty.
-    static func commit(_ lists: PostgreSQLChange.Lists) -> String { commits[lists.rawValue] }
-
-    private static let commits = PostgreSQLChange.Lists.combinations.map { makeCommit($0) }
-
-    private static func makeCommit(_ lists: PostgreSQLChange.Lists) -> String {
-      var number = 3
-      func parameter() -> String {
-        number += 1
-        return "$\(number)"
-      }
-      // PostgreSQL evaluates the branch of a `CASE` after its condition, and thus compares the number under the lock.
-      var steps = [
-        """
-        allowed AS MATERIALIZED (SELECT WHERE CASE WHEN pg_advisory_xact_lock(\(lockNumber)) IS NOT NULL
-          THEN $1::bigint IS NULL OR \(lastNumber) = $1 END)
-        """
-      ]
-      var changed: [String] = []
-      func store(in table: String) -> String {
-        let (names, bytes) = (parameter(), parameter())
-        steps.append(
-          """
-          \(table)_stored AS (INSERT INTO \(table) (name, bytes)
-            SELECT stored.* FROM allowed, unnest(\(names)::text[], \(bytes)::bytea[]) AS stored
-            ON CONFLICT (name) DO UPDATE SET bytes = excluded.bytes)
-          """)
-        return names
-      }
-      func remove(from table: String) -> String {
-        steps.append(
-          """
-          \(table)_removed AS (
-            DELETE FROM \(table) USING allowed WHERE name = ANY (\(parameter())::text[]) RETURNING name)
-          """)
-        return "ARRAY(SELECT name FROM \(table)_removed)"
-      }
-      if lists.contains(.values) { changed.append(store(in: "datastore_value")) }
-      if lists.contains(.parts) { _ = store(in: "datastore_part") }
-      if lists.contains(.removedValues) { changed.append(remove(from: "datastore_value")) }
-      if lists.contains(.removedParts) { _ = remove(from: "datastore_part") }
-      let names = changed.isEmpty ? "'{}'::text[]" : changed.joined(separator: " || ")
-      steps.append(entry(names: names, writer: "$2", serial: "$3", from: "FROM allowed"))
-      return "WITH " + steps.joined(separator: ",\n") + "\n" + notification(writer: "$2")
+    /// - Parameters:
+    ///   - known: The number of the last entry of the log; `nil` if it is unknown.
+    ///   - nameCount: The maximum number of names in the entry that the commit adds.
+    static func mayTruncateLog(after known: Int64?, adding nameCount: Int) -> Bool {
+      guard let known else { return true }
+      return (known + Int64(max(1, nameCount))) / truncationInterval > known / truncationInterval
     }
 
     /// The last number that was taken; null before the first.
     ///
     /// The view `pg_sequences` calls this function too. But only a direct call is evaluated exactly at its place in a
     /// statement, such as in a branch of a `CASE`.
-    private static let lastNumber = "pg_sequence_last_value('datastore_change_number')"
+    static let lastNumber = "pg_sequence_last_value('datastore_change_number')"
 
     /// The count of the numbers that an entry has taken.
     private static let numberCount = "greatest(cardinality(names), 1)"
 
-    /// Returns the parts of a `WITH` clause that add an entry to the log, and truncate the log after each
-    /// ``truncationInterval``.
+    /// Returns the part of a `WITH` clause that adds an entry to the log.
     ///
-    /// The server evaluates the first condition of the deletion once, before it scans the log. With the second
-    /// condition alone, each commit would scan the whole log.
-    private static func entry(names: String, writer: String, serial: String, from source: String = "") -> String {
-      """
-      entry AS (INSERT INTO datastore_change (id, names, writer, serial)
-        SELECT CASE WHEN cardinality(names) > 1
+    /// - Parameters:
+    ///   - names: The array of the entry's names.
+    ///   - takesOneNumber: Whether the array is known to have at most one name.
+    ///   - writer: The number of the connection.
+    ///   - serial: The number of the commit.
+    ///   - source: A `FROM` clause for the names. If it has no row, no entry is added.
+    static func entry(
+      names: String, takesOneNumber: Bool = false, writer: String, serial: String, from source: String = ""
+    ) -> String {
+      let next = "nextval('datastore_change_number')"
+      let rows =
+        takesOneNumber
+        ? "\(next), \(names), \(writer), \(serial) \(source)"
+        : """
+        CASE WHEN cardinality(names) > 1
             THEN setval('datastore_change_number', coalesce(\(lastNumber), 0) + cardinality(names))
-            ELSE nextval('datastore_change_number') END, names, \(writer), \(serial)
+            ELSE \(next) END, names, \(writer), \(serial)
           FROM (SELECT \(names) AS names \(source)) AS changed
-        RETURNING id, id - \(numberCount) AS previous),
+        """
+      return """
+        entry AS (INSERT INTO datastore_change (id, names, writer, serial)
+          SELECT \(rows)
+          RETURNING id, id - \(numberCount) AS previous)
+        """
+    }
+
+    /// The part of a `WITH` clause that truncates the log after each ``truncationInterval``.
+    ///
+    /// The server evaluates the first condition once, before it scans the log. With the second condition alone, each
+    /// commit would scan the whole log.
+    static let truncation = """
       truncated AS (DELETE FROM datastore_change
         WHERE (SELECT id / \(truncationInterval) > previous / \(truncationInterval) FROM entry)
           AND id <= (SELECT previous - \(nameLimit) FROM entry))
       """
-    }
 
-    /// Returns the end of a statement, after ``entry(names:writer:serial:from:)``.
+    /// Returns the end of a statement, after ``entry(names:takesOneNumber:writer:serial:from:)``.
     ///
     /// The statement sends a notification if a watch of another store is registered, or if the isolation level isn't
     /// `READ COMMITTED`. Its result is the entry's number.
-    private static func notification(writer: String) -> String {
+    static func notification(writer: String) -> String {
       // `pg_notify` returns `void`, which isn't null, so the result is always `id`.
       """
       SELECT CASE WHEN (current_setting('transaction_isolation') <> 'read committed'

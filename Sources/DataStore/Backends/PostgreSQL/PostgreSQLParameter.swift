@@ -9,37 +9,54 @@
     case texts([String])
     case byteStrings([Data])
 
-    /// The parameter in PostgreSQL's binary format; `nil` for `NULL`.
-    var bytes: Data? {
+    var isNull: Bool {
+      if case .integer(nil) = self { true } else { false }
+    }
+
+    /// The number of bytes of the parameter in PostgreSQL's binary format.
+    ///
+    /// - Complexity: O(*n*), where *n* is the number of elements of an array.
+    var byteCount: Int {
       switch self {
-      case .integer(let number): number.map { Self.bigEndian($0) }
-      case .text(let text): Data(text.utf8)
-      case .bytes(let bytes): bytes
-      // In `pg_type`, 25 is `text` and 17 is `bytea`.
-      case .texts(let texts): Self.array(texts.map { Data($0.utf8) }, ofType: 25)
-      case .byteStrings(let values): Self.array(values, ofType: 17)
+      case .integer(let number): number == nil ? 0 : 8
+      case .text(let text): text.utf8.count
+      case .bytes(let bytes): bytes.count
+      case .texts(let texts): texts.reduce(20) { $0 + 4 + $1.utf8.count }
+      case .byteStrings(let byteStrings): byteStrings.reduce(20) { $0 + 4 + $1.count }
       }
     }
 
-    /// Returns an array of one dimension in PostgreSQL's binary format.
+    /// Appends the parameter in PostgreSQL's binary format; nothing for `NULL`.
+    func append(to buffer: inout [UInt8]) {
+      switch self {
+      case .integer(let number): if let number { Self.append(number, to: &buffer) }
+      case .text(let text): buffer += text.utf8
+      case .bytes(let bytes): buffer += bytes
+      // In `pg_type`, 25 is `text` and 17 is `bytea`.
+      case .texts(let texts): Self.append(texts.map { $0.utf8 }, ofType: 25, to: &buffer)
+      case .byteStrings(let byteStrings): Self.append(byteStrings, ofType: 17, to: &buffer)
+      }
+    }
+
+    /// Appends an array of one dimension in PostgreSQL's binary format.
     ///
     /// The format begins with the number of dimensions, a flag for nulls, and the number of the elements' type in
     /// `pg_type`. The length and the lower bound of the dimension follow, and then each element, preceded by its
     /// length. An empty array has no dimension. See `array_recv` in PostgreSQL's source.
-    private static func array(_ elements: [Data], ofType type: Int32) -> Data {
-      var bytes = Data(capacity: 20 + elements.reduce(0) { $0 + 4 + $1.count })
-      for field in [elements.isEmpty ? 0 : 1, 0, type] { bytes += bigEndian(field) }
-      if elements.isEmpty { return bytes }
-      for field in [Int32(elements.count), 1] { bytes += bigEndian(field) }
+    private static func append<Element: Collection<UInt8>>(
+      _ elements: [Element], ofType type: Int32, to buffer: inout [UInt8]
+    ) {
+      for field in [elements.isEmpty ? 0 : 1, 0, type] { append(field, to: &buffer) }
+      if elements.isEmpty { return }
+      for field in [Int32(elements.count), 1] { append(field, to: &buffer) }
       for element in elements {
-        bytes += bigEndian(Int32(element.count))
-        bytes += element
+        append(Int32(element.count), to: &buffer)
+        buffer += element
       }
-      return bytes
     }
 
-    private static func bigEndian(_ number: some FixedWidthInteger) -> Data {
-      withUnsafeBytes(of: number.bigEndian) { Data($0) }
+    private static func append(_ number: some FixedWidthInteger, to buffer: inout [UInt8]) {
+      withUnsafeBytes(of: number.bigEndian) { buffer += $0 }
     }
   }
 #endif
