@@ -37,19 +37,22 @@ public final class SimulatedStorage: Sendable {
   struct Commit: Sendable {
     let tag: StoreTag
     let time: Date
-    /// The number of earlier commits that changed a value, which is also the number of this one if it changed any.
+    /// The number of earlier commits that changed a value.
+    ///
+    /// If this commit changed a value too, it is the number of this commit.
     let number: Int
     let changesSomething: Bool
   }
 
   private struct State {
     var records: [StoreKeyName: Record] = [:]
+    /// The name of the type of each collection's values.
     var typeNames: [String: String] = [:]
-    /// All commits that changed a value, in order.
+    /// The changes of each commit that changed a value; the index is the number of the commit.
     var commits: [[Change]] = []
     /// The locked names, with the stores that locked them and the numbers of the locks.
     var locks: [String: (owner: ObjectIdentifier, number: UInt64)] = [:]
-    var lastLock: UInt64 = 0
+    var lastLockNumber: UInt64 = 0
   }
 
   private let state = Lock(State())
@@ -76,21 +79,21 @@ public final class SimulatedStorage: Sendable {
     return Dictionary(uniqueKeysWithValues: records.map { ($0.key.id, $0.value.value as! Value) })
   }
 
-  /// All stored keys and values as sorted text, directly from the storage.
+  /// A text for each stored value and its key, sorted, directly from the storage.
   ///
   /// - Complexity: O(*n* log *n*), where *n* is the number of all stored values.
   public var texts: [String] {
-    all.map { "\($0.key): \($0.value)" }.sorted()
+    allValues.map { "\($0.key): \($0.value)" }.sorted()
   }
 
   /// All stored values, by key.
-  var all: [StoreKeyName: any Sendable] { state.withLock { $0.records.mapValues(\.value) } }
+  var allValues: [StoreKeyName: any Sendable] { state.withLock { $0.records.mapValues(\.value) } }
 
   /// The number of commits that changed a value.
   public var commitCount: Int { state.withLock { $0.commits.count } }
 
-  /// Returns the changes of a commit.
-  func changes(of number: Int) -> [Change] { state.withLock { $0.commits[number] } }
+  /// Returns the changes of the commit with a number.
+  func changes(ofCommit number: Int) -> [Change] { state.withLock { $0.commits[number] } }
 
   /// Returns the record of a key, and the number of commits so far.
   func read(_ key: StoreKeyName) -> (record: Record?, commitCount: Int) {
@@ -105,7 +108,7 @@ public final class SimulatedStorage: Sendable {
     return (records.sorted { $0.value.order < $1.value.order }.map { ($0.key, $0.value) }, count)
   }
 
-  /// Ensures that all values of a collection have the same type.
+  /// Records the type of a collection's values at the first call, and throws if a later call has another type.
   func claim(_ collection: String, _ typeName: String) throws(StoreError) {
     let existing = state.withLock { state in
       if state.typeNames[collection] == nil { state.typeNames[collection] = typeName }
@@ -119,9 +122,9 @@ public final class SimulatedStorage: Sendable {
   func acquireLock(_ name: String, _ owner: ObjectIdentifier) -> StoreLockResult {
     let number = state.withLock { state -> UInt64? in
       if state.locks[name] != nil { return nil }
-      state.lastLock += 1
-      state.locks[name] = (owner, state.lastLock)
-      return state.lastLock
+      state.lastLockNumber += 1
+      state.locks[name] = (owner, state.lastLockNumber)
+      return state.lastLockNumber
     }
     guard let number else { return .held(releases: lockReleases.stream) }
     return .acquired(
@@ -141,13 +144,14 @@ public final class SimulatedStorage: Sendable {
 
   /// Makes a commit.
   ///
-  /// - Parameter isAllowed: Returns whether the store is still connected. It is called in the same step as the commit.
+  /// - Parameter isConnected: Returns whether the store is still connected. It is called in the same step in which the
+  ///   commit is made.
   func commit(
-    _ requests: [Request], isAllowed: @Sendable () -> Bool
+    _ requests: [Request], isConnected: @Sendable () -> Bool
   ) -> Result<Commit, StoreError> {
     let (tag, time) = (StoreTag(), now())
     return state.withLock { state -> Result<Commit, StoreError> in
-      guard isAllowed() else { return .failure(SimulatedStore.disconnectedError) }
+      guard isConnected() else { return .failure(SimulatedStore.disconnectedError) }
       for request in requests where request.requirements.contains(where: { $0 != state.records[request.key]?.tag }) {
         return .failure(.preconditionFailed(request.key))
       }

@@ -29,9 +29,14 @@ public actor SimulatedStore: KeyValueStore {
     public var onCommit: @Sendable ([StoreKeyName]) async throws(StoreError) -> Void
 
     /// Called synchronously after a commit, before observers are notified, even if the commit changed nothing.
+    ///
+    /// It receives the same keys as ``onCommit``, except for ``SimulatedStore/removeAll(in:)``: then it receives the
+    /// keys of the removed values.
     public var didCommit: @Sendable ([StoreKeyName]) -> Void
 
     /// Called after a commit was made and observers were notified, before the call returns.
+    ///
+    /// It receives the same keys as ``didCommit``.
     public var onCommitted: @Sendable ([StoreKeyName]) async -> Void
 
     /// Creates hooks; omitted hooks do nothing.
@@ -50,6 +55,7 @@ public actor SimulatedStore: KeyValueStore {
 
   /// The error that every call throws after ``disconnect()``.
   public static let disconnectedError = StoreError.writeFailed(
+    // Code 5 is `EIO`, an input/output error.
     SystemError(code: 5, operation: "simulating", path: "memory"))
 
   private let storage: SimulatedStorage
@@ -61,9 +67,9 @@ public actor SimulatedStore: KeyValueStore {
   private var lastRevision: UInt64 = 0
   /// The revision of the last change of each key since the store was opened.
   private var revisions: [StoreKeyName: UInt64] = [:]
-  /// The number of leading commits of the storage that this store has noticed or made itself.
+  /// The store has noticed, or made itself, each commit of the storage whose number is less than this count.
   private var noticedCount: Int
-  /// The numbers of the store's own commits after the first ``noticedCount`` ones.
+  /// The numbers of the store's own commits, without those below ``noticedCount``.
   private var ownCommits: Set<Int> = []
 
   /// Opens a store.
@@ -100,7 +106,7 @@ public actor SimulatedStore: KeyValueStore {
   /// Returns the stored value of a key, or `nil` if there is none.
   public func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
     try check(key)
-    try await begin([key.keyName])
+    try await beginRead(of: [key.keyName])
     return read(key)
   }
 
@@ -109,7 +115,7 @@ public actor SimulatedStore: KeyValueStore {
   public func save<Value>(_ value: Value, for key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value> {
     var batch = StoreBatch()
     batch.save(value, for: key)
-    let (commit, savedAt) = try await make(batch)
+    let (commit, savedAt) = try await makeCommit(of: batch)
     return StoredValue(value: value, savedAt: savedAt, revision: commit.revision, tag: commit.tag)
   }
 
@@ -122,19 +128,20 @@ public actor SimulatedStore: KeyValueStore {
 
   /// Removes all values of a collection in one commit, and notifies every observer.
   public func removeAll(in collection: String) async throws(StoreError) {
+    // Encoding throws if the name is invalid.
     _ = try StoreKeyName(collection).encoded()
     try await hooks.onCommit([StoreKeyName(collection)])
     let requests = storage.read(collection: collection).records.map { key, _ in
       SimulatedStorage.Request(key: key, requirements: [], action: .remove)
     }
-    _ = try make(requests)
+    _ = try makeCommit(of: requests)
     await hooks.onCommitted(requests.map(\.key))
   }
 
   /// Makes several saves and removals as one commit.
   @discardableResult
   public func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit {
-    try await make(batch).commit
+    try await makeCommit(of: batch).commit
   }
 
   /// Returns the changes of one key.
@@ -142,35 +149,40 @@ public actor SimulatedStore: KeyValueStore {
     of key: StoreKey<Value>
   ) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never> {
     try check(key)
-    try await begin([key.keyName])
+    try await beginRead(of: [key.keyName])
     let topic = topic(of: key.collection, Value.self)
     return topic.changes(of: key) { read(key) }
   }
 
-  /// Returns the values of a collection, and all their later changes.
+  /// Returns the values of a collection, and all later changes of the collection.
+  ///
+  /// The values have the order of their saves in the storage. It isn't the order of their revisions if the store
+  /// noticed an external save after it made a later save itself.
   public func observe<Value>(
     collection: String, as type: Value.Type
   ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {
     try check(StoreKey<Value>(collection))
-    try await begin([StoreKeyName(collection)])
+    try await beginRead(of: [StoreKeyName(collection)])
     let (records, count) = storage.read(collection: collection)
     notice(upTo: count)
     let entries = records.map { key, record in
       StoreObservation.Entry(key: StoreKey<Value>(key), stored: stored(record, key, Value.self))
     }
-    return StoreObservation(stored: entries, changes: topic(of: collection, Value.self).subscribe())
+    return StoreObservation(stored: entries, changes: topic(of: collection, Value.self).subscribeToCollection())
   }
 
   /// Erases items in one commit.
   ///
-  /// The bytes of an item are its value encoded as JSON.
+  /// The bytes of an item are its value encoded as JSON; empty if the value can't be encoded.
   public func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError) {
-    let erased = storage.all.filter { key, value in isErased(StoredItem(key: key) { Self.json(of: value) }) }.keys
-    let requests = erased.sorted { "\($0)" < "\($1)" }.map {
+    let erasedKeys = storage.allValues.filter { key, value in
+      isErased(StoredItem(key: key) { Self.json(of: value) })
+    }.keys
+    let requests = erasedKeys.sorted { "\($0)" < "\($1)" }.map {
       SimulatedStorage.Request(key: $0, requirements: [], action: .remove)
     }
     try await hooks.onCommit(requests.map(\.key))
-    _ = try make(requests)
+    _ = try makeCommit(of: requests)
     await hooks.onCommitted(requests.map(\.key))
   }
 
@@ -181,6 +193,7 @@ public actor SimulatedStore: KeyValueStore {
 
   /// Locks a name, for work that only one of several stores may do.
   public func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult {
+    // Encoding throws if the name is invalid.
     _ = try StoreKeyName(name).encoded()
     guard isConnected.withLock({ $0 }) else { throw Self.disconnectedError }
     return storage.acquireLock(name, ObjectIdentifier(self))
@@ -188,7 +201,7 @@ public actor SimulatedStore: KeyValueStore {
 
   // MARK: - Reading
 
-  private func begin(_ keys: [StoreKeyName]) async throws(StoreError) {
+  private func beginRead(of keys: [StoreKeyName]) async throws(StoreError) {
     try await hooks.onRead(keys)
     guard isConnected.withLock({ $0 }) else { throw Self.disconnectedError }
   }
@@ -221,10 +234,10 @@ public actor SimulatedStore: KeyValueStore {
 
   // MARK: - Writing
 
-  private func request(
-    _ entry: any AnyStoreBatchEntry
+  private func makeRequest(
+    of entry: any AnyStoreBatchEntry
   ) throws(StoreError) -> SimulatedStorage.Request {
-    func typed<Entry: AnyStoreBatchEntry>(_ entry: Entry) throws(StoreError) -> SimulatedStorage.Request {
+    func makeTypedRequest<Entry: AnyStoreBatchEntry>(of entry: Entry) throws(StoreError) -> SimulatedStorage.Request {
       let entry = entry.typed
       try check(entry.key)
       let action: SimulatedStorage.Request.Action =
@@ -236,21 +249,21 @@ public actor SimulatedStore: KeyValueStore {
       return SimulatedStorage.Request(
         key: entry.keyName, requirements: entry.requirements, action: action)
     }
-    return try typed(entry)
+    return try makeTypedRequest(of: entry)
   }
 
-  private func make(_ batch: StoreBatch) async throws(StoreError) -> (commit: StoreCommit, time: Date) {
+  private func makeCommit(of batch: StoreBatch) async throws(StoreError) -> (commit: StoreCommit, savedAt: Date) {
     var requests: [SimulatedStorage.Request] = []
-    for entry in batch.entries { requests.append(try request(entry)) }
+    for entry in batch.entries { requests.append(try makeRequest(of: entry)) }
     try await hooks.onCommit(batch.keys)
-    let result = try make(requests)
+    let result = try makeCommit(of: requests)
     await hooks.onCommitted(batch.keys)
     return result
   }
 
-  private func make(
-    _ requests: [SimulatedStorage.Request]
-  ) throws(StoreError) -> (commit: StoreCommit, time: Date) {
+  private func makeCommit(
+    of requests: [SimulatedStorage.Request]
+  ) throws(StoreError) -> (commit: StoreCommit, savedAt: Date) {
     let keys = Set(requests.map(\.key))
     let commit: SimulatedStorage.Commit
     do throws(StoreError) {
@@ -260,44 +273,46 @@ public actor SimulatedStore: KeyValueStore {
       throw error
     }
     hooks.didCommit(requests.map(\.key))
-    // Even a commit that changes nothing notices the external commits before it.
+    // Even a commit that changes nothing notices the earlier external changes of its keys.
     notice(upTo: commit.number, of: keys)
     if commit.changesSomething {
       if noticedCount == commit.number { noticedCount += 1 } else { ownCommits.insert(commit.number) }
-      send(storage.changes(of: commit.number))
+      send(storage.changes(ofCommit: commit.number))
     }
     return (StoreCommit(revision: lastRevision, tag: commit.tag), commit.time)
   }
 
   // MARK: - External changes and sending
 
-  /// Notices external commits in order, up to the last one that changed any of the keys.
+  /// Notices external commits in order, up to the last one of the first `count` that changed any of the keys.
   private func notice(upTo count: Int, of keys: Set<StoreKeyName>) {
-    let last = (noticedCount..<max(count, noticedCount)).last { number in
-      !ownCommits.contains(number) && storage.changes(of: number).contains { keys.contains($0.key) }
+    let lastNumber = (noticedCount..<max(count, noticedCount)).last { number in
+      !ownCommits.contains(number) && storage.changes(ofCommit: number).contains { keys.contains($0.key) }
     }
-    if let last { notice(upTo: last + 1) }
+    if let lastNumber { notice(upTo: lastNumber + 1) }
   }
 
+  /// Notices the external commits among the first `count` commits of the storage, in order.
   private func notice(upTo count: Int) {
     while noticedCount < count {
-      if ownCommits.remove(noticedCount) == nil { send(storage.changes(of: noticedCount)) }
+      if ownCommits.remove(noticedCount) == nil { send(storage.changes(ofCommit: noticedCount)) }
       noticedCount += 1
     }
   }
 
+  /// Gives the changes of one commit the next revision, and sends them to their observers.
   private func send(_ changes: [SimulatedStorage.Change]) {
     lastRevision += 1
-    var byCollection: [(collection: String, changes: [SimulatedStorage.Change])] = []
+    var changesByCollection: [(collection: String, changes: [SimulatedStorage.Change])] = []
     for change in changes {
       revisions[change.key] = lastRevision
-      if let index = byCollection.firstIndex(where: { $0.collection == change.key.collection }) {
-        byCollection[index].changes.append(change)
+      if let index = changesByCollection.firstIndex(where: { $0.collection == change.key.collection }) {
+        changesByCollection[index].changes.append(change)
       } else {
-        byCollection.append((change.key.collection, [change]))
+        changesByCollection.append((change.key.collection, [change]))
       }
     }
-    for (collection, changes) in byCollection { topics[collection]?.send(changes, revision: lastRevision) }
+    for (collection, changes) in changesByCollection { topics[collection]?.send(changes, revision: lastRevision) }
   }
 }
 
@@ -318,9 +333,10 @@ private final class TypedTopic<Value: Codable & Sendable>: SimulatedTopic {
   }
 
   func changes(
-    of key: StoreKey<Value>, stored: () -> StoredValue<Value>?
+    of key: StoreKey<Value>, read: () -> StoredValue<Value>?
   ) -> MulticastStream<StoreChange<Value>, Never> {
-    let value = stored()
+    // The read comes first because it also notices, and sends, external changes of the key.
+    let value = read()
     if let stream = channels[key.keyName]?.stream { return stream }
     let (channel, stream) = UnownedChannel<StoreChange<Value>>.makeStream(replay: 1)
     if let value { channel.send(.saved(key, value)) }
@@ -328,7 +344,7 @@ private final class TypedTopic<Value: Codable & Sendable>: SimulatedTopic {
     return stream
   }
 
-  func subscribe() -> MulticastSubscription<[StoreChange<Value>], Never> {
+  func subscribeToCollection() -> MulticastSubscription<[StoreChange<Value>], Never> {
     if let stream = collectionChannel?.stream { return stream.subscribe() }
     let (channel, stream) = UnownedChannel<[StoreChange<Value>]>.makeStream(replay: 0)
     collectionChannel = channel
@@ -346,6 +362,7 @@ private final class TypedTopic<Value: Codable & Sendable>: SimulatedTopic {
     for change in changes {
       guard let channel = channels[change.key.keyName] else { continue }
       channel.send(change)
+      // After a removal, there is no value to replay.
       if change.stored == nil { channel.resetReplay() }
     }
     collectionChannel?.send(changes)

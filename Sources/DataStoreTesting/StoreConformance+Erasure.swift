@@ -7,27 +7,30 @@ extension StoreConformance {
   static let erasureChecks = [
     Check("Erased values are removed for all observers, and all other values stay") { harness in
       let (store, other) = (try await harness.open(), try await harness.open())
-      let (kept, unrelated) = (Key("note", id: "Mary"), Key("other", id: "Jake"))
+      let (keptKey, unrelatedKey) = (Key("note", id: "Mary"), Key("other", id: "Jake"))
       let first = try await store.save(Note("first"), for: key)
-      let second = try await store.save(Note("second"), for: kept)
-      try await store.save(Note("third"), for: unrelated)
-      let observer = try await store.changes(of: key).subscribe()
-      let collection = try await store.observe(collection: key.collection, as: Note.self).changes
+      let second = try await store.save(Note("second"), for: keptKey)
+      try await store.save(Note("third"), for: unrelatedKey)
+      let keyChanges = try await store.changes(of: key).subscribe()
+      let collectionChanges = try await store.observe(collection: key.collection, as: Note.self).changes
+      // The other store reads the value before it is erased.
       _ = try await other.load(key)
-      let asked = ItemRecorder()
+      let seenItems = ItemRecorder()
       try await store.erase { item in
-        asked.add(item)
+        seenItems.add(item)
         return item.key == key.keyName
       }
-      try expect(asked.keys, is: [key.keyName, kept.keyName, unrelated.keyName], "the keys of the items")
-      try expect(asked.text(of: key.keyName).contains("first"), is: true, "whether the item has the bytes of the value")
+      try expect(seenItems.keys, is: [key.keyName, keptKey.keyName, unrelatedKey.keyName], "the keys of the items")
+      try expect(
+        seenItems.text(of: key.keyName).contains("first"), is: true, "whether the item has the bytes of the value")
+      // The revisions of the two other saves come between.
       let removal = Change.removed(key, revision: first.revision + 3)
-      try expect(await read(2, from: observer, on: harness), is: [.saved(key, first), removal], "the changes")
-      try expect(await read(1, from: collection, on: harness), is: [[removal]], "the changes of the collection")
+      try expect(await read(2, from: keyChanges, on: harness), is: [.saved(key, first), removal], "the changes")
+      try expect(await read(1, from: collectionChanges, on: harness), is: [[removal]], "the changes of the collection")
       for store in [store, other, try await harness.open()] {
         try expect(await store.load(key), is: nil, "load of an erased key")
-        try expect(await store.load(kept)?.value, is: second.value, "load of another key")
-        try expect(await store.load(unrelated)?.value, is: Note("third"), "load of another collection")
+        try expect(await store.load(keptKey)?.value, is: second.value, "load of another key")
+        try expect(await store.load(unrelatedKey)?.value, is: Note("third"), "load of another collection")
       }
       let later = try await store.save(Note("later"), for: key)
       try expect(await harness.open().load(key)?.value, is: later.value, "load after a save")
@@ -39,28 +42,29 @@ extension StoreConformance {
       try await store.erase { _ in false }
       try expect(await store.load(key)?.value, is: Note("saved"), "load")
     },
-    Check("No byte remains of erased values, whole or in parts, or of values that they replaced") { harness in
-      try await saveSecrets(on: harness)
+    Check("No byte remains of erased values, whole or in parts, or of values replaced or removed before") { harness in
+      try await changeSecretValues(on: harness)
       try await harness.open().erase { $0.key?.id?.contains("secret") ?? false }
-      try expect(await harness.open().load(key)?.value, is: Note("open"), "load of another key")
+      try expect(await harness.open().load(key)?.value, is: Note("public"), "load of another key")
       try await expectNoSecret(in: harness)
     },
     Check("No byte remains of erased values of a future schema") { harness in
       let id = "the secret letter"
       try await harness.open().save(FutureNote(text: "secret"), for: StoreKey("note", id: id))
-      try await harness.open().save(Note("open"), for: key)
+      try await harness.open().save(Note("public"), for: key)
       let store = try await harness.open()
+      // The observation finds the value of the future schema.
       _ = try await store.observe(collection: key.collection, as: Note.self)
       try await store.erase { $0.key?.id == id }
-      try expect(await store.load(key)?.value, is: Note("open"), "load of another key")
+      try expect(await store.load(key)?.value, is: Note("public"), "load of another key")
       try expect(await store.load(Key("note", id: id)), is: nil, "load of the erased key")
       try await expectNoSecret(in: harness)
     },
-    Check("No byte remains of erased quarantined values, and their events are discarded", needsCorruption: true) {
+    Check("No byte remains of erased quarantined values, and the replay of events is cleared", needsCorruption: true) {
       harness in
-      let secret = Key("note", id: "the secret one")
+      let secretKey = Key("note", id: "the secret one")
       let store = try await harness.open()
-      for key in [secret, key] {
+      for key in [secretKey, key] {
         try await store.save(Note("text"), for: key)
         try await corrupt(key, on: harness)
         let isExpected = { (error: StoreError) in if case .undecodable = error { true } else { false } }
@@ -68,45 +72,51 @@ extension StoreConformance {
           try await store.load(key)
         }
       }
-      let asked = ItemRecorder()
+      let seenItems = ItemRecorder()
       try await store.erase { item in
-        asked.add(item)
-        return item.key == secret.keyName
+        seenItems.add(item)
+        return item.key == secretKey.keyName
       }
-      try expect(asked.keys, is: [key.keyName, secret.keyName], "the keys of the items")
-      let saved = try await store.save(Note("text"), for: secret)
-      try expect(await store.load(secret)?.value, is: saved.value, "load after a save")
-      try await corrupt(secret, on: harness)
+      try expect(seenItems.keys, is: [key.keyName, secretKey.keyName], "the keys of the items")
+      let saved = try await store.save(Note("text"), for: secretKey)
+      try expect(await store.load(secretKey)?.value, is: saved.value, "load after a save")
+      try await corrupt(secretKey, on: harness)
+      // The observation quarantines the corrupt bytes.
       _ = try await store.observe(collection: key.collection, as: Note.self)
       let events = try await read(1, from: store.events.subscribe(), on: harness)
-      guard case .valueQuarantined(secret.keyName, _, _) = events[0] else {
+      guard case .valueQuarantined(secretKey.keyName, _, _) = events[0] else {
         throw Mismatch(explanation: "expected the event of the last quarantine first, found \(events)")
       }
-      let again = ItemRecorder()
+      let itemsSeenLater = ItemRecorder()
       try await store.erase { item in
-        again.add(item)
-        return item.key == secret.keyName
+        itemsSeenLater.add(item)
+        return item.key == secretKey.keyName
       }
-      try expect(again.keys, is: [key.keyName, secret.keyName], "the keys of the items of the last erasure")
+      try expect(
+        itemsSeenLater.keys, is: [key.keyName, secretKey.keyName], "the keys of the items of the last erasure")
       try await expectNoSecret(in: harness)
     },
   ]
 
-  private static func saveSecrets(on harness: StoreHarness) async throws {
+  /// Saves, replaces and removes values that contain "secret" and have it in their ids, and saves one public value.
+  ///
+  /// Values of different sizes replace each other, so that a store may leave bytes of a larger value in its medium.
+  private static func changeSecretValues(on harness: StoreHarness) async throws {
     let store = try await harness.open()
-    let secret = StoreKey<Album>("album", id: "a secret album")
-    for count in [300, 10, 200] {
-      try await store.save(Album(title: "a secret title", photos: (0..<count).map { "secret \($0)" }), for: secret)
+    let albumKey = StoreKey<Album>("album", id: "a secret album")
+    for photoCount in [300, 10, 200] {
+      let photos = (0..<photoCount).map { "secret \($0)" }
+      try await store.save(Album(title: "a secret title", photos: photos), for: albumKey)
     }
-    let note = Key("note", id: "a secret note")
-    try await store.save(Note("open"), for: key)
+    let noteKey = Key("note", id: "a secret note")
+    try await store.save(Note("public"), for: key)
     for _ in 0..<3 {
-      try await store.save(Note(String(repeating: "secret ", count: 5_000)), for: note)
-      try await store.save(Note("a short secret"), for: note)
+      try await store.save(Note(String(repeating: "secret ", count: 5_000)), for: noteKey)
+      try await store.save(Note("a short secret"), for: noteKey)
     }
-    let removed = Key("note", id: "another secret note")
-    try await store.save(Note("secret"), for: removed)
-    try await store.remove(removed)
+    let removedKey = Key("note", id: "another secret note")
+    try await store.save(Note("secret"), for: removedKey)
+    try await store.remove(removedKey)
   }
 
   /// Expects that nothing in the harness's medium contains "secret", if the harness can read the medium.

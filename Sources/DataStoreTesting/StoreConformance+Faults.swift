@@ -21,25 +21,25 @@ extension StoreConformance {
       try expect(await harness.open().load(key)?.value, is: new.value, "load after opening again")
     },
     Check("Corrupt bytes are reported once by load and once by an event", needsCorruption: true) { harness in
-      try await corruptSavedValue(on: harness)
+      try await saveAndCorruptValue(on: harness)
       let store = try await harness.open()
       try await expectUndecodable { () throws(StoreError) in try await store.load(key) }
       try expect(await store.load(key), is: nil, "the second load")
-      try await expectCorruption(of: [key], in: store, on: harness)
+      try await expectQuarantineEvents(of: [key], in: store, on: harness)
       try expect(await harness.open().load(key), is: nil, "load after opening again")
     },
     Check("A stream opened on corrupt bytes delivers the next save", needsCorruption: true) { harness in
-      try await corruptSavedValue(on: harness)
+      try await saveAndCorruptValue(on: harness)
       let store = try await harness.open()
       let observer = try await store.changes(of: key).subscribe()
-      try await expectCorruption(of: [key], in: store, on: harness)
+      try await expectQuarantineEvents(of: [key], in: store, on: harness)
       let saved = try await store.save(Note("good"), for: key)
       try expect(await read(1, from: observer, on: harness), is: [.saved(key, saved)], "the first change")
       try expect(await store.load(key), is: saved, "load")
     },
     Check("A stream continues when its value becomes corrupt", needsCorruption: true) { harness in
       let store = try await harness.open()
-      let early = try await store.changes(of: key).subscribe()
+      let earlyObserver = try await store.changes(of: key).subscribe()
       let first = try await store.save(Note("first"), for: key)
       try await corrupt(key, on: harness)
       do throws(StoreError) {
@@ -49,30 +49,31 @@ extension StoreConformance {
         guard case .undecodable = error else { throw error }
       }
       try expect(await store.load(key), is: nil, "load")
-      try await expectCorruption(of: [key], in: store, on: harness)
-      let late = try await store.changes(of: key).subscribe()
+      try await expectQuarantineEvents(of: [key], in: store, on: harness)
+      let lateObserver = try await store.changes(of: key).subscribe()
       let second = try await store.save(Note("second"), for: key)
       try expect(
-        await read(2, from: early, on: harness), is: [.saved(key, first), .saved(key, second)], "an early observer")
-      try expect(await read(1, from: late, on: harness), is: [.saved(key, second)], "a late observer")
+        await read(2, from: earlyObserver, on: harness), is: [.saved(key, first), .saved(key, second)],
+        "an early observer")
+      try expect(await read(1, from: lateObserver, on: harness), is: [.saved(key, second)], "a late observer")
     },
     Check("Observing a collection omits corrupt values", needsCorruption: true) { harness in
-      try await corruptSavedValue(on: harness)
-      let other = Key("note", id: "Mattt")
-      try await harness.open().save(Note("good"), for: other)
+      try await saveAndCorruptValue(on: harness)
+      let otherKey = Key("note", id: "Mattt")
+      try await harness.open().save(Note("good"), for: otherKey)
       let store = try await harness.open()
       let observation = try await store.observe(collection: key.collection, as: Note.self)
-      try expect(observation.stored.map(\.key), is: [other], "the observed keys")
-      try await expectCorruption(of: [key], in: store, on: harness)
+      try expect(observation.stored.map(\.key), is: [otherKey], "the observed keys")
+      try await expectQuarantineEvents(of: [key], in: store, on: harness)
       let saved = try await store.save(Note("good again"), for: key)
       try expect(
         await read(1, from: observation.changes, on: harness), is: [[.saved(key, saved)]], "the first change")
     },
     Check("A first save does not overwrite corrupt bytes", needsCorruption: true) { harness in
-      try await corruptSavedValue(on: harness)
+      try await saveAndCorruptValue(on: harness)
       let store = try await harness.open()
       let saved = try await store.save(Note("good"), for: key)
-      try await expectCorruption(of: [key], in: store, on: harness)
+      try await expectQuarantineEvents(of: [key], in: store, on: harness)
       try expect(await store.load(key), is: saved, "load")
     },
     Check("Quarantined bytes never replace earlier ones", needsCorruption: true) { harness in
@@ -90,10 +91,10 @@ extension StoreConformance {
       try expect(Set(places).count, is: 3, "the number of different places among \(places)")
     },
     Check("A removal quarantines corrupt bytes", needsCorruption: true) { harness in
-      try await corruptSavedValue(on: harness)
+      try await saveAndCorruptValue(on: harness)
       let store = try await harness.open()
       try await store.remove(key)
-      try await expectCorruption(of: [key], in: store, on: harness)
+      try await expectQuarantineEvents(of: [key], in: store, on: harness)
       try expect(await store.load(key), is: nil, "load")
     },
   ]
@@ -105,7 +106,7 @@ extension StoreConformance {
     try await corrupt(key.keyName)
   }
 
-  private static func corruptSavedValue(on harness: StoreHarness) async throws {
+  private static func saveAndCorruptValue(on harness: StoreHarness) async throws {
     try await harness.open().save(Note("to be corrupted"), for: key)
     try await corrupt(key, on: harness)
   }
@@ -117,13 +118,13 @@ extension StoreConformance {
   }
 
   /// Expects that the first events report quarantined bytes of these keys, in this order.
-  private static func expectCorruption(of keys: [Key], in store: any KeyValueStore, on harness: StoreHarness)
+  private static func expectQuarantineEvents(of keys: [Key], in store: any KeyValueStore, on harness: StoreHarness)
     async throws
   {
     let events = try await read(keys.count, from: store.events.subscribe(), on: harness)
     let found = events.map { event in
       if case .valueQuarantined(let keyName, _, _) = event { keyName } else { nil as StoreKeyName? }
     }
-    try expect(found, is: keys.map(\.keyName), "the keys of corruption events")
+    try expect(found, is: keys.map(\.keyName), "the keys of the quarantine events")
   }
 }

@@ -6,8 +6,8 @@ extension StoreConformance {
     Check("Each id has its own value, and so has the key without an id") { harness in
       let store = try await harness.open()
       let keys = [Key("note"), Key("note", id: "Jake"), Key("note", id: "Mattt")]
-      let saved = try await save(to: keys, in: store)
-      try await expectAll(saved, in: store)
+      let saved = try await saveNotes(for: keys, in: store)
+      try await expectStored(saved, in: store)
       try await store.remove(keys[1])
       try expect(await store.load(keys[0]), is: saved[keys[0]], "the value without an id")
       try expect(await store.load(keys[1]), is: nil, "the removed value")
@@ -15,16 +15,16 @@ extension StoreConformance {
     },
     Check("No key is mistaken for another, regardless of its characters") { harness in
       let store = try await harness.open()
-      let saved = try await save(to: hostileKeys, in: store)
-      try await expectAll(saved, in: store)
-      let later = try await harness.open()
+      let saved = try await saveNotes(for: hostileKeys, in: store)
+      try await expectStored(saved, in: store)
+      let laterStore = try await harness.open()
       for (key, stored) in saved {
-        try expect(await later.load(key)?.value, is: stored.value, "\(key) after opening again")
+        try expect(await laterStore.load(key)?.value, is: stored.value, "\(key) after opening again")
       }
       for key in hostileKeys {
-        try expect(await later.load(key)?.value, is: saved[key]?.value, "\(key) before its removal")
-        try await later.remove(key)
-        try expect(await later.load(key), is: nil, "\(key) after its removal")
+        try expect(await laterStore.load(key)?.value, is: saved[key]?.value, "\(key) before its removal")
+        try await laterStore.remove(key)
+        try expect(await laterStore.load(key), is: nil, "\(key) after its removal")
       }
     },
     Check("Keys that differ only in Unicode normalization are the same key") { harness in
@@ -55,6 +55,7 @@ extension StoreConformance {
         try await expect(expected, from: "commit") { () throws(StoreError) in try await store.commit(invalidBatch) }
         try expect(await store.load(Self.key), is: nil, "the valid key of the batch")
         try await expect(expected, from: "validate") { () throws(StoreError) in try key.validate() }
+        // The last two calls take a collection, but no id.
         guard key.id == nil else { continue }
         try await expect(expected, from: "observe") { () throws(StoreError) in
           try await store.observe(collection: key.collection, as: Note.self)
@@ -67,27 +68,27 @@ extension StoreConformance {
     Check("A collection has values of one type") { harness in
       let store = try await harness.open()
       let saved = try await store.save(Note("first"), for: key)
-      let wrong = StoreKey<Int>(key.keyName)
+      let wrongTypeKey = StoreKey<Int>(key.keyName)
       let isExpected = { (error: StoreError) in
         if case .collectionHasAnotherType(key.collection, _, _) = error { true } else { false }
       }
       try await expectError("collectionHasAnotherType", from: "load", where: isExpected) { () throws(StoreError) in
-        try await store.load(wrong)
+        try await store.load(wrongTypeKey)
       }
       try await expectError("collectionHasAnotherType", from: "save", where: isExpected) { () throws(StoreError) in
-        try await store.save(1, for: wrong)
+        try await store.save(1, for: wrongTypeKey)
       }
       var batch = StoreBatch()
-      batch.save(1, for: wrong)
-      let wrongBatch = batch
+      batch.save(1, for: wrongTypeKey)
+      let wrongTypeBatch = batch
       try await expectError("collectionHasAnotherType", from: "commit", where: isExpected) { () throws(StoreError) in
-        try await store.commit(wrongBatch)
+        try await store.commit(wrongTypeBatch)
       }
       try await expectError("collectionHasAnotherType", from: "remove", where: isExpected) { () throws(StoreError) in
-        try await store.remove(wrong)
+        try await store.remove(wrongTypeKey)
       }
       try await expectError("collectionHasAnotherType", from: "changes", where: isExpected) { () throws(StoreError) in
-        try await store.changes(of: wrong)
+        try await store.changes(of: wrongTypeKey)
       }
       try await expectError("collectionHasAnotherType", from: "observe", where: isExpected) { () throws(StoreError) in
         try await store.observe(collection: key.collection, as: Int.self)
@@ -103,6 +104,7 @@ extension StoreConformance {
       "a.corrupt-20201116T102240.000Z",
     ].flatMap { [Key($0), Key($0, id: "b"), Key("a", id: $0)] }
 
+  // The encoding writes each of the three bytes of "名", and the one byte of "A", as three characters.
   private static let invalidKeys: [(Key, StoreError.InvalidKey)] = [
     (Key(""), .emptyCollection),
     (Key("", id: "Jake"), .emptyCollection),
@@ -112,13 +114,13 @@ extension StoreConformance {
     (Key("note", id: String(repeating: "A", count: 66)), .tooLong(encodedLength: 203)),
   ]
 
-  private static func save(to keys: [Key], in store: any KeyValueStore) async throws -> [Key: StoredValue<Note>] {
+  private static func saveNotes(for keys: [Key], in store: any KeyValueStore) async throws -> [Key: StoredValue<Note>] {
     var saved: [Key: StoredValue<Note>] = [:]
     for key in keys { saved[key] = try await store.save(Note("\(key)"), for: key) }
     return saved
   }
 
-  private static func expectAll(_ saved: [Key: StoredValue<Note>], in store: any KeyValueStore) async throws {
+  private static func expectStored(_ saved: [Key: StoredValue<Note>], in store: any KeyValueStore) async throws {
     for (key, stored) in saved { try expect(await store.load(key), is: stored, "\(key)") }
   }
 }

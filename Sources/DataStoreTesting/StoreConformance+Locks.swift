@@ -14,24 +14,25 @@ extension StoreConformance {
         try expect(false, is: harness.hasLocks, "whether the store supports locks")
         return
       }
-      for candidate in [store, other] {
-        guard case .held = try await candidate.acquireLock("name") else {
+      for store in [store, other] {
+        guard case .held = try await store.acquireLock("name") else {
           throw Mismatch(explanation: "acquireLock: the name was locked twice")
         }
       }
-      guard case .acquired = try await other.acquireLock("other") else {
+      guard case .acquired = try await other.acquireLock("another name") else {
         throw Mismatch(explanation: "acquireLock: another name isn't free")
       }
       guard case .held(let releases) = try await other.acquireLock("name") else {
         throw Mismatch(explanation: "acquireLock: the name was locked twice")
       }
-      let subscription = releases.subscribe()
+      let releaseSubscription = releases.subscribe()
       // A lock has no effect on other calls, or on the stored values.
       try await other.save(Note("saved"), for: key)
-      try expect(await store.load(key)?.value, is: Note("saved"), "load with a lock")
+      try expect(await store.load(key)?.value, is: Note("saved"), "load while a name is locked")
       try expect(await lock?.isHeld(), is: true, "whether the name is still locked")
+      // Releasing the last reference to the lock unlocks the name.
       lock = nil
-      try expect(await read(1, from: subscription, on: harness).count, is: 1, "the releases")
+      try expect(await read(1, from: releaseSubscription, on: harness).count, is: 1, "the number of releases")
       guard case .acquired = try await other.acquireLock("name") else {
         throw Mismatch(explanation: "acquireLock: the name isn't free after its lock was released")
       }

@@ -6,15 +6,15 @@ extension StoreConformance {
   static let partChecks = [
     Check("A value in parts is loaded and observed as it was saved") { harness in
       let store = try await harness.open()
-      let observer = try await store.changes(of: album).subscribe()
+      let observer = try await store.changes(of: albumKey).subscribe()
       var changes: [StoreChange<Album>] = []
       for value in Album.versions {
-        let saved = try await store.save(value, for: album)
-        changes.append(.saved(album, saved))
-        try expect(await store.load(album), is: saved, "load")
-        let later = try await harness.open()
-        try expect(await later.load(album)?.value, is: value, "load after opening again")
-        let entries = try await later.observe(collection: album.collection, as: Album.self).stored
+        let saved = try await store.save(value, for: albumKey)
+        changes.append(.saved(albumKey, saved))
+        try expect(await store.load(albumKey), is: saved, "load")
+        let laterStore = try await harness.open()
+        try expect(await laterStore.load(albumKey)?.value, is: value, "load after opening again")
+        let entries = try await laterStore.observe(collection: albumKey.collection, as: Album.self).stored
         try expect(entries.map(\.stored.value), is: [value], "the observed values")
       }
       try expect(await read(changes.count, from: observer, on: harness), is: changes, "the changes")
@@ -22,66 +22,68 @@ extension StoreConformance {
     Check("A value in parts that another store changed is loaded completely, and can be replaced") { harness in
       let (store, other) = (try await harness.open(), try await harness.open())
       for (index, value) in Album.versions.enumerated() {
-        let saved = try await (index % 2 == 0 ? store : other).save(value, for: album)
+        let saved = try await (index % 2 == 0 ? store : other).save(value, for: albumKey)
         for store in [store, other] {
-          let loaded = try await store.load(album)
+          let loaded = try await store.load(albumKey)
           try expect(loaded?.value, is: value, "load")
           try expect(loaded?.tag, is: saved.tag, "the tag")
         }
       }
     },
     Check("A value stored whole is loaded as a value in parts, and the next save stores it in parts") { harness in
-      let whole = try await harness.open().save(WholeAlbum(Album.versions[1]), for: wholeAlbum)
+      let whole = try await harness.open().save(WholeAlbum(Album.versions[1]), for: wholeAlbumKey)
       let store = try await harness.open()
-      let loaded = try await store.load(album)
+      let loaded = try await store.load(albumKey)
       try expect(loaded?.value, is: Album.versions[1], "load")
       try expect(loaded?.tag, is: whole.tag, "the tag")
-      try await store.save(Album.versions[2], for: album)
-      try expect(await harness.open().load(album)?.value, is: Album.versions[2], "load after a save")
+      try await store.save(Album.versions[2], for: albumKey)
+      try expect(await harness.open().load(albumKey)?.value, is: Album.versions[2], "load after a save")
     },
-    Check("Loading a value in parts as a whole one requires a migration, and otherwise changes nothing") { harness in
-      let saved = try await harness.open().save(Album.versions[1], for: album)
+    Check("Loading a value in parts as a whole one throws without a migration, and changes nothing") { harness in
+      let saved = try await harness.open().save(Album.versions[1], for: albumKey)
       let isExpected = { (error: StoreError) in
-        if case .migrationFailed(album.keyName, from: 1, _) = error { true } else { false }
+        if case .migrationFailed(albumKey.keyName, from: 1, _) = error { true } else { false }
       }
       let store = try await harness.open()
       try await expectError("migrationFailed", from: "load", where: isExpected) { () throws(StoreError) in
-        try await store.load(wholeAlbum)
+        try await store.load(wholeAlbumKey)
       }
-      let migrated = try await harness.open().load(migratedAlbum)
+      let migrated = try await harness.open().load(migratedAlbumKey)
       try expect(migrated?.value, is: MigratedAlbum(title: "album", count: 200), "load with a migration")
-      try expect(await harness.open().load(album)?.tag, is: saved.tag, "load in parts")
+      try expect(await harness.open().load(albumKey)?.tag, is: saved.tag, "the tag of the value in parts")
     },
     Check("A store reports the same size of a value as a store that is opened later") { harness in
       let store = try await harness.open()
+      let separateWholeKey = StoreKey<WholeAlbum>("whole album")
       for value in Album.versions {
-        try await store.save(value, for: album)
-        try await store.save(WholeAlbum(value), for: StoreKey("whole album"))
+        try await store.save(value, for: albumKey)
+        try await store.save(WholeAlbum(value), for: separateWholeKey)
         // A store need not report sizes.
-        guard let size = try await store.load(album)?.byteCount else { return }
-        let later = try await harness.open()
-        try expect(size, is: await later.load(album)?.byteCount, "the size of a value in parts")
-        let entries = try await later.observe(collection: album.collection, as: Album.self).stored
+        guard let size = try await store.load(albumKey)?.byteCount else { return }
+        let laterStore = try await harness.open()
+        try expect(size, is: await laterStore.load(albumKey)?.byteCount, "the size of a value in parts")
+        let entries = try await laterStore.observe(collection: albumKey.collection, as: Album.self).stored
         try expect(size, is: entries.first?.stored.byteCount, "the observed size")
         try expect(
-          await store.load(StoreKey<WholeAlbum>("whole album"))?.byteCount,
-          is: await later.load(StoreKey<WholeAlbum>("whole album"))?.byteCount, "the size of a whole value")
+          await store.load(separateWholeKey)?.byteCount,
+          is: await laterStore.load(separateWholeKey)?.byteCount, "the size of a whole value")
       }
     },
     Check("A value in parts is removed by its key and with its collection") { harness in
       let store = try await harness.open()
-      try await store.save(Album.versions[1], for: album)
-      try await store.remove(album)
-      try expect(await store.load(album), is: nil, "load")
-      try await store.save(Album.versions[2], for: album)
-      try await harness.open().removeAll(in: album.collection)
-      try expect(await harness.open().load(album), is: nil, "load after opening again")
+      try await store.save(Album.versions[1], for: albumKey)
+      try await store.remove(albumKey)
+      try expect(await store.load(albumKey), is: nil, "load")
+      try await store.save(Album.versions[2], for: albumKey)
+      try await harness.open().removeAll(in: albumKey.collection)
+      try expect(await harness.open().load(albumKey), is: nil, "load after opening again")
     },
   ]
 
-  private static let album = StoreKey<Album>("album", id: "parts")
-  private static let wholeAlbum = StoreKey<WholeAlbum>(album.keyName)
-  private static let migratedAlbum = StoreKey<MigratedAlbum>(album.keyName)
+  private static let albumKey = StoreKey<Album>("album", id: "parts")
+  // The same name with other types, for the same value in other versions of a program.
+  private static let wholeAlbumKey = StoreKey<WholeAlbum>(albumKey.keyName)
+  private static let migratedAlbumKey = StoreKey<MigratedAlbum>(albumKey.keyName)
 
   /// A value in parts.
   struct Album: PartitionedValue, Hashable {
@@ -103,6 +105,7 @@ extension StoreConformance {
     /// Values to save one after the other.
     ///
     /// Each differs from the previous one in its head, one element, the number of elements, all elements, or nothing.
+    /// The first is empty, and the second has 200 photos.
     static let versions: [Album] = {
       let photos = (0..<200).map { "photo \($0) 名字 \"" }
       var versions = [Album(title: "", photos: []), Album(title: "album", photos: photos)]
@@ -132,6 +135,7 @@ extension StoreConformance {
 
   /// A later schema of the album, stored whole.
   private struct MigratedAlbum: VersionedValue, Hashable {
+    /// The form in which the migration receives a value in parts.
     private struct Parts: Codable {
       let head: String
       let elements: [String]

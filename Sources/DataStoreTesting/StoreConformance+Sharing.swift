@@ -9,17 +9,18 @@ extension StoreConformance {
       let store = try await harness.open()
       let observer = try await store.changes(of: key).subscribe()
       let count = 100
-      let saved = try await withThrowingTaskGroup(of: StoredValue<Note>.self) { group in
+      let savedByRevision = try await withThrowingTaskGroup(of: StoredValue<Note>.self) { group in
         for number in 1...count {
           group.addTask { try await store.save(Note("note", number: Double(number)), for: key) }
         }
         return try await group.reduce(into: [:]) { $0[$1.revision] = $1 }
       }
-      let inOrder = (1...UInt64(count)).compactMap { saved[$0] }
-      try expect(inOrder.count, is: count, "the number of revisions from 1 to \(count)")
-      try expect(await read(count, from: observer, on: harness), is: inOrder.map { .saved(key, $0) }, "the changes")
-      try expect(await store.load(key), is: inOrder.last, "load")
-      try expect(await harness.open().load(key)?.value, is: inOrder.last?.value, "load after opening again")
+      let savedInOrder = (1...UInt64(count)).compactMap { savedByRevision[$0] }
+      try expect(savedInOrder.count, is: count, "the number of revisions from 1 to \(count)")
+      try expect(
+        await read(count, from: observer, on: harness), is: savedInOrder.map { .saved(key, $0) }, "the changes")
+      try expect(await store.load(key), is: savedInOrder.last, "load")
+      try expect(await harness.open().load(key)?.value, is: savedInOrder.last?.value, "load after opening again")
     },
     Check("A store's next call notices a change by another store over the same medium, and sends it once") { harness in
       let (store, other) = (try await harness.open(), try await harness.open())

@@ -21,10 +21,10 @@ extension StoreConformance {
     },
     Check("Nil is a value like any other") { harness in
       let store = try await harness.open()
-      let optional = StoreKey<Int?>("optional")
-      let saved = try await store.save(nil, for: optional)
-      try expect(await store.load(optional), is: saved, "load")
-      try expect(await harness.open().load(optional)?.savedAt, is: saved.savedAt, "savedAt after opening again")
+      let optionalKey = StoreKey<Int?>("optional")
+      let saved = try await store.save(nil, for: optionalKey)
+      try expect(await store.load(optionalKey), is: saved, "load")
+      try expect(await harness.open().load(optionalKey)?.savedAt, is: saved.savedAt, "savedAt after opening again")
     },
     Check("Revisions count the changes of all keys, starting from 1") { harness in
       let store = try await harness.open()

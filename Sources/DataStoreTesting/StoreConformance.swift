@@ -88,8 +88,8 @@ public enum StoreConformance {
 
     /// Encodes the note.
     ///
-    /// - Throws: `EncodingError.invalidValue` for the one note with which the checks test failed encoding, or the
-    ///   encoder's error.
+    /// - Throws: `EncodingError.invalidValue` for one particular note, which the checks save to make encoding fail;
+    ///   otherwise, the encoder's error.
     public func encode(to encoder: any Encoder) throws {
       if self == .unencodable {
         throw EncodingError.invalidValue(self, .init(codingPath: encoder.codingPath, debugDescription: text))
@@ -131,7 +131,7 @@ extension StoreConformance {
 
   /// Expects an error that matches a predicate.
   static func expectError<Result>(
-    _ expected: String, from subject: String, where isExpected: (StoreError) -> Bool,
+    _ expectedDescription: String, from subject: String, where isExpected: (StoreError) -> Bool,
     _ body: () async throws(StoreError) -> Result
   ) async throws {
     let result: Result
@@ -139,9 +139,9 @@ extension StoreConformance {
       result = try await body()
     } catch {
       if isExpected(error) { return }
-      throw Mismatch(explanation: "\(subject): expected the error \(expected), but it threw: \(error)")
+      throw Mismatch(explanation: "\(subject): expected the error \(expectedDescription), but it threw: \(error)")
     }
-    throw Mismatch(explanation: "\(subject): expected the error \(expected), but it returned \(result)")
+    throw Mismatch(explanation: "\(subject): expected the error \(expectedDescription), but it returned \(result)")
   }
 
   /// Reads exactly `count` elements, within the harness's time limit.
@@ -165,12 +165,12 @@ extension StoreConformance {
       }
       // When one task ends, the other is cancelled. If the receiving task is cancelled, it returns the elements that
       // have arrived.
-      var elements: [Element] = []
+      var receivedElements: [Element] = []
       for try await result in group {
         group.cancelAll()
-        elements = result ?? elements
+        receivedElements = result ?? receivedElements
       }
-      return elements
+      return receivedElements
     }
     guard elements.count == count else {
       let expected = count == 1 ? "1 element" : "\(count) elements"

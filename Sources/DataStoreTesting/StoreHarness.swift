@@ -21,8 +21,8 @@ public struct StoreHarness: Sendable {
   /// possible.
   public let corrupt: (@Sendable (StoreKeyName) async throws -> Void)?
 
-  /// Returns the names and bytes of everything in the medium, such as files, read directly from it; `nil` if that isn't
-  /// possible.
+  /// Returns the names and the bytes of all files, rows or the like in the medium, read directly from it; `nil` if that
+  /// isn't possible.
   ///
   /// Without this closure, the checks of erasure don't verify that no bytes of erased values remain.
   public let contents: (@Sendable () async throws -> [Data])?
@@ -46,8 +46,8 @@ public struct StoreHarness: Sendable {
   ///   - isWatched: Whether the store notices external changes without a call.
   ///   - hasLocks: Whether the store supports locks.
   ///   - open: Opens a store, always over the same medium.
-  ///   - contents: Returns the names and bytes of everything in the medium, such as files; `nil` if that isn't
-  ///     possible. It is called when the check no longer calls its stores.
+  ///   - contents: Returns the names and the bytes of all files, rows or the like in the medium; `nil` if that isn't
+  ///     possible. A check calls this closure after the last call of its stores.
   ///   - corrupt: Replaces the stored bytes of a key with bytes that can't be decoded; `nil` if that isn't possible.
   public init(
     timeLimit: Duration = .seconds(60), isWatched: Bool = false, hasLocks: Bool = true,

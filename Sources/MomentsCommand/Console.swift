@@ -19,7 +19,7 @@ struct Console: Sendable {
       do throws(TerminalError) {
         try TerminalDevice(input: STDIN_FILENO, output: STDOUT_FILENO).write("\(line)\n")
       } catch {
-        end(becauseOf: error)
+        exitProcess(becauseOf: error)
       }
     },
     errors: { line in
@@ -30,7 +30,7 @@ struct Console: Sendable {
       }
     })
 
-  private static func end(becauseOf error: TerminalError) -> Never {
+  private static func exitProcess(becauseOf error: TerminalError) -> Never {
     // The reader of the output has closed it, which isn't a failure of the command. The error is EPIPE only if the
     // program was started with SIGPIPE ignored; otherwise, the signal ends the program.
     if error.code == EPIPE { exit(CommandStatus.brokenPipe.rawValue) }
@@ -44,7 +44,8 @@ struct Console: Sendable {
 
   func error(_ line: String) { errors(line) }
 
-  func finish(with text: String) -> CommandStatus {
+  /// Prints a text, and returns the status of a command that succeeds.
+  func succeed(printing text: String) -> CommandStatus {
     print(text)
     return .success
   }

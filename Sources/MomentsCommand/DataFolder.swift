@@ -14,8 +14,8 @@ enum DataFolder {
   /// Each server URL has its own subfolder, so that a like is sent only to the server that it was made for.
   static func timelines(of server: URL, in folder: URL) -> URL {
     // Capital letters are encoded, because some file systems ignore case.
-    let plain = CharacterSet(charactersIn: "abcdefghijklmnopqrstuvwxyz0123456789-.")
-    guard let name = server.absoluteString.addingPercentEncoding(withAllowedCharacters: plain) else {
+    let unencodedCharacters = CharacterSet(charactersIn: "abcdefghijklmnopqrstuvwxyz0123456789-.")
+    guard let name = server.absoluteString.addingPercentEncoding(withAllowedCharacters: unencodedCharacters) else {
       preconditionFailure("The text of a URL is Unicode, which can always be encoded.")
     }
     return folder.appending(path: "servers", directoryHint: .isDirectory)

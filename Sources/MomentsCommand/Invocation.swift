@@ -69,30 +69,31 @@ enum Invocation: Equatable {
     if arguments.contains("--version") { return .version }
     switch arguments.first {
     case "subjects":
-      try refuseArguments(of: arguments)
+      try refuseFurtherArguments(in: arguments)
       return .subjects
     case "sign-in": return .signIn(dataFolder: try dataFolder(arguments))
     case "sign-out":
       var rest = arguments.dropFirst()
+      let discardsLikes = rest.contains("--discard")
       rest.removeAll { $0 == "--discard" }
-      return .signOut(try timelineOptions(rest), discardsLikes: rest.count < arguments.count - 1)
+      return .signOut(try timelineOptions(rest), discardsLikes: discardsLikes)
     case "report": return .report(try timelineOptions(arguments.dropFirst()))
     case "todo": return .todo(dataFolder: try dataFolder(arguments))
     default: return .timeline(try timelineOptions(arguments[...]))
     }
   }
 
-  private static func refuseArguments(of command: [String]) throws(Misuse) {
-    if command.count > 1 { throw Misuse(problem: "'\(command[0])' takes no argument '\(command[1])'.") }
+  private static func refuseFurtherArguments(in arguments: [String]) throws(Misuse) {
+    if arguments.count > 1 { throw Misuse(problem: "'\(arguments[0])' takes no argument '\(arguments[1])'.") }
   }
 
-  /// Parses the arguments of a command whose only option is the data folder.
-  private static func dataFolder(_ command: [String]) throws(Misuse) -> URL? {
-    var rest = command.dropFirst()
+  /// Parses a command, whose name is the first argument, and whose only option is the data folder.
+  private static func dataFolder(_ arguments: [String]) throws(Misuse) -> URL? {
+    var rest = arguments.dropFirst()
     var folder: URL?
     while let argument = rest.popFirst() {
-      guard argument == "--data" else { throw Misuse(problem: "'\(command[0])' takes no argument '\(argument)'.") }
-      folder = URL(filePath: try value(of: argument, from: &rest), directoryHint: .isDirectory)
+      guard argument == "--data" else { throw Misuse(problem: "'\(arguments[0])' takes no argument '\(argument)'.") }
+      folder = URL(filePath: try takeValue(of: argument, from: &rest), directoryHint: .isDirectory)
     }
     return folder
   }
@@ -102,10 +103,10 @@ enum Invocation: Equatable {
     var rest = arguments
     while let argument = rest.popFirst() {
       switch argument {
-      case "--user": options.userID = try value(of: argument, from: &rest)
+      case "--user": options.userID = try takeValue(of: argument, from: &rest)
       case "--data":
-        options.dataFolder = URL(filePath: try value(of: argument, from: &rest), directoryHint: .isDirectory)
-      case "--bff": options.serverURL = try serverURL(try value(of: argument, from: &rest))
+        options.dataFolder = URL(filePath: try takeValue(of: argument, from: &rest), directoryHint: .isDirectory)
+      case "--bff": options.serverURL = try serverURL(try takeValue(of: argument, from: &rest))
       case _ where argument.hasPrefix("-"): throw Misuse(problem: "unknown option '\(argument)'.")
       default: throw Misuse(problem: "unknown command '\(argument)'.")
       }
@@ -113,7 +114,7 @@ enum Invocation: Equatable {
     return options
   }
 
-  private static func value(of option: String, from rest: inout ArraySlice<String>) throws(Misuse) -> String {
+  private static func takeValue(of option: String, from rest: inout ArraySlice<String>) throws(Misuse) -> String {
     guard let value = rest.popFirst(), !value.isEmpty else {
       throw Misuse(problem: "option '\(option)' needs a value.")
     }

@@ -20,8 +20,8 @@ struct MomentsCommand {
       status = await TodoCommand(dataFolder: dataFolder, console: console, terminal: terminal).run()
     case .signIn(let dataFolder):
       status = await SignInCommand(dataFolder: dataFolder, console: console, terminal: terminal).run()
-    case .help: status = console.finish(with: Invocation.helpText)
-    case .version: status = console.finish(with: "moments \(version)")
+    case .help: status = console.succeed(printing: Invocation.helpText)
+    case .version: status = console.succeed(printing: "moments \(version)")
     case .misuse(let problem):
       console.printable.error("moments: \(problem) See 'moments --help'.")
       status = .usage
@@ -45,7 +45,7 @@ enum CommandStatus: Int32 {
   case unavailable = 69
   /// The data folder, the terminal or the output could not be read or written.
   case inputOutput = 74
-  /// The user ended a live screen with Ctrl-C.
+  /// The user ended a live screen with Ctrl-C, or a sign-out was cancelled.
   ///
   /// The status is 128 plus the number of SIGINT, as in shells.
   case interrupted = 130

@@ -11,7 +11,7 @@ internal import TerminalUI
 /// wrong password, and a sign-out with a pending like while the network is down.
 @MainActor
 struct SignInCommand {
-  /// The folder of the timelines; `nil` for the default folder in a terminal, and for memory elsewhere.
+  /// The folder of the timelines; `nil` for the default folder with a terminal, and for memory without one.
   let dataFolder: URL?
   let console: Console
   /// The terminal for the live screen; `nil` to print lines.
@@ -54,7 +54,7 @@ struct SignInCommand {
     let folder = dataFolder ?? DataFolder.default
     let now = now ?? { Date() }
     let demonstration = try await Demonstration.open(
-      PersistentDataStore(FileStore(folder: folder, now: now)), server: Demonstration.server(in: folder),
+      PersistentDataStore(FileStore(folder: folder, now: now)), serverStore: Demonstration.serverStore(in: folder),
       latency: Self.liveLatency)
     let (repo, network) = (demonstration.repo, demonstration.network)
     try await network.restore()
@@ -70,7 +70,7 @@ struct SignInCommand {
       hint: "Demo accounts (username/password): jake/low-level, mei-zhou/sunscreen.",
       makeTimeline: { userID in
         LiveTimeline(
-          userID: userID, repo: repo, network: network, isOnline: network.isOnline, quit: "account", now: now)
+          userID: userID, repo: repo, network: network, isOnline: network.isOnline, quitAction: "account", now: now)
       })
     return CommandStatus(await ScreenSession(of: screen, on: terminal).run(), console: console)
   }
@@ -81,44 +81,44 @@ struct SignInCommand {
     let store: any PersistentDataStoreType =
       dataFolder.map { PersistentDataStore(FileStore(folder: $0, now: now)) }
       ?? PersistentDataStore(InMemoryStore(now: now))
-    let demonstration = try await Demonstration.open(store, server: dataFolder.map(Demonstration.server))
-    let answers = CurrentValueRelay(true)
+    let demonstration = try await Demonstration.open(store, serverStore: dataFolder.map(Demonstration.serverStore))
+    let isServerAnswering = CurrentValueRelay(true)
     let session = InMemorySignInSession(
       accounts: Self.accounts, now: now,
-      answering: { for await isAnswering in answers.stream where isAnswering { return } })
+      answering: { for await isAnswering in isServerAnswering.stream where isAnswering { return } })
     let service = UserService(
       session: session, userData: [MomentsUserData(repo: demonstration.repo, sendingTime: .zero)])
     let model = SignInViewModel(userService: service)
-    let running = Task { await model.run() }
+    let modelTask = Task { await model.run() }
     let script = SignInScript(
-      model: model, states: service.signStates.makeAsyncIterator(), demonstration: demonstration, store: store,
+      model: model, stateIterator: service.signStates.makeAsyncIterator(), demonstration: demonstration, store: store,
       console: console)
-    let status = await play(script, answers)
-    running.cancel()
-    await running.value
+    let status = await play(script, isServerAnswering)
+    modelTask.cancel()
+    await modelTask.value
     return status
   }
 
-  private func play(_ script: SignInScript, _ answers: CurrentValueRelay<Bool>) async -> CommandStatus {
+  private func play(_ script: SignInScript, _ isServerAnswering: CurrentValueRelay<Bool>) async -> CommandStatus {
     await script.begin()
     script.type(username: "jak")
     script.type(username: "jake")
     script.type(password: "guess")
-    await script.submit(whileBusy: answers)
+    await script.submitTwice(toggling: isServerAnswering)
     script.type(password: "low-level")
-    await script.submit(whileBusy: answers)
+    await script.submitTwice(toggling: isServerAnswering)
     await script.showRecentSignIns()
     do throws(MomentsRepoError) {
       try await script.showTimeline(of: "0")
-      try await script.likeWithoutNetwork(of: "0")
-      await script.submitRefused()
-      await script.submit(whileBusy: answers)
+      try await script.likeWithoutNetwork(by: "0")
+      await script.submitRefusedSignOut()
+      await script.submitTwice(toggling: isServerAnswering)
       try await script.reconnect()
       script.type(username: "mei-zhou")
       script.type(password: "sunscreen")
-      await script.submit(whileBusy: answers)
+      await script.submitTwice(toggling: isServerAnswering)
       try await script.showTimeline(of: "1")
-      await script.submit(whileBusy: answers)
+      await script.submitTwice(toggling: isServerAnswering)
       return .success
     } catch {
       console.printable.error("moments: \(error)")

@@ -9,53 +9,53 @@ internal import SignIn
 @MainActor
 struct SignInScript {
   let model: SignInViewModel
-  let states: MulticastStream<SignState, Never>.AsyncIterator
+  let stateIterator: MulticastStream<SignState, Never>.AsyncIterator
   let demonstration: Demonstration
   let store: any PersistentDataStoreType
   let console: Console
 
   func begin() async {
     await printState()
-    show()
+    printScreen()
   }
 
   func type(username: String) {
     console.print("\nUsername: \(username)")
     model.username = username
-    show()
+    printScreen()
   }
 
   func type(password: String) {
     model.password = Password(password)
     console.print("\nPassword: \(model.password)")
-    show()
+    printScreen()
   }
 
   /// Presses the button, and presses it again before the server has answered.
-  func submit(whileBusy answers: CurrentValueRelay<Bool>) async {
+  func submitTwice(toggling isServerAnswering: CurrentValueRelay<Bool>) async {
     let title = model.submitTitle
     console.print("\n\(title)")
-    answers.send(false)
+    isServerAnswering.send(false)
     async let submit: Void = model.submit()
     await until { [model] in model.showsIndicator }
     await printState()
     console.print("Busy: the indicator is shown, and the text is hidden. A second \(title) is ignored.")
     await model.submit()
-    answers.send(true)
+    isServerAnswering.send(true)
     await submit
     await until { [model] in !model.showsIndicator }
     await printState()
-    show()
+    printScreen()
   }
 
   /// Presses the button to sign out, and waits until the sign-out is refused because a like is pending.
-  func submitRefused() async {
+  func submitRefusedSignOut() async {
     console.print("\n\(model.submitTitle)")
     await model.submit()
     await printState()
     await until { [model] in model.asksToDiscard }
     await printState()
-    show()
+    printScreen()
   }
 
   func showRecentSignIns() async {
@@ -76,16 +76,16 @@ struct SignInScript {
       console.printable.print("Timeline of \(timeline.userDetails.name): \(moments)")
       break
     }
-    let count = try await Self.mappingStoreError { () async throws(StoreError) in
+    let storedCount = try await Self.mappingStoreError { () async throws(StoreError) in
       try await store.observeMomentsDetails().stored.count
     }
-    console.print("Timelines stored on this device: \(count)")
+    console.print("Timelines stored on this device: \(storedCount)")
   }
 
   /// Switches the network off, and likes the first moment that the user hasn't liked yet.
   ///
-  /// If the user likes all moments already, it unlikes the first one.
-  func likeWithoutNetwork(of userID: String) async throws(MomentsRepoError) {
+  /// If the user already likes all moments, the first one is unliked instead.
+  func likeWithoutNetwork(by userID: String) async throws(MomentsRepoError) {
     try await Self.mappingStoreError { () async throws(StoreError) in try await demonstration.network.setOnline(false) }
     console.print("\nThe network is down.")
     for await timeline in demonstration.repo.momentsDetails(userID: userID) {
@@ -118,11 +118,11 @@ struct SignInScript {
 
   private func printState() async {
     // The copy shares the subscription of the original.
-    var states = states
-    if let state = await states.next() { console.print("state changed: \(state)") }
+    var stateIterator = stateIterator
+    if let state = await stateIterator.next() { console.print("state changed: \(state)") }
   }
 
-  private func show() {
+  private func printScreen() {
     let controls = [
       ("username", model.isUsernameEnabled), ("password", model.isPasswordEnabled),
       (model.submitTitle, model.isSubmitEnabled),

@@ -7,67 +7,68 @@ struct SubjectsCommand {
 
   func run() async -> CommandStatus {
     console.print("PublishSubject")
-    await publish()
+    await runPublishExample()
     console.print("\nBehaviorSubject")
-    await currentValue()
+    await runCurrentValueExample()
     console.print("\nReplaySubject")
-    await replay()
+    await runReplayExample()
     return .success
   }
 
-  private func publish() async {
+  private func runPublishExample() async {
     let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
     channel.send(1)
-    var observer1 = observer(1, of: channel.stream)
+    var observer1 = subscribeObserver(1, to: channel.stream)
     channel.send(2)
-    await observer1.observe()
-    var observer2 = observer(2, of: channel.stream)
+    await observer1.printNext()
+    var observer2 = subscribeObserver(2, to: channel.stream)
     channel.send(3)
-    await observer1.observe()
-    await observer2.observe()
+    await observer1.printNext()
+    await observer2.printNext()
     channel.finish()
-    await observer1.observe()
-    await observer2.observe()
+    await observer1.printNext()
+    await observer2.printNext()
+    // Does nothing, because the channel has finished. The examples below end in the same way.
     channel.send(4)
   }
 
-  private func currentValue() async {
+  private func runCurrentValueExample() async {
     let channel = CurrentValueChannel<Int, Never>(1)
-    var observer1 = observer(1, of: channel.stream)
-    await observer1.observe()
+    var observer1 = subscribeObserver(1, to: channel.stream)
+    await observer1.printNext()
     channel.send(2)
-    await observer1.observe()
-    var observer2 = observer(2, of: channel.stream)
-    await observer2.observe()
+    await observer1.printNext()
+    var observer2 = subscribeObserver(2, to: channel.stream)
+    await observer2.printNext()
     channel.send(3)
-    await observer1.observe()
-    await observer2.observe()
+    await observer1.printNext()
+    await observer2.printNext()
     channel.finish()
-    await observer1.observe()
-    await observer2.observe()
+    await observer1.printNext()
+    await observer2.printNext()
     channel.send(4)
   }
 
-  private func replay() async {
+  private func runReplayExample() async {
     let channel = MulticastChannel<Int, Never>(replay: 2, buffering: .unbounded)
     channel.send(1)
     channel.send(2)
-    var observer1 = observer(1, of: channel.stream)
-    await observer1.observe(2)
+    var observer1 = subscribeObserver(1, to: channel.stream)
+    await observer1.printNext(count: 2)
     channel.send(3)
-    await observer1.observe()
-    var observer2 = observer(2, of: channel.stream)
-    await observer2.observe(2)
+    await observer1.printNext()
+    var observer2 = subscribeObserver(2, to: channel.stream)
+    await observer2.printNext(count: 2)
     channel.send(4)
-    await observer1.observe()
-    await observer2.observe()
+    await observer1.printNext()
+    await observer2.printNext()
     channel.finish()
-    await observer1.observe()
-    await observer2.observe()
+    await observer1.printNext()
+    await observer2.printNext()
     channel.send(5)
   }
 
-  private func observer(_ number: Int, of stream: MulticastStream<Int, Never>) -> Observer {
+  private func subscribeObserver(_ number: Int, to stream: MulticastStream<Int, Never>) -> Observer {
     Observer(name: "observer\(number)", iterator: stream.makeAsyncIterator(), console: console)
   }
 
@@ -77,7 +78,7 @@ struct SubjectsCommand {
     var iterator: MulticastStream<Int, Never>.AsyncIterator
     let console: Console
 
-    mutating func observe(_ count: Int = 1) async {
+    mutating func printNext(count: Int = 1) async {
       for _ in 0..<count {
         let event = await iterator.next().map { "next(\($0))" } ?? "completed"
         console.print("\(name): \(event)")

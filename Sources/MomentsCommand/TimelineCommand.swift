@@ -62,7 +62,7 @@ struct TimelineCommand {
   func run() async -> CommandStatus {
     do throws(Failure) {
       if let terminal { return try await showLive(on: terminal) }
-      try await show()
+      try await showAndLike()
       return .success
     } catch {
       console.error("moments: \(error.message)")
@@ -122,8 +122,8 @@ struct TimelineCommand {
   private var folder: URL { options.dataFolder ?? DataFolder.default }
 
   private func makeStore() -> PersistentDataStore<FileStore> {
-    let timelines = options.serverURL.map { DataFolder.timelines(of: $0, in: folder) } ?? folder
-    return PersistentDataStore(FileStore(folder: timelines, now: now))
+    let timelinesFolder = options.serverURL.map { DataFolder.timelines(of: $0, in: folder) } ?? folder
+    return PersistentDataStore(FileStore(folder: timelinesFolder, now: now))
   }
 
   private func showLive(on terminal: any TerminalType) async throws(Failure) -> CommandStatus {
@@ -144,7 +144,7 @@ struct TimelineCommand {
     return CommandStatus(await ScreenSession(of: screen, on: terminal).run(), console: console)
   }
 
-  private func show() async throws(Failure) {
+  private func showAndLike() async throws(Failure) {
     let store = makeStore()
     let stored = try await storedTimeline(in: store)
     let repo = try await makeRepo(store: store).repo
@@ -205,7 +205,7 @@ struct TimelineCommand {
     guard let url = options.serverURL else {
       do throws(StoreError) {
         let demonstration = try await Demonstration.open(
-          store, server: Demonstration.server(in: folder), latency: latency, leadership: leadership)
+          store, serverStore: Demonstration.serverStore(in: folder), latency: latency, leadership: leadership)
         return (demonstration.repo, demonstration.network)
       } catch {
         throw Failure(error)

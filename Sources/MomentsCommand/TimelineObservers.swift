@@ -8,42 +8,42 @@ internal import Repository
 struct TimelineObservers {
   private typealias Timelines = ObservedValues<MomentsDetails>
 
-  private var list: Timelines.AsyncIterator
-  private var detail: Timelines.AsyncIterator
-  private var counter: Timelines.AsyncIterator
+  private var listTimelines: Timelines.AsyncIterator
+  private var detailTimelines: Timelines.AsyncIterator
+  private var counterTimelines: Timelines.AsyncIterator
   private var likeCount = 0
 
   init(of timelines: ObservedValues<MomentsDetails>) {
-    list = timelines.makeAsyncIterator()
-    detail = timelines.makeAsyncIterator()
-    counter = timelines.makeAsyncIterator()
+    listTimelines = timelines.makeAsyncIterator()
+    detailTimelines = timelines.makeAsyncIterator()
+    counterTimelines = timelines.makeAsyncIterator()
   }
 
   /// Returns the next timeline, after all three observers have received it; `nil` if the repository was released.
   mutating func next() async -> MomentsDetails? {
-    let seen = await list.next()
-    _ = await detail.next()
-    likeCount = await counter.next()?.likeCount ?? likeCount
-    return seen
+    let timeline = await listTimelines.next()
+    _ = await detailTimelines.next()
+    likeCount = await counterTimelines.next()?.likeCount ?? likeCount
+    return timeline
   }
 
   /// Receives the next timeline in each observer, and returns a line for each observer with what it shows.
   mutating func describeNext(momentID: String) async -> [String] {
-    let before = likeCount
-    let listed = await list.next()?.moments.first { $0.id == momentID }
-    let detailed = await detail.next()?.moments.first { $0.id == momentID }
-    likeCount = await counter.next()?.likeCount ?? likeCount
+    let previousCount = likeCount
+    let momentInList = await listTimelines.next()?.moments.first { $0.id == momentID }
+    let momentInDetail = await detailTimelines.next()?.moments.first { $0.id == momentID }
+    likeCount = await counterTimelines.next()?.likeCount ?? likeCount
     return [
       "  list:    "
-        + (listed.map { TimelineText.mark(isLiked: $0.isLiked ?? false) + TimelineText.heading(of: $0) } ?? "–"),
-      "  detail:  " + (detailed.map { TimelineText.likes($0.likes?.count ?? 0) } ?? "–"),
-      "  counter: \(TimelineText.likes(before)), now \(TimelineText.likes(likeCount))",
+        + (momentInList.map { TimelineText.mark(isLiked: $0.isLiked ?? false) + TimelineText.heading(of: $0) } ?? "–"),
+      "  detail:  " + (momentInDetail.map { TimelineText.likes($0.likes?.count ?? 0) } ?? "–"),
+      "  counter: \(TimelineText.likes(previousCount)), now \(TimelineText.likes(likeCount))",
     ]
   }
 }
 
 extension MomentsDetails {
-  /// The number of likes of all moments.
+  /// The total number of likes of all moments.
   fileprivate var likeCount: Int {
     moments.reduce(0) { $0 + ($1.likes?.count ?? 0) }
   }

@@ -7,8 +7,8 @@ enum TimelineText {
   static let locale = Locale(identifier: "en_US")
 
   static func row(_ moment: MomentListItemViewModel) -> String {
-    let details = [moment.postDateDescription, likes(moment.likeCount)].compactMap(\.self).joined(separator: ", ")
-    return mark(isLiked: moment.isLiked) + heading(userName: moment.userName, title: moment.title) + " (\(details))"
+    let ageAndLikes = [moment.postDateDescription, likes(moment.likeCount)].compactMap(\.self).joined(separator: ", ")
+    return mark(isLiked: moment.isLiked) + heading(userName: moment.userName, title: moment.title) + " (\(ageAndLikes))"
   }
 
   static func heading(of moment: MomentsDetails.Moment) -> String {

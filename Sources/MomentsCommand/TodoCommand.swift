@@ -6,15 +6,16 @@ internal import Todo
 
 /// The command `moments todo`: shows a todo list, live in a terminal.
 ///
-/// Without a terminal, a script adds, edits and finishes todos, and prints what the screens show.
+/// Without a terminal, a script adds, edits and finishes todos, and prints what the screens show. If the list has no
+/// room for another unfinished todo, the script clears it first.
 @MainActor
 struct TodoCommand {
-  /// The folder of the list; `nil` for the default folder in a terminal, and for memory elsewhere.
+  /// The folder of the list; `nil` for the default folder with a terminal, and for memory without one.
   let dataFolder: URL?
   let console: Console
   /// The terminal for the live screen; `nil` to print lines.
   let terminal: (any TerminalType)?
-  /// Returns the number of live subscriptions, which every open detail shows as "Resource tracing".
+  /// Returns the number of live subscriptions, shown as "Resource tracing" when a todo is added or edited.
   let liveSubscriptions: @MainActor () -> Int
 
   init(
@@ -54,7 +55,7 @@ struct TodoCommand {
     let script = TodoScript(
       model: model, todoList: todoList, console: console, liveSubscriptions: liveSubscriptions)
     try await reportUndecodable(todoList)
-    let running = Task { await model.run() }
+    let modelTask = Task { await model.run() }
     let result: Result<Void, TodoListError>
     do throws(TodoListError) {
       result = .success(try await play(script))
@@ -62,8 +63,8 @@ struct TodoCommand {
       result = .failure(error)
     }
     // Waits, so that the view model has stopped when this method returns.
-    running.cancel()
-    await running.value
+    modelTask.cancel()
+    await modelTask.value
     try result.get()
   }
 

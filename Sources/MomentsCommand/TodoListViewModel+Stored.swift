@@ -7,8 +7,8 @@ internal import Todo
 extension TodoListViewModel {
   /// Waits until the list shows the stored items, even if another process edits them meanwhile.
   ///
-  /// Returns early if `isOver` returns `true` or the calling task is cancelled.
-  func waitUntilStoredItemsShow(of todoList: TodoList, or isOver: @escaping @MainActor () -> Bool = { false })
+  /// Returns early if `shouldStop` returns `true` or the calling task is cancelled.
+  func waitUntilStoredItemsShow(of todoList: TodoList, or shouldStop: @escaping @MainActor () -> Bool = { false })
     async throws(TodoListError)
   {
     let changes = try await todoList.changes().buffering(.latest).subscribe()
@@ -18,7 +18,7 @@ extension TodoListViewModel {
     let observation = Task {
       for await change in changes { stored.items = change.stored?.value ?? TodoItems() }
     }
-    await until { (self.isLoaded && self.items == stored.items.elements) || isOver() }
+    await until { (self.isLoaded && self.items == stored.items.elements) || shouldStop() }
     observation.cancel()
     await observation.value
   }

@@ -28,25 +28,25 @@ struct TodoScript {
   }
 
   func add(_ name: String) async throws(TodoListError) {
-    guard let detail = reportOpening(of: model.openAdd(), named: name) else { return }
+    guard let detail = reportOpening(of: model.openAdd(), as: name) else { return }
     detail.name = name
     detail.done()
-    try await finish()
+    try await showAfterClosing()
   }
 
   func cancelAdding(_ name: String) async throws(TodoListError) {
-    guard let detail = reportOpening(of: model.openAdd(), named: "\(name), cancelled") else { return }
+    guard let detail = reportOpening(of: model.openAdd(), as: "\(name), cancelled") else { return }
     detail.name = name
     detail.cancel()
-    try await finish()
+    try await showAfterClosing()
   }
 
   func edit(_ name: String, to newName: String) async throws(TodoListError) {
     guard let item = model.items.last(where: { $0.name == name }) else { return }
-    guard let detail = reportOpening(of: model.openEdit(id: item.id), named: "\(name) → \(newName)") else { return }
+    guard let detail = reportOpening(of: model.openEdit(id: item.id), as: "\(name) → \(newName)") else { return }
     detail.name = newName
     detail.done()
-    try await finish()
+    try await showAfterClosing()
   }
 
   func toggle(_ name: String) async throws(TodoListError) {
@@ -60,18 +60,18 @@ struct TodoScript {
   /// Prints that a detail opened, or that Add is disabled if there is no detail.
   ///
   /// The format is that of the RxSwift app that this command replaces.
-  private func reportOpening(of detail: TodoDetailViewModel?, named name: String) -> TodoDetailViewModel? {
+  private func reportOpening(of detail: TodoDetailViewModel?, as change: String) -> TodoDetailViewModel? {
     console.print("")
     guard let detail else {
       console.print("Add is disabled: \(TodoItems.unfinishedLimit) todos are unfinished.")
       return nil
     }
-    console.print("\(detail.title): \(name)")
+    console.print("\(detail.title): \(change)")
     console.print("Resource tracing: \(liveSubscriptions())")
     return detail
   }
 
-  private func finish() async throws(TodoListError) {
+  private func showAfterClosing() async throws(TodoListError) {
     await until { model.detail == nil }
     try await show()
   }

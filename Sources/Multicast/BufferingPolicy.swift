@@ -1,8 +1,9 @@
 /// The capacity of a subscriber's buffer, and its behavior when it is full.
 ///
 /// Each subscriber has a buffer of its own. A full buffer never affects the sender, the replay, or another subscriber.
-/// The exception is a ``MulticastSequence``: it requests an element only while at least one subscriber would keep it. A
-/// subscriber that is suspended in `next()` receives an element by a direct hand-off, which doesn't use the buffer.
+/// The exception is a ``MulticastSequence``, which requests the next element of its base only while at least one
+/// subscriber would keep that element. A subscriber that is suspended in `next()` receives an element by a direct
+/// hand-off, which doesn't use the buffer.
 ///
 /// | when `3` arrives at the full buffer `[1, 2]` | elements read | here | Combine | Kotlin | `AsyncStream` |
 /// | --- | --- | --- | --- | --- | --- |
@@ -30,11 +31,11 @@ public struct BufferingPolicy<Failure: Error>: Sendable {
   var isUnbounded: Bool { capacity == .max && !keepsOldest }
 
   /// Returns the error that an ``error(_:_:)`` policy makes of an overflow.
-  func makeError(_ overflow: BufferOverflow) -> Failure {
-    guard case .error(let makeError) = self.overflow else {
+  func makeError(_ bufferOverflow: BufferOverflow) -> Failure {
+    guard case .error(let makeFailure) = overflow else {
       preconditionFailure("Only a subscriber with the error policy overflows.")
     }
-    return makeError(overflow)
+    return makeFailure(bufferOverflow)
   }
 
   private init(capacity: Int, minimum: Int = 1, overflow: Overflow) {

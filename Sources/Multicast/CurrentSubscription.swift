@@ -1,7 +1,8 @@
-/// A holder of an object's current subscription, which cancels the subscription when another one replaces it.
+/// A holder that keeps an object's current subscription, and cancels the subscription when another one replaces it.
 ///
-/// An object that observes a stream through a ``WeakSubscriber`` holds its current subscription here. The subscription
-/// is also cancelled when the object is released. A cancellation ends the loop that reads from the subscription.
+/// An object that observes a stream through a ``WeakSubscriber`` holds its current subscription here. Releasing the
+/// object releases the holder, which also cancels the subscription. A cancellation ends the loop that reads from the
+/// subscription.
 @MainActor
 package final class CurrentSubscription<Element: Sendable> {
   private var subscription: MulticastSubscription<Element, Never>?

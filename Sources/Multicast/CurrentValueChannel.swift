@@ -19,6 +19,7 @@
 public final class CurrentValueChannel<Value: Sendable, Failure: Error>: Sendable {
   private let core: ChannelCore<Value, Failure>
   private let buffering: BufferingPolicy<Failure>
+  /// The token that counts this channel as live.
   private let live = MulticastDiagnostics.LiveChannel()
 
   /// Creates a channel with an initial value.
@@ -38,13 +39,13 @@ public final class CurrentValueChannel<Value: Sendable, Failure: Error>: Sendabl
   }
 
   /// The last value sent, which stays available after termination.
-  public var value: Value { current.value }
+  public var value: Value { versionedValue.value }
 
-  private var current: (value: Value, version: Int) {
-    let current = core.versioned
+  private var versionedValue: (value: Value, version: Int) {
+    let versioned = core.versioned
     // There always is a latest value: `init` sends one, and only `resetReplay`, which this type doesn't offer, would
     // remove it.
-    return (current.latest!, current.version)
+    return (versioned.latest!, versioned.version)
   }
 
   /// Makes `value` the current value and sends it to every subscriber, without waiting for any of them.
@@ -73,7 +74,7 @@ public final class CurrentValueChannel<Value: Sendable, Failure: Error>: Sendabl
   /// - Throws: The error that `body` throws, in which case nothing is published.
   public func update<Result, E: Error>(_ body: (inout Value) throws(E) -> Result) throws(E) -> Result {
     while true {
-      let current = current
+      let current = versionedValue
       var value = current.value
       let result = try body(&value)
       if core.send(value, ifVersionIs: current.version) != nil { return result }

@@ -24,6 +24,7 @@
 public final class MulticastChannel<Element: Sendable, Failure: Error>: Sendable {
   private let core: ChannelCore<Element, Failure>
   private let buffering: BufferingPolicy<Failure>
+  /// The token that counts this channel as live.
   private let live = MulticastDiagnostics.LiveChannel()
 
   /// Creates a channel.

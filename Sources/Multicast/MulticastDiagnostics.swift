@@ -8,23 +8,23 @@ internal import Synchronization
 public enum MulticastDiagnostics {
   /// The number of live subscriptions: one for each ``MulticastSubscription``, and one for each iterator of a
   /// ``MulticastStream`` or ``MulticastSequence``.
-  public static var liveSubscriptions: Int { subscriptions.load(ordering: .relaxed) }
+  public static var liveSubscriptions: Int { subscriptionCount.load(ordering: .relaxed) }
 
   /// The number of live channels and relays.
-  public static var liveChannels: Int { channels.load(ordering: .relaxed) }
+  public static var liveChannels: Int { channelCount.load(ordering: .relaxed) }
 
-  private static let subscriptions = Atomic<Int>(0)
-  private static let channels = Atomic<Int>(0)
+  private static let subscriptionCount = Atomic<Int>(0)
+  private static let channelCount = Atomic<Int>(0)
 
   /// Counts one live subscription for as long as this token exists.
   struct LiveSubscription: ~Copyable, Sendable {
-    init() { subscriptions.add(1, ordering: .relaxed) }
-    deinit { subscriptions.subtract(1, ordering: .relaxed) }
+    init() { subscriptionCount.add(1, ordering: .relaxed) }
+    deinit { subscriptionCount.subtract(1, ordering: .relaxed) }
   }
 
   /// Counts one live channel for as long as this token exists.
   struct LiveChannel: ~Copyable, Sendable {
-    init() { channels.add(1, ordering: .relaxed) }
-    deinit { channels.subtract(1, ordering: .relaxed) }
+    init() { channelCount.add(1, ordering: .relaxed) }
+    deinit { channelCount.subtract(1, ordering: .relaxed) }
   }
 }

@@ -20,7 +20,7 @@
 ///   busy unregisters the subscription at the task's next call of `next()`. Leaving the loop unregisters it at once.
 /// - **After termination**: A late subscriber receives the replay, then the completion or the error.
 ///
-/// A stream never keeps its channel alive: when the channel is released, its streams finish.
+/// A stream never keeps a channel or relay object alive: when such an object is released, its streams finish.
 public struct MulticastStream<Element: Sendable, Failure: Error>: AsyncSequence, Sendable {
   /// The iterator of one subscription.
   public typealias AsyncIterator = MulticastSubscription<Element, Failure>.AsyncIterator

@@ -21,14 +21,14 @@ package struct WeakSubscriber<Object: AnyObject & Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - elements: The sequence to iterate.
-  ///   - receive: A closure that is called with the object and each element, in order.
+  ///   - handle: A closure that is called with the object and each element, in order.
   @MainActor
   package func receive<Element>(
-    _ elements: some AsyncSequence<Element, Never>, _ receive: @MainActor (Object, Element) -> Void
+    _ elements: some AsyncSequence<Element, Never>, _ handle: @MainActor (Object, Element) -> Void
   ) async {
     for await element in elements {
       guard let object else { return }
-      receive(object, element)
+      handle(object, element)
     }
   }
 }

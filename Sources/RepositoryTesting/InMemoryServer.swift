@@ -11,9 +11,9 @@ public final class InMemoryServer<Key: RepositoryKey, Value: Equatable & Sendabl
 {
   /// A mutation that was applied.
   public struct Applied: Sendable {
-    /// The id under which it was sent.
+    /// The id under which the mutation was sent.
     public let id: MutationID
-    /// The key of the value that it changed.
+    /// The key of the value that the mutation changed.
     public let key: Key
     /// The mutation.
     public let mutation: Mutation

@@ -11,7 +11,7 @@ final class InterruptedStore: KeyValueStore {
   private static let error = StoreError.writeFailed(SystemError(code: 5, operation: "simulating", path: "memory"))
 
   private let base: any KeyValueStore
-  private let state: Lock<(remaining: Int, wasInterrupted: Bool)>
+  private let state: Lock<(remainingCommits: Int, wasInterrupted: Bool)>
 
   init(_ base: any KeyValueStore, commitCount: Int) {
     self.base = base
@@ -22,59 +22,59 @@ final class InterruptedStore: KeyValueStore {
   var wasInterrupted: Bool { state.withLock { $0.wasInterrupted } }
 
   /// Throws if the process was killed.
-  private func check() throws(StoreError) {
+  private func throwIfInterrupted() throws(StoreError) {
     if state.withLock({ $0.wasInterrupted }) { throw Self.error }
   }
 
   /// Counts a write; throws if it comes after the last permitted commit.
-  private func count() throws(StoreError) {
-    let isInterrupted = state.withLock { state in
-      if state.remaining == 0 { state.wasInterrupted = true }
-      state.remaining -= 1
+  private func countWrite() throws(StoreError) {
+    let wasInterrupted = state.withLock { state in
+      if state.remainingCommits == 0 { state.wasInterrupted = true }
+      state.remainingCommits -= 1
       return state.wasInterrupted
     }
-    if isInterrupted { throw Self.error }
+    if wasInterrupted { throw Self.error }
   }
 
   func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
-    try check()
+    try throwIfInterrupted()
     return try await base.load(key)
   }
 
   func save<Value>(_ value: Value, for key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value> {
-    try count()
+    try countWrite()
     return try await base.save(value, for: key)
   }
 
   func remove<Value>(_ key: StoreKey<Value>) async throws(StoreError) {
-    try count()
+    try countWrite()
     try await base.remove(key)
   }
 
   func removeAll(in collection: String) async throws(StoreError) {
-    try count()
+    try countWrite()
     try await base.removeAll(in: collection)
   }
 
   func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit {
-    try count()
+    try countWrite()
     return try await base.commit(batch)
   }
 
   func changes<Value>(of key: StoreKey<Value>) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never> {
-    try check()
+    try throwIfInterrupted()
     return try await base.changes(of: key)
   }
 
   func observe<Value>(
     collection: String, as type: Value.Type
   ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {
-    try check()
+    try throwIfInterrupted()
     return try await base.observe(collection: collection, as: type)
   }
 
   func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError) {
-    try count()
+    try countWrite()
     try await base.erase(where: isErased)
   }
 

@@ -33,23 +33,24 @@ extension RepositoryConformance {
 
     /// Returns the configuration of a repository.
     ///
-    /// - Parameter isPaused: Whether retries wait until the check calls `retryNow()`, because the repository's clock
-    ///   stands still.
-    func configuration(isPaused: Bool) -> RepositoryConfiguration {
+    /// - Parameter pausesRetries: Whether retries wait until the check calls `retryNow()`, because the repository's
+    ///   clock stands still.
+    func configuration(pausesRetries: Bool) -> RepositoryConfiguration {
       let random = SplitMix64(seed: seed)
-      return isPaused
+      return pausesRetries
         ? RepositoryConfiguration(clock: ManualClock(), random: random)
         : RepositoryConfiguration(retryPolicy: RetryPolicy(base: .zero), random: random)
     }
 
-    func makeRepository(_ store: any KeyValueStore, isPaused: Bool = false) -> SyncedRepository<Source> {
+    func makeRepository(_ store: any KeyValueStore, pausesRetries: Bool = false) -> SyncedRepository<Source> {
       SyncedRepository(
-        harness.makeSource(server, network), store: store, configuration: configuration(isPaused: isPaused))
+        harness.makeSource(server, network), store: store,
+        configuration: configuration(pausesRetries: pausesRetries))
     }
 
     func whileNetworkRuns<Result: Sendable>(_ body: () async throws -> Result) async throws -> Result {
-      let running = Task { [network] in await network.run() }
-      defer { running.cancel() }
+      let networkTask = Task { [network] in await network.run() }
+      defer { networkTask.cancel() }
       return try await body()
     }
 
@@ -75,14 +76,16 @@ extension RepositoryConformance {
     /// Makes mutations in a repository, and expects that each is queued, because the network is unreachable.
     ///
     /// The repository is released when the call returns, unless the caller keeps a reference to it.
-    func perform(_ mutations: ArraySlice<Source.Mutation>, offline repository: SyncedRepository<Source>) async throws {
+    func performOffline(
+      _ mutations: ArraySlice<Source.Mutation>, on repository: SyncedRepository<Source>
+    ) async throws {
       for mutation in mutations {
         let result = try await repository.perform(mutation, on: harness.key)
         try expect(result, is: .queued, "the result of \(mutation) without a network")
       }
     }
 
-    func stored(in store: any KeyValueStore) async throws -> Source.Value? {
+    func storedValue(in store: any KeyValueStore) async throws -> Source.Value? {
       let name = harness.makeSource(server, network).name
       return try await store.load(StoreKey<Source.Value>(name, id: harness.key.storeID))?.value
     }
@@ -101,8 +104,8 @@ extension RepositoryConformance {
     return String(decoding: try encoder.encode(mutation), as: UTF8.self)
   }
 
-  /// Returns whether a value already includes a mutation.
-  static func shows(_ mutation: Source.Mutation, _ value: Source.Value) -> Bool {
+  /// Returns whether a value already includes a mutation, so that applying the mutation doesn't change the value.
+  static func isIncluded(_ mutation: Source.Mutation, in value: Source.Value) -> Bool {
     var changed = value
     do throws(MutationConflict) {
       try mutation.apply(to: &changed)
@@ -116,8 +119,8 @@ extension RepositoryConformance {
     if found != expected { throw Mismatch("\(subject): expected \(expected), found \(found).") }
   }
 
-  static func expectShown(_ mutations: [Source.Mutation], in value: Source.Value, _ situation: String) throws {
-    for mutation in mutations where !shows(mutation, value) {
+  static func expectIncluded(_ mutations: [Source.Mutation], in value: Source.Value, _ situation: String) throws {
+    for mutation in mutations where !isIncluded(mutation, in: value) {
       throw Mismatch("\(mutation) isn't visible \(situation) in \(value).")
     }
   }
@@ -127,7 +130,7 @@ extension RepositoryConformance {
     throw Mismatch("A call threw \(error) instead of the store's error.")
   }
 
-  static func first(
+  static func firstValue(
     of repository: SyncedRepository<Source>, _ harness: RepositoryHarness<Source>
   ) async throws -> Source.Value? {
     for await value in repository.values(of: harness.key) { return value }
@@ -155,8 +158,9 @@ extension RepositoryConformance {
   }
 
   /// Expects that the first state of a key has the given `isPending`.
-  static func expectPending(
-    _ isPending: Bool, _ repository: SyncedRepository<Source>, _ harness: RepositoryHarness<Source>, _ situation: String
+  static func expectFirstState(
+    isPending: Bool, of repository: SyncedRepository<Source>, _ harness: RepositoryHarness<Source>,
+    _ situation: String
   ) async throws {
     for await state in repository.states(of: harness.key) {
       if state.isPending == isPending { return }
@@ -176,7 +180,8 @@ extension RepositoryConformance {
         return false
       }
       defer { group.cancelAll() }
-      if try await group.next() != true { throw Mismatch("The check didn't finish within \(limit).") }
+      let hasFinished = try await group.next() ?? false
+      if !hasFinished { throw Mismatch("The check didn't finish within \(limit).") }
     }
   }
 }

@@ -18,15 +18,19 @@ extension RepositoryConformance where Source: BidirectionalPagedSource {
   /// Scrolls at random, before and after a relaunch, over a network that loses and duplicates packets.
   @Sendable private static func checkPages(_ harness: RepositoryHarness<Source>) async throws {
     let bench = Bench(harness, seed: 1, .rough)
-    let open = try await harness.makePlace()
+    let openStore = try await harness.makePlace()
     var random = SplitMix64(seed: 1)
     try await bench.whileNetworkRuns {
       for _ in 1...2 {
-        let store = try await open()
+        let store = try await openStore()
         let repository = bench.makeScrollingRepository(store)
         try await bench.load(repository)
         // Loads more until the newest element is no longer stored.
-        repeat { try await bench.scroll(repository, step: 7) } while try await !bench.checkContiguity(in: store)
+        var hasPreviousPage = false
+        repeat {
+          try await bench.scroll(repository, step: loadMoreStep)
+          hasPreviousPage = try await bench.checkContiguity(in: store)
+        } while !hasPreviousPage
         for _ in 1...8 {
           try await bench.scroll(repository, step: .random(in: 0..<8, using: &random))
           _ = try await bench.checkContiguity(in: store)
@@ -35,6 +39,9 @@ extension RepositoryConformance where Source: BidirectionalPagedSource {
     }
   }
 }
+
+/// A step of `scroll(_:step:)` that loads more.
+private let loadMoreStep = 7
 
 extension RepositoryConformance.Bench where Source: BidirectionalPagedSource {
   /// Creates a repository that keeps two pages of one element each.
@@ -69,21 +76,23 @@ extension RepositoryConformance.Bench where Source: BidirectionalPagedSource {
   ///
   /// - Returns: Whether there is a previous page.
   fileprivate func checkContiguity(in store: any KeyValueStore) async throws -> Bool {
-    guard let stored = try await stored(in: store) else { return false }
+    guard let stored = try await storedValue(in: store) else { return false }
     let source = harness.makeSource(server, network)
-    let (found, all) = (
-      stored.elements.map(source.cursor), server.value(of: harness.key).elements.map(source.cursor)
-    )
-    let start = found.first.flatMap { all.firstIndex(of: $0) } ?? 0
-    guard found.count <= 2, found == Array(all[start...].prefix(found.count)) else {
-      throw RepositoryConformance.Mismatch("\(found) aren't at most two adjacent elements of \(all) (seed \(seed)).")
-    }
-    let (previous, next) = (start > 0 ? found.first : nil, start + found.count < all.count ? found.last : nil)
-    guard stored.previousCursor == previous, stored.nextCursor == next else {
+    let storedCursors = stored.elements.map(source.cursor)
+    let serverCursors = server.value(of: harness.key).elements.map(source.cursor)
+    let start = storedCursors.first.flatMap { serverCursors.firstIndex(of: $0) } ?? 0
+    let end = start + storedCursors.count
+    guard storedCursors.count <= 2, storedCursors == Array(serverCursors[start...].prefix(storedCursors.count)) else {
       throw RepositoryConformance.Mismatch(
-        "\(found) of \(all) has the wrong cursors \(String(describing: stored.previousCursor)) and "
+        "\(storedCursors) aren't at most two adjacent elements of \(serverCursors) (seed \(seed)).")
+    }
+    let expectedPrevious = start > 0 ? storedCursors.first : nil
+    let expectedNext = end < serverCursors.count ? storedCursors.last : nil
+    guard stored.previousCursor == expectedPrevious, stored.nextCursor == expectedNext else {
+      throw RepositoryConformance.Mismatch(
+        "\(storedCursors) of \(serverCursors) have the wrong cursors \(String(describing: stored.previousCursor)) and "
           + "\(String(describing: stored.nextCursor)) (seed \(seed)).")
     }
-    return previous != nil
+    return expectedPrevious != nil
   }
 }

@@ -73,9 +73,9 @@ public enum RepositoryConformance<Source: MutableSource> {
 
   /// The checks for every source.
   ///
-  /// For a `BidirectionalPagedSource`, there are more in ``pagingChecks``. The laws L1 to L3 and L9 have no check here,
-  /// because only the package's own tests check them. L1 and L2 concern what observers see, L3 the age of the stored
-  /// value, and L9 the isolation of users.
+  /// For a `BidirectionalPagedSource`, there are more in ``pagingChecks``. The laws L1 to L3 and L9 have no check here:
+  /// only the package's own tests check them. L1 and L2 concern what observers see, L3 the age of the stored value, and
+  /// L9 the isolation of users.
   public static var checks: [Check] {
     [
       Check("L4 No flicker", "An effect that an observer has seen stays visible", body: checkFlicker),
@@ -108,7 +108,8 @@ extension RepositoryConformance {
   @Sendable private static func checkFlicker(_ harness: RepositoryHarness<Source>) async throws {
     for seed in 1...5 as ClosedRange<UInt64> {
       let bench = Bench(harness, seed: seed, .rough)
-      let store = try await harness.makePlace()()
+      let openStore = try await harness.makePlace()
+      let store = try await openStore()
       let values = try await bench.whileNetworkRuns {
         let repository = bench.makeRepository(store)
         try await bench.load(repository)
@@ -127,46 +128,47 @@ extension RepositoryConformance {
         return values
       }
       // The repository is released, so the stream finishes.
-      var shown: Set<Int> = []
+      var visibleIndices: Set<Int> = []
       for await value in values {
-        let now = Set(harness.mutations.indices.filter { shows(harness.mutations[$0], value) })
-        if let lost = shown.subtracting(now).min() {
-          throw Mismatch("\(harness.mutations[lost]) was visible, but is missing from \(value) (seed \(seed)).")
+        let currentIndices = Set(harness.mutations.indices.filter { isIncluded(harness.mutations[$0], in: value) })
+        if let lostIndex = visibleIndices.subtracting(currentIndices).min() {
+          throw Mismatch("\(harness.mutations[lostIndex]) was visible, but is missing from \(value) (seed \(seed)).")
         }
-        shown = now
+        visibleIndices = currentIndices
       }
-      try expect(shown, is: Set(harness.mutations.indices), "the visible mutations (seed \(seed))")
+      try expect(visibleIndices, is: Set(harness.mutations.indices), "the visible mutations (seed \(seed))")
     }
   }
 
   @Sendable private static func checkOrder(_ harness: RepositoryHarness<Source>) async throws {
     for seed in 1...5 as ClosedRange<UInt64> {
       let bench = Bench(harness, seed: seed, .rough)
-      let open = try await harness.makePlace()
+      let openStore = try await harness.makePlace()
       let half = harness.mutations.count / 2
       bench.network.isReachable = false
-      try await bench.perform(
-        harness.mutations[..<half], offline: bench.makeRepository(try await open(), isPaused: true))
+      try await bench.performOffline(
+        harness.mutations[..<half], on: bench.makeRepository(try await openStore(), pausesRetries: true))
       bench.network.isReachable = true
-      let source = try await bench.whileNetworkRuns {
-        let repository = bench.makeRepository(try await open())
+      try await bench.whileNetworkRuns {
+        let repository = bench.makeRepository(try await openStore())
         for mutation in harness.mutations[half...] { try await repository.perform(mutation, on: harness.key) }
         try await bench.settle(repository)
-        return harness.makeSource(bench.server, bench.network)
       }
-      func lanes(_ mutations: [Source.Mutation]) throws -> [String: [String]] {
+      let source = harness.makeSource(bench.server, bench.network)
+      func textsByLane(_ mutations: [Source.Mutation]) throws -> [String: [String]] {
         try Dictionary(grouping: mutations) { source.orderingKey(of: $0, on: harness.key) }
           .mapValues { try $0.map(text) }
       }
-      let applied = try lanes(bench.server.applied.map(\.mutation))
-      try expect(applied, is: try lanes(harness.mutations), "the applied mutations by lane (seed \(seed))")
+      let applied = try textsByLane(bench.server.applied.map(\.mutation))
+      try expect(applied, is: try textsByLane(harness.mutations), "the applied mutations by lane (seed \(seed))")
     }
   }
 
   @Sendable private static func checkOnce(_ harness: RepositoryHarness<Source>) async throws {
     for outcome in [SimulatedNetwork.PlannedOutcome.loseReply, .duplicateRequest, .loseRequest, .failToSend] {
       let bench = Bench(harness)
-      let store = try await harness.makePlace()()
+      let openStore = try await harness.makePlace()
+      let store = try await openStore()
       try await bench.whileNetworkRuns {
         let repository = bench.makeRepository(store)
         try await bench.load(repository)
@@ -186,33 +188,34 @@ extension RepositoryConformance {
 
   @Sendable private static func checkDurability(_ harness: RepositoryHarness<Source>) async throws {
     let bench = Bench(harness)
-    let open = try await harness.makePlace()
-    try await bench.whileNetworkRuns { try await bench.load(bench.makeRepository(try await open())) }
+    let openStore = try await harness.makePlace()
+    try await bench.whileNetworkRuns { try await bench.load(bench.makeRepository(try await openStore())) }
     bench.network.isReachable = false
-    try await bench.perform(harness.mutations[...], offline: bench.makeRepository(try await open(), isPaused: true))
-    let later = bench.makeRepository(try await open(), isPaused: true)
-    let listed = try await later.mutations.list().map { try text($0.mutation) }
-    try expect(listed, is: try harness.mutations.map(text), "the queue after a relaunch")
-    for await value in later.values(of: harness.key) {
-      try expectShown(harness.mutations, in: value, "after a relaunch")
+    try await bench.performOffline(
+      harness.mutations[...], on: bench.makeRepository(try await openStore(), pausesRetries: true))
+    let relaunched = bench.makeRepository(try await openStore(), pausesRetries: true)
+    let queuedTexts = try await relaunched.mutations.list().map { try text($0.mutation) }
+    try expect(queuedTexts, is: try harness.mutations.map(text), "the queue after a relaunch")
+    for await value in relaunched.values(of: harness.key) {
+      try expectIncluded(harness.mutations, in: value, "after a relaunch")
       break
     }
     bench.network.isReachable = true
     try await bench.whileNetworkRuns {
-      await later.retryNow()
-      try await bench.settle(later)
+      await relaunched.retryNow()
+      try await bench.settle(relaunched)
     }
     try bench.expectAllAppliedOnce("after a relaunch")
   }
 
   @Sendable private static func checkAtomicity(_ harness: RepositoryHarness<Source>) async throws {
-    for count in 0... {
+    for commitCount in 0... {
       let bench = Bench(harness)
-      let open = try await harness.makePlace()
-      let store = InterruptedStore(try await open(), commitCount: count)
+      let openStore = try await harness.makePlace()
+      let store = InterruptedStore(try await openStore(), commitCount: commitCount)
       let mutations = harness.mutations.prefix(3)
       let accepted = try await bench.whileNetworkRuns {
-        let repository = bench.makeRepository(store, isPaused: true)
+        let repository = bench.makeRepository(store, pausesRetries: true)
         do throws(RepositoryError<Source.Failure>) {
           try await repository.reload(harness.key)
         } catch {
@@ -230,14 +233,14 @@ extension RepositoryConformance {
         return accepted
       }
       bench.network.isReachable = false
-      let reopened = try await open()
-      let repository = bench.makeRepository(reopened, isPaused: true)
-      let queue = Set(try await repository.mutations.list().map { try text($0.mutation) })
-      let stored = try await bench.stored(in: reopened)
-      let situation = "when the process ended after \(counted(count, "commit"))"
+      let reopenedStore = try await openStore()
+      let repository = bench.makeRepository(reopenedStore, pausesRetries: true)
+      let queuedTexts = Set(try await repository.mutations.list().map { try text($0.mutation) })
+      let storedValue = try await bench.storedValue(in: reopenedStore)
+      let situation = "when the process ended after \(counted(commitCount, "commit"))"
       for mutation in mutations {
-        let isStored = stored.map { shows(mutation, $0) } ?? false
-        let isQueued = queue.contains(try text(mutation))
+        let isStored = storedValue.map { isIncluded(mutation, in: $0) } ?? false
+        let isQueued = queuedTexts.contains(try text(mutation))
         if isStored, isQueued { throw Mismatch("\(mutation) is in the queue and in the stored value \(situation).") }
         if !isStored, !isQueued, try accepted.contains(where: { try text($0) == text(mutation) }) {
           throw Mismatch("\(mutation) is neither in the queue nor in the stored value \(situation).")
@@ -250,9 +253,10 @@ extension RepositoryConformance {
       }
       let applied = try bench.server.applied.map { try text($0.mutation) }
       for mutation in accepted {
-        let applications = applied.count { $0 == (try? text(mutation)) }
-        try expect(applications, is: 1, "the number of times that the server applied \(mutation) \(situation)")
+        let appliedCount = applied.count { $0 == (try? text(mutation)) }
+        try expect(appliedCount, is: 1, "the number of times that the server applied \(mutation) \(situation)")
       }
+      // The process made all its commits, so a higher limit would make no difference.
       if !store.wasInterrupted { return }
     }
   }
@@ -260,11 +264,11 @@ extension RepositoryConformance {
   @Sendable private static func checkBounds(_ harness: RepositoryHarness<Source>) async throws {
     let bench = Bench(harness)
     bench.network.isReachable = false
-    var configuration = bench.configuration(isPaused: true)
+    var configuration = bench.configuration(pausesRetries: true)
     configuration.queueLimits = QueueLimits(maximumCount: 2)
+    let openStore = try await harness.makePlace()
     let repository = SyncedRepository(
-      harness.makeSource(bench.server, bench.network), store: try await harness.makePlace()(),
-      configuration: configuration)
+      harness.makeSource(bench.server, bench.network), store: try await openStore(), configuration: configuration)
     for mutation in harness.mutations.prefix(2) { try await repository.perform(mutation, on: harness.key) }
     var isRefused = false
     do throws(RepositoryError<Source.Failure>) {
@@ -273,23 +277,24 @@ extension RepositoryConformance {
       if case .queueFull = error { isRefused = true }
     }
     try expect(isRefused, is: true, "whether the third mutation is refused with `queueFull`")
-    let listed = try await repository.mutations.list().map { try text($0.mutation) }
-    try expect(listed, is: try harness.mutations.prefix(2).map(text), "the queue")
+    let queuedTexts = try await repository.mutations.list().map { try text($0.mutation) }
+    try expect(queuedTexts, is: try harness.mutations.prefix(2).map(text), "the queue")
   }
 
   @Sendable private static func checkDraining(_ harness: RepositoryHarness<Source>) async throws {
     for seed in 1...3 as ClosedRange<UInt64> {
       let bench = Bench(harness, seed: seed, .rough)
-      let open = try await harness.makePlace()
+      let openStore = try await harness.makePlace()
       bench.network.isReachable = false
-      try await bench.perform(harness.mutations[...], offline: bench.makeRepository(try await open(), isPaused: true))
+      try await bench.performOffline(
+        harness.mutations[...], on: bench.makeRepository(try await openStore(), pausesRetries: true))
       bench.network.isReachable = true
       try await bench.whileNetworkRuns {
-        let repository = bench.makeRepository(try await open())
+        let repository = bench.makeRepository(try await openStore())
         try await repository.waitForPendingMutations()
-        let left = try await repository.mutations.list()
+        let remaining = try await repository.mutations.list()
         try expect(
-          left.map(\.standing), is: [], "the standings of the mutations that are left in the queue (seed \(seed))")
+          remaining.map(\.standing), is: [], "the standings of the mutations that are left in the queue (seed \(seed))")
       }
       try bench.expectAllAppliedOnce("after the queue drained (seed \(seed))")
     }
@@ -297,38 +302,40 @@ extension RepositoryConformance {
 
   @Sendable private static func checkTruth(_ harness: RepositoryHarness<Source>) async throws {
     let bench = Bench(harness)
-    let open = try await harness.makePlace()
-    let store = try await open()
+    let openStore = try await harness.makePlace()
+    let store = try await openStore()
     let (first, second) = (harness.mutations[0], harness.mutations[1])
     try await bench.whileNetworkRuns {
-      let repository = bench.makeRepository(store, isPaused: true)
+      let repository = bench.makeRepository(store, pausesRetries: true)
       try await bench.load(repository)
       let result = try await repository.perform(first, on: harness.key)
       try expect(result, is: .confirmed, "the result over a reliable network")
-      let stored = try await bench.stored(in: try await open())
+      let storedValue = try await bench.storedValue(in: try await openStore())
       try expect(
-        stored.map { shows(first, $0) } ?? false, is: true, "whether the stored value includes a confirmed mutation")
-      try await expectPending(false, repository, harness, "after a confirmation")
+        storedValue.map { isIncluded(first, in: $0) } ?? false, is: true,
+        "whether the stored value includes a confirmed mutation")
+      try await expectFirstState(isPending: false, of: repository, harness, "after a confirmation")
       bench.network.isReachable = false
-      let offline = try await repository.perform(second, on: harness.key)
-      try expect(offline, is: .queued, "the result without a network")
-      try await expectPending(true, repository, harness, "while a mutation waits")
-      let later = try await bench.stored(in: try await open())
+      let offlineResult = try await repository.perform(second, on: harness.key)
+      try expect(offlineResult, is: .queued, "the result without a network")
+      try await expectFirstState(isPending: true, of: repository, harness, "while a mutation waits")
+      let valueStoredOffline = try await bench.storedValue(in: try await openStore())
       try expect(
-        later.map { shows(second, $0) } ?? false, is: false, "whether the stored value includes a waiting mutation")
+        valueStoredOffline.map { isIncluded(second, in: $0) } ?? false, is: false,
+        "whether the stored value includes a waiting mutation")
       bench.network.isReachable = true
       await repository.retryNow()
       try await repository.waitForPendingMutations()
-      try await expectPending(false, repository, harness, "after the queue drained")
+      try await expectFirstState(isPending: false, of: repository, harness, "after the queue drained")
     }
   }
 
   @Sendable private static func checkConvergence(_ harness: RepositoryHarness<Source>) async throws {
     for seed in 1...3 as ClosedRange<UInt64> {
       let bench = Bench(harness, seed: seed, .rough)
-      let open = try await harness.makePlace()
+      let openStore = try await harness.makePlace()
       try await bench.whileNetworkRuns {
-        let repositories = [bench.makeRepository(try await open()), bench.makeRepository(try await open())]
+        let repositories = [bench.makeRepository(try await openStore()), bench.makeRepository(try await openStore())]
         for repository in repositories { try await bench.load(repository) }
         for (index, mutation) in harness.mutations.dropLast().enumerated() {
           try await repositories[index % 2].perform(mutation, on: harness.key)
@@ -338,12 +345,12 @@ extension RepositoryConformance {
         for repository in repositories { try await repository.waitForPendingMutations() }
         bench.network.conditions = .reliable
         for repository in repositories { try await repository.reload(harness.key) }
-        let new = bench.makeRepository(InMemoryStore())
-        try await new.reload(harness.key)
-        guard let expected = try await first(of: new, harness) else {
+        let newRepository = bench.makeRepository(InMemoryStore())
+        try await newRepository.reload(harness.key)
+        guard let expected = try await firstValue(of: newRepository, harness) else {
           throw Mismatch("A new repository has no value.")
         }
-        try expectShown(harness.mutations, in: expected, "in a new repository (seed \(seed))")
+        try expectIncluded(harness.mutations, in: expected, "in a new repository (seed \(seed))")
         for repository in repositories {
           try await expectShown(expected, by: repository, harness, "when nothing is pending (seed \(seed))")
         }

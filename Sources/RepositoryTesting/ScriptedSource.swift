@@ -10,8 +10,8 @@ public struct ScriptedSource<
 
   private let onFetch: @Sendable (Key) async throws(Failure) -> Value
   private let onSend: @Sendable (Mutation, Key, MutationID) async throws(Failure) -> MutationReply<Value>
-  private let onFailure: @Sendable (Failure) -> FailureDisposition
-  private let pins: @Sendable (Key) -> Bool
+  private let dispositionOfFailure: @Sendable (Failure) -> FailureDisposition
+  private let isKeyPinned: @Sendable (Key) -> Bool
   private let lane: @Sendable (Mutation, Key) -> String
 
   /// Creates a source.
@@ -34,8 +34,8 @@ public struct ScriptedSource<
     self.name = name
     onFetch = fetch
     onSend = send
-    onFailure = disposition
-    pins = isPinned
+    dispositionOfFailure = disposition
+    isKeyPinned = isPinned
     self.lane = lane
   }
 
@@ -50,10 +50,10 @@ public struct ScriptedSource<
   }
 
   /// Returns the meaning of a failure.
-  public func disposition(of failure: Failure) -> FailureDisposition { onFailure(failure) }
+  public func disposition(of failure: Failure) -> FailureDisposition { dispositionOfFailure(failure) }
 
   /// Returns whether the value of a key must not be evicted.
-  public func isPinned(_ key: Key) -> Bool { pins(key) }
+  public func isPinned(_ key: Key) -> Bool { isKeyPinned(key) }
 
   /// Returns the ordering key of a mutation, which names its lane.
   public func orderingKey(of mutation: Mutation, on key: Key) -> String { lane(mutation, key) }

@@ -34,7 +34,7 @@ public final class SimulatedNetwork: Sendable {
   public enum Failure: Error, Hashable, Sendable {
     /// The request certainly wasn't sent.
     case unreachable
-    /// The request was sent, but there is no reply, so the server may or may not have received it.
+    /// The request was sent, but there is no reply, so the server may or may not have received the request.
     case noReply
   }
 
@@ -50,7 +50,7 @@ public final class SimulatedNetwork: Sendable {
 
     /// The number of the packet, counted from 1.
     public let id: Int
-    /// The number of the exchange that it belongs to, counted from 1.
+    /// The number of the exchange that the packet belongs to, counted from 1.
     public let exchange: Int
     /// The label of the exchange.
     public let label: String
@@ -107,10 +107,10 @@ public final class SimulatedNetwork: Sendable {
   }
 
   private struct Exchange {
-    var packetCount = 0
+    var inTransitCount = 0
     var planned: PlannedOutcome?
     /// Ends the call without a reply, unless it has ended.
-    let fail: @Sendable () -> Void
+    let failCall: @Sendable () -> Void
   }
 
   private struct State {
@@ -120,16 +120,16 @@ public final class SimulatedNetwork: Sendable {
     var plan: [PlannedOutcome] = []
     var entries: [Entry] = []
     var exchanges: [Int: Exchange] = [:]
-    var lastPacket = 0
-    var lastExchange = 0
+    var lastPacketID = 0
+    var lastExchangeNumber = 0
 
     mutating func add(
       _ direction: Packet.Direction, of exchange: Int, _ label: String, _ deliver: @escaping @Sendable () -> Void
     ) -> Packet {
-      lastPacket += 1
-      let packet = Packet(id: lastPacket, exchange: exchange, label: label, direction: direction)
+      lastPacketID += 1
+      let packet = Packet(id: lastPacketID, exchange: exchange, label: label, direction: direction)
       entries.append(Entry(packet: packet, deliver: deliver))
-      exchanges[exchange]?.packetCount += 1
+      exchanges[exchange]?.inTransitCount += 1
       return packet
     }
 
@@ -140,19 +140,21 @@ public final class SimulatedNetwork: Sendable {
 
     /// Records that a packet is no longer in transit.
     ///
-    /// - Returns: The closure that ends the call if the packet was the last one of its exchange; otherwise `nil`.
-    mutating func end(_ packet: Packet) -> (@Sendable () -> Void)? {
-      exchanges[packet.exchange]?.packetCount -= 1
-      guard exchanges[packet.exchange]?.packetCount == 0 else { return nil }
-      return exchanges.removeValue(forKey: packet.exchange)?.fail
+    /// - Returns: If the packet was the last one of its exchange, the closure that ends the call; otherwise `nil`.
+    mutating func recordEndOfTransit(of packet: Packet) -> (@Sendable () -> Void)? {
+      exchanges[packet.exchange]?.inTransitCount -= 1
+      guard exchanges[packet.exchange]?.inTransitCount == 0 else { return nil }
+      return exchanges.removeValue(forKey: packet.exchange)?.failCall
     }
 
-    mutating func isChosen(_ probability: Double) -> Bool { Double.random(in: 0..<1, using: &random) < probability }
+    mutating func faultOccurs(withProbability probability: Double) -> Bool {
+      Double.random(in: 0..<1, using: &random) < probability
+    }
   }
 
   private let state: Lock<State>
   /// Signals that a request or a reply was sent.
-  private let arrivals = MulticastRelay<Void>(buffering: .unbounded)
+  private let newPackets = MulticastRelay<Void>(buffering: .unbounded)
 
   /// Creates a network.
   ///
@@ -198,23 +200,23 @@ public final class SimulatedNetwork: Sendable {
     let isSent = state.withLock { state in
       let planned = state.plan.isEmpty ? nil : state.plan.removeFirst()
       guard state.isReachable, planned != .failToSend else { return false }
-      state.lastExchange += 1
-      let number = state.lastExchange
+      state.lastExchangeNumber += 1
+      let number = state.lastExchangeNumber
       state.exchanges[number] = Exchange(planned: planned) { call.end(.failure(.noReply)) }
       _ = state.add(.request, of: number, label) { [weak self] in
         let reply = serve()
-        self?.reply(to: number, label) { call.end(.success(reply)) }
+        self?.sendReply(to: number, label) { call.end(.success(reply)) }
       }
       return true
     }
     guard isSent else { throw .unreachable }
-    arrivals.send(())
+    newPackets.send(())
     return try await call.result()
   }
 
-  private func reply(to exchange: Int, _ label: String, _ deliver: @escaping @Sendable () -> Void) {
+  private func sendReply(to exchange: Int, _ label: String, _ deliver: @escaping @Sendable () -> Void) {
     _ = state.withLock { $0.add(.reply, of: exchange, label, deliver) }
-    arrivals.send(())
+    newPackets.send(())
   }
 
   // MARK: - Control
@@ -231,8 +233,9 @@ public final class SimulatedNetwork: Sendable {
   public func deliver(_ id: Packet.ID) -> Bool {
     guard let entry = state.withLock({ $0.remove(id) }) else { return false }
     entry.deliver()
+    let failCall = state.withLock { $0.recordEndOfTransit(of: entry.packet) }
     // A delivered reply has already ended the call, so failing the call has no effect.
-    state.withLock { $0.end(entry.packet) }?()
+    failCall?()
     return true
   }
 
@@ -245,7 +248,8 @@ public final class SimulatedNetwork: Sendable {
   @discardableResult
   public func lose(_ id: Packet.ID) -> Bool {
     guard let entry = state.withLock({ $0.remove(id) }) else { return false }
-    state.withLock { $0.end(entry.packet) }?()
+    let failCall = state.withLock { $0.recordEndOfTransit(of: entry.packet) }
+    failCall?()
     return true
   }
 
@@ -264,7 +268,8 @@ public final class SimulatedNetwork: Sendable {
   ///
   /// Packets of the exchange stay in transit.
   public func timeOut(_ exchange: Int) {
-    state.withLock { $0.exchanges[exchange]?.fail }?()
+    let failCall = state.withLock { $0.exchanges[exchange]?.failCall }
+    failCall?()
   }
 
   /// Moves a random packet as planned for its exchange, or otherwise according to the seed and the conditions.
@@ -272,7 +277,7 @@ public final class SimulatedNetwork: Sendable {
   /// - Returns: The packet and its move; `nil` if no packet is in transit.
   @discardableResult
   public func step() -> (packet: Packet, move: Move)? {
-    let step = state.withLock { state -> (Packet, Move)? in
+    let chosenStep = state.withLock { state -> (Packet, Move)? in
       guard let packet = state.entries.randomElement(using: &state.random)?.packet else { return nil }
       switch state.exchanges[packet.exchange]?.planned {
       case .arrive?: return (packet, .delivered)
@@ -285,12 +290,12 @@ public final class SimulatedNetwork: Sendable {
       case .failToSend?, nil: break
       }
       let conditions = state.conditions
-      let isLost = state.isChosen(packet.direction == .request ? conditions.requestLoss : conditions.replyLoss)
-      if isLost { return (packet, .lost) }
-      if state.isChosen(conditions.duplication) { return (packet, .duplicated) }
-      return (packet, state.isChosen(conditions.timeout) ? .timedOut : .delivered)
+      let lossProbability = packet.direction == .request ? conditions.requestLoss : conditions.replyLoss
+      if state.faultOccurs(withProbability: lossProbability) { return (packet, .lost) }
+      if state.faultOccurs(withProbability: conditions.duplication) { return (packet, .duplicated) }
+      return (packet, state.faultOccurs(withProbability: conditions.timeout) ? .timedOut : .delivered)
     }
-    guard let (packet, move) = step else { return nil }
+    guard let (packet, move) = chosenStep else { return nil }
     switch move {
     case .delivered: deliver(packet.id)
     case .lost: lose(packet.id)
@@ -316,16 +321,16 @@ public final class SimulatedNetwork: Sendable {
   ///
   /// The seed determines the number of task yields before each step.
   public func run() async {
-    let arrivals = arrivals.stream.subscribe()
+    let newPackets = newPackets.stream.subscribe()
     await stepUntilIdle()
-    for await _ in arrivals { await stepUntilIdle() }
+    for await _ in newPackets { await stepUntilIdle() }
   }
 
   private func stepUntilIdle() async {
     while !Task.isCancelled, !packets.isEmpty {
       // Yields let other tasks run, such as a caller that sends the next packet.
-      let delay = state.withLock { Int.random(in: 0..<8, using: &$0.random) }
-      for _ in 0..<delay { await Task.yield() }
+      let yieldCount = state.withLock { Int.random(in: 0..<8, using: &$0.random) }
+      for _ in 0..<yieldCount { await Task.yield() }
       step()
     }
   }

@@ -97,11 +97,11 @@ import Testing
   /// A caller that uses only the protocol.
   private struct VisitCounter {
     let store: any KeyValueStore
-    let visits = StoreKey<Int>("visits")
+    let key = StoreKey<Int>("visits")
 
     func visit() async throws(StoreError) -> Int {
-      let count = try await store.load(visits)?.value ?? 0
-      return try await store.save(count + 1, for: visits).value
+      let count = try await store.load(key)?.value ?? 0
+      return try await store.save(count + 1, for: key).value
     }
   }
 }

@@ -26,46 +26,46 @@ import Testing
   /// The number of the interrupted commit.
   ///
   /// The commit changes a partitioned value, saves another value, and removes a third one.
-  private static let number = 13
+  private static let interruptedNumber = 13
 
   /// A folder with an interrupted commit: the journal is in force, and none of the staged files has its final name.
-  private struct Interrupted {
+  private struct InterruptedCommit {
     var files: [String: Data]
-    let before: NumberedCommits.State
-    let after: NumberedCommits.State
+    let stateBefore: NumberedCommits.State
+    let stateAfter: NumberedCommits.State
 
     var journal: Data { files[CommitJournal.fileName]! }
 
-    var decoded: CommitJournal {
+    var decodedJournal: CommitJournal {
       get throws { try CommitJournal.decode(journal) }
     }
   }
 
   /// Files that don't belong to a store, although some of their names resemble those of a store's files.
-  private static let foreign: [String: Data] = Dictionary(
+  private static let foreignFiles: [String: Data] = Dictionary(
     uniqueKeysWithValues: [
       "notes.txt", "numbers.0.value.bak", "numbers.0+", "a+", "Numbers.0.value", ".DataStore-notes", ".DataStore-g-1",
       ".DataStore-1-a", ".DataStore-journal.txt",
     ].map { ($0, Data($0.utf8)) })
 
   /// Makes commits in the folder, and interrupts the last one.
-  private func interrupt() async throws -> Interrupted {
+  private func interruptCommit() async throws -> InterruptedCommit {
     var progress = CommitProgress(.mixed)
     let fileSystem = FileSystem { $0.operation == "rename" && $0.path.hasSuffix(".value") ? EIO : nil }
     let store = FileStore(folder: folder)
-    for _ in 1..<Self.number {
+    for _ in 1..<Self.interruptedNumber {
       progress.advance()
       try await NumberedCommits.mixed.make(progress.number, in: store)
     }
-    let before = progress.state
+    let stateBefore = progress.state
     // This commit has a store object of its own, which isn't used again and so doesn't finish the commit.
-    try await NumberedCommits.mixed.make(Self.number, in: FileStore(folder: folder, fileSystem: fileSystem))
+    try await NumberedCommits.mixed.make(Self.interruptedNumber, in: FileStore(folder: folder, fileSystem: fileSystem))
     progress.advance()
     var files: [String: Data] = [:]
     for name in try contents(of: folder) { files[name] = try Data(contentsOf: folder.appending(path: name)) }
-    let interrupted = Interrupted(files: files, before: before, after: progress.state)
-    #expect(try interrupted.decoded.replacements.count == 3)
-    #expect(try interrupted.decoded.removals.count == 2)
+    let interrupted = InterruptedCommit(files: files, stateBefore: stateBefore, stateAfter: progress.state)
+    #expect(try interrupted.decodedJournal.replacements.count == 3)
+    #expect(try interrupted.decodedJournal.removals.count == 2)
     return interrupted
   }
 
@@ -75,11 +75,11 @@ import Testing
     if manager.fileExists(atPath: path(folder)) { try manager.removeItem(at: folder) }
     try manager.createDirectory(at: folder.appending(path: "folder.d"), withIntermediateDirectories: true)
     try manager.createDirectory(at: outside, withIntermediateDirectories: true)
-    for (name, bytes) in files.merging(Self.foreign, uniquingKeysWith: { own, _ in own }) {
+    for (name, bytes) in files.merging(Self.foreignFiles, uniquingKeysWith: { own, _ in own }) {
       try bytes.write(to: folder.appending(path: name))
     }
-    for place in [outside, folder.appending(path: "folder.d")] {
-      try Data("foreign".utf8).write(to: place.appending(path: "inner.value"))
+    for foreignFolder in [outside, folder.appending(path: "folder.d")] {
+      try Data("foreign".utf8).write(to: foreignFolder.appending(path: "inner.value"))
     }
   }
 
@@ -95,67 +95,72 @@ import Testing
   /// - Returns: The way in which the store has handled the journal.
   /// - Throws: A ``Problem`` if the store has done anything else with the journal or its commit, has lost a later
   ///   commit, or has changed a foreign file or left other files.
-  private func recover(_ interrupted: Interrupted, loadsFirst: Bool) async throws -> Outcome {
+  private func recover(_ interrupted: InterruptedCommit, loadsFirst: Bool) async throws -> Outcome {
     var store: FileStore? = FileStore(folder: folder)
     let events = store!.events.subscribe()
-    var found = try await NumberedCommits.read(store!, observing: !loadsFirst)
-    let again = try await NumberedCommits.read(store!, observing: loadsFirst)
-    guard found == again else { throw Problem.unstable(found, again) }
+    let found = try await NumberedCommits.read(store!, observing: !loadsFirst)
+    let foundAgain = try await NumberedCommits.read(store!, observing: loadsFirst)
+    guard found == foundAgain else { throw Problem.readsDiffer(found, foundAgain) }
     var outcome: Outcome
     switch found {
-    case interrupted.after: outcome = .finished
-    case interrupted.before: outcome = .dropped
-    default: throw Problem.partial(found)
+    case interrupted.stateAfter: outcome = .finished
+    case interrupted.stateBefore: outcome = .dropped
+    default: throw Problem.commitIsPartial(found)
     }
     if try contents(of: folder).contains(CommitJournal.fileName) { throw Problem.journalStays }
+    var expected = found
     // A commit of several changes, and a save.
     for number in [16, 19] {
       try await NumberedCommits.mixed.make(number, in: store!)
-      NumberedCommits.mixed.apply(number, to: &found)
+      NumberedCommits.mixed.apply(number, to: &expected)
     }
-    let fresh = try await NumberedCommits.observe(FileStore(folder: folder))
-    guard fresh == found else { throw Problem.nextCommitsLost(fresh) }
+    let foundByNewStore = try await NumberedCommits.observe(FileStore(folder: folder))
+    guard foundByNewStore == expected else { throw Problem.nextCommitsLost(foundByNewStore) }
+    // Releasing the store ends the stream of its events.
     store = nil
     for await event in events {
       // Other tests may have exhausted the inotify instances of the user.
       if case .watchingFailed = event { continue }
-      guard case .journalQuarantined(let movedTo, _) = event, outcome == .dropped else { throw Problem.event(event) }
+      guard case .journalQuarantined(let movedTo, _) = event, outcome == .dropped else {
+        throw Problem.unexpectedEvent(event)
+      }
       outcome = .quarantined
       let name = URL(filePath: movedTo).lastPathComponent
       guard name.hasPrefix(CommitJournal.fileName + ".corrupt-"), try contents(of: folder).contains(name) else {
-        throw Problem.event(event)
+        throw Problem.unexpectedEvent(event)
       }
     }
-    try checkForeignFiles()
+    try checkFilesLeft()
     return outcome
   }
 
-  private func checkForeignFiles() throws {
-    for (name, bytes) in Self.foreign {
-      guard try Data(contentsOf: folder.appending(path: name)) == bytes else { throw Problem.touched(name) }
+  /// Checks that the foreign files and folders are unchanged, and that the store has left no temporary files.
+  private func checkFilesLeft() throws {
+    for (name, bytes) in Self.foreignFiles {
+      guard try Data(contentsOf: folder.appending(path: name)) == bytes else { throw Problem.foreignItemChanged(name) }
     }
-    for place in [outside, folder.appending(path: "folder.d")] {
-      guard try contents(of: place) == ["inner.value"],
-        try Data(contentsOf: place.appending(path: "inner.value")) == Data("foreign".utf8)
-      else { throw Problem.touched(path(place)) }
+    for foreignFolder in [outside, folder.appending(path: "folder.d")] {
+      guard try contents(of: foreignFolder) == ["inner.value"],
+        try Data(contentsOf: foreignFolder.appending(path: "inner.value")) == Data("foreign".utf8)
+      else { throw Problem.foreignItemChanged(path(foreignFolder)) }
     }
     let others = try contents(of: folder).filter {
-      Self.foreign[$0] == nil && FileName.decode($0) == nil && !FileName.isStoreFile($0)
+      Self.foreignFiles[$0] == nil && FileName.decode($0) == nil && !FileName.isStoreFile($0)
         && !$0.hasPrefix(CommitJournal.fileName + ".corrupt-") && $0 != "folder.d"
     }
-    guard others.isEmpty else { throw Problem.left(others) }
+    guard others.isEmpty else { throw Problem.otherFilesLeft(others) }
   }
 
   private enum Problem: Error {
-    case unstable(NumberedCommits.State, NumberedCommits.State)
-    case partial(NumberedCommits.State)
+    case readsDiffer(NumberedCommits.State, NumberedCommits.State)
+    case commitIsPartial(NumberedCommits.State)
     case nextCommitsLost(NumberedCommits.State)
     case journalStays
-    case event(StoreEvent)
-    case touched(String)
-    case left([String])
-    case bytes
-    case outcome(Outcome)
+    case unexpectedEvent(StoreEvent)
+    case foreignItemChanged(String)
+    case otherFilesLeft([String])
+    case otherBytesQuarantined
+    case unexpectedOutcome(Outcome)
   }
 
   // MARK: - Rot
@@ -165,16 +170,16 @@ import Testing
     let rounds = environment["MOMENTS_ROT_ROUNDS"].flatMap { Int($0) } ?? 500
     let seed = environment["MOMENTS_ROT_SEED"].flatMap { UInt64($0) } ?? UInt64.random(in: .min ... .max)
     var random = SplitMix64(seed: seed)
-    let interrupted = try await interrupt()
+    let interrupted = try await interruptCommit()
     for round in 1...rounds {
-      let rotten = try rot(interrupted.journal, using: &random)
+      let rotten = try rottenCopy(of: interrupted.journal, using: &random)
       try makeFolder(with: interrupted.files.merging([CommitJournal.fileName: rotten]) { $1 })
       do {
         let outcome = try await recover(interrupted, loadsFirst: round.isMultiple(of: 2))
-        guard outcome == .quarantined else { throw Problem.outcome(outcome) }
+        guard outcome == .quarantined else { throw Problem.unexpectedOutcome(outcome) }
         let names = try contents(of: folder).filter { $0.hasPrefix(CommitJournal.fileName + ".corrupt-") }
         guard names.count == 1, try Data(contentsOf: folder.appending(path: names[0])) == rotten else {
-          throw Problem.bytes
+          throw Problem.otherBytesQuarantined
         }
       } catch {
         let text = String(decoding: rotten, as: UTF8.self)
@@ -184,8 +189,8 @@ import Testing
     }
   }
 
-  /// Returns bytes that differ from the journal.
-  private func rot(_ bytes: Data, using random: inout SplitMix64) throws -> Data {
+  /// Returns a corrupt copy of a journal's bytes, which always differs from them.
+  private func rottenCopy(of bytes: Data, using random: inout SplitMix64) throws -> Data {
     switch Int.random(in: 0..<5, using: &random) {
     case 0: return bytes.prefix(Int.random(in: 0..<bytes.count, using: &random))
     case 1:
@@ -199,7 +204,7 @@ import Testing
       }
       return rotten == bytes ? bytes.dropLast() : rotten
     case 3:
-      // The checksum is right, and only the name of a field is wrong.
+      // Only the name of a field is wrong: the checksum, which replaces the old one in the first eight bytes, is right.
       let fields = ["format", "replacements", "removals", "stagedName", "fileName", "size", "checksum"]
       let field = fields.randomElement(using: &random)!
       let text = String(decoding: bytes.dropFirst(8), as: UTF8.self)
@@ -214,23 +219,23 @@ import Testing
   }
 
   @Test func `A commit that was interrupted at any rename is finished completely`() async throws {
-    let interrupted = try await interrupt()
-    let replacements = try interrupted.decoded.replacements
-    for count in 0...replacements.count {
+    let interrupted = try await interruptCommit()
+    let replacements = try interrupted.decodedJournal.replacements
+    for renameCount in 0...replacements.count {
       var files = interrupted.files
-      for replacement in replacements[..<count] {
+      for replacement in replacements[..<renameCount] {
         files[replacement.fileName] = files.removeValue(forKey: replacement.stagedName)
       }
       for loadsFirst in [true, false] {
         try makeFolder(with: files)
-        #expect(try await recover(interrupted, loadsFirst: loadsFirst) == .finished, "after \(count) renames")
+        #expect(try await recover(interrupted, loadsFirst: loadsFirst) == .finished, "after \(renameCount) renames")
       }
     }
   }
 
   @Test func `A commit that has lost any of its staged files is dropped completely`() async throws {
-    let interrupted = try await interrupt()
-    for replacement in try interrupted.decoded.replacements {
+    let interrupted = try await interruptCommit()
+    for replacement in try interrupted.decodedJournal.replacements {
       var files = interrupted.files
       files[replacement.stagedName] = nil
       for loadsFirst in [true, false] {
@@ -251,11 +256,11 @@ import Testing
   func `A journal that names files other than a store's is quarantined, and changes no file`(
     name: String
   ) async throws {
-    let interrupted = try await interrupt()
-    let decoded = try interrupted.decoded
-    for position in 0..<2 {
-      var (replacements, removals) = (decoded.replacements, decoded.removals)
-      if position == 0 {
+    let interrupted = try await interruptCommit()
+    let decodedJournal = try interrupted.decodedJournal
+    for isReplacement in [true, false] {
+      var (replacements, removals) = (decodedJournal.replacements, decodedJournal.removals)
+      if isReplacement {
         let first = replacements.removeFirst()
         replacements.append(
           CommitJournal.Replacement(
@@ -265,7 +270,7 @@ import Testing
       }
       let hostile = CommitJournal(replacements: replacements, removals: removals)
       try makeFolder(with: interrupted.files.merging([CommitJournal.fileName: try hostile.encoded]) { $1 })
-      #expect(try await recover(interrupted, loadsFirst: position == 0) == .quarantined)
+      #expect(try await recover(interrupted, loadsFirst: isReplacement) == .quarantined)
     }
   }
 
@@ -275,13 +280,13 @@ import Testing
     ".DataStore-1-1\u{0}", ".DataStore-journal", "",
   ])
   func `A journal that takes bytes from files other than staged ones is quarantined`(name: String) async throws {
-    let interrupted = try await interrupt()
-    let decoded = try interrupted.decoded
-    let first = decoded.replacements[0]
+    let interrupted = try await interruptCommit()
+    let decodedJournal = try interrupted.decodedJournal
+    let first = decodedJournal.replacements[0]
     let replacement = CommitJournal.Replacement(
       stagedName: name, fileName: first.fileName, size: first.size, checksum: first.checksum)
     let hostile = CommitJournal(
-      replacements: decoded.replacements.dropFirst() + [replacement], removals: decoded.removals)
+      replacements: decodedJournal.replacements.dropFirst() + [replacement], removals: decodedJournal.removals)
     try makeFolder(with: interrupted.files.merging([CommitJournal.fileName: try hostile.encoded]) { $1 })
     #expect(try await recover(interrupted, loadsFirst: true) == .quarantined)
   }
@@ -294,35 +299,36 @@ import Testing
     #"{"format":1,"removals":[],"replacements":[{"checksum":0,"fileName":"a.value","size":1e300,"stagedName":".DataStore-1-1"}]}"#,
     String(repeating: "[", count: 200_000),
   ])
-  func `Text that is not a journal is quarantined, even with the right checksum`(text: String) async throws {
-    let interrupted = try await interrupt()
+  func `Text that isn't a journal is quarantined, even with the right checksum`(text: String) async throws {
+    let interrupted = try await interruptCommit()
     try makeFolder(with: interrupted.files.merging([CommitJournal.fileName: sealed(text)]) { $1 })
     #expect(try await recover(interrupted, loadsFirst: false) == .quarantined)
   }
 
   @Test func `A journal with huge sizes or very many files is handled like any other`() async throws {
-    let interrupted = try await interrupt()
-    let decoded = try interrupted.decoded
+    let interrupted = try await interruptCommit()
+    let decodedJournal = try interrupted.decodedJournal
     // The sizes and checksums matter only for files that no longer have their staged names.
     let huge = CommitJournal(
-      replacements: decoded.replacements.map {
+      replacements: decodedJournal.replacements.map {
         CommitJournal.Replacement(stagedName: $0.stagedName, fileName: $0.fileName, size: .max, checksum: .max)
-      }, removals: decoded.removals)
+      }, removals: decodedJournal.removals)
     try makeFolder(with: interrupted.files.merging([CommitJournal.fileName: try huge.encoded]) { $1 })
     #expect(try await recover(interrupted, loadsFirst: true) == .finished)
 
     let long = CommitJournal(
-      replacements: decoded.replacements
+      replacements: decodedJournal.replacements
         + (0..<10_000).map {
           CommitJournal.Replacement(stagedName: ".DataStore-0-\($0)", fileName: "a\($0).value", size: .min, checksum: 0)
         }, removals: (0..<10_000).map { "b\($0).value" })
     try makeFolder(with: interrupted.files.merging([CommitJournal.fileName: try long.encoded]) { $1 })
+    // The additional files don't exist, so the commit is incomplete.
     #expect(try await recover(interrupted, loadsFirst: true) == .dropped)
   }
 
   /// A directory entry that has the name of one of the store's files, but that the store can't use.
   enum Obstacle: CaseIterable {
-    case folder, fullFolder, link, danglingLink, pipe, hugeFile
+    case folder, nonEmptyFolder, link, danglingLink, pipe, hugeFile
 
     func create(at url: URL, beside outside: URL) throws {
       let path = url.path(percentEncoded: false)
@@ -330,7 +336,7 @@ import Testing
       let result: CInt
       switch self {
       case .folder: result = mkdir(path, 0o700)
-      case .fullFolder:
+      case .nonEmptyFolder:
         try FileManager.default.createDirectory(at: url, withIntermediateDirectories: false)
         try Data().write(to: url.appending(path: "inner.value"))
         result = 0
@@ -346,8 +352,8 @@ import Testing
   }
 
   @Test(arguments: Obstacle.allCases)
-  func `An entry that has the journal's name and is not a journal is quarantined`(obstacle: Obstacle) async throws {
-    let interrupted = try await interrupt()
+  func `An entry that has the journal's name and isn't a journal is quarantined`(obstacle: Obstacle) async throws {
+    let interrupted = try await interruptCommit()
     var files = interrupted.files
     files[CommitJournal.fileName] = nil
     for loadsFirst in [true, false] {
@@ -361,7 +367,7 @@ import Testing
   func `A journal that can't be read stays in force, and is finished when it can be read`(
     operation: String, code: CInt
   ) async throws {
-    let interrupted = try await interrupt()
+    let interrupted = try await interruptCommit()
     try makeFolder(with: interrupted.files)
     let fileSystem = FileSystem {
       $0.operation == operation && $0.path.hasSuffix("/\(CommitJournal.fileName)") ? code : nil
@@ -382,15 +388,16 @@ import Testing
   func `A store stays usable if an obstacle has the name of a staged file, or of a file to replace or remove`(
     obstacle: Obstacle
   ) async throws {
-    let interrupted = try await interrupt()
-    let decoded = try interrupted.decoded
-    let value = try #require(decoded.replacements.last { !$0.fileName.contains("+") })
-    let removal = try #require(decoded.removals.first { !$0.contains("+") })
-    for name in [value.stagedName, value.fileName, removal] {
+    let interrupted = try await interruptCommit()
+    let decodedJournal = try interrupted.decodedJournal
+    // Only the names of parts contain a `+`, so these files are those of values.
+    let replacement = try #require(decodedJournal.replacements.last { !$0.fileName.contains("+") })
+    let removal = try #require(decodedJournal.removals.first { !$0.contains("+") })
+    for name in [replacement.stagedName, replacement.fileName, removal] {
       // Without the obstacle, a store would finish the commit if all files are staged, and drop it otherwise.
-      for isStaged in [true, false] {
+      for areAllStaged in [true, false] {
         try makeFolder(with: interrupted.files)
-        if !isStaged { try FileManager.default.removeItem(at: folder.appending(path: value.stagedName)) }
+        if !areAllStaged { try FileManager.default.removeItem(at: folder.appending(path: replacement.stagedName)) }
         try obstacle.create(at: folder.appending(path: name), beside: outside)
         let key = StoreKey<Int>("other")
         for number in 1...2 {
@@ -402,15 +409,15 @@ import Testing
           try await store.commit(batch)
           #expect(try await store.load(key)?.value == number, "\(obstacle) at \(name)")
         }
-        try checkForeignFiles(besideObstacleAt: name)
+        try expectUnchangedForeignFiles(besideObstacleAt: name)
       }
     }
   }
 
   @Test func `A journal stays in force while a rename or a removal fails, and is finished afterwards`() async throws {
-    let interrupted = try await interrupt()
-    let decoded = try interrupted.decoded
-    for name in decoded.replacements.map(\.fileName) + decoded.removals {
+    let interrupted = try await interruptCommit()
+    let decodedJournal = try interrupted.decodedJournal
+    for name in decodedJournal.replacements.map(\.fileName) + decodedJournal.removals {
       try makeFolder(with: interrupted.files)
       let fileSystem = FileSystem {
         ["rename", "unlink"].contains($0.operation) && $0.path.hasSuffix("/\(name)") ? EPERM : nil
@@ -426,8 +433,8 @@ import Testing
     }
   }
 
-  private func checkForeignFiles(besideObstacleAt obstacle: String) throws {
-    for (name, bytes) in Self.foreign {
+  private func expectUnchangedForeignFiles(besideObstacleAt obstacle: String) throws {
+    for (name, bytes) in Self.foreignFiles {
       #expect(try Data(contentsOf: folder.appending(path: name)) == bytes, "beside \(obstacle)")
     }
     #expect(try Data(contentsOf: outside.appending(path: "inner.value")) == Data("foreign".utf8), "beside \(obstacle)")
@@ -436,7 +443,7 @@ import Testing
 
   // MARK: - Files
 
-  /// Returns the text after its checksum, as in a journal.
+  /// Returns the bytes of a text, preceded by its checksum as in a journal.
   private func sealed(_ text: String) -> Data {
     let json = Data(text.utf8)
     return Data(CRC32C.checksum(of: json).hexadecimalDigits.utf8) + json

@@ -23,7 +23,7 @@ import Testing
 
   @Test func `A file with bit rot is quarantined, reported once, and does not prevent the next save`() async throws {
     let environment = ProcessInfo.processInfo.environment
-    let rounds = environment["MOMENTS_ROT_ROUNDS"].flatMap { Int($0) } ?? 500
+    let roundCount = environment["MOMENTS_ROT_ROUNDS"].flatMap { Int($0) } ?? 500
     let seed = environment["MOMENTS_ROT_SEED"].flatMap { UInt64($0) } ?? UInt64.random(in: .min ... .max)
     var random = SplitMix64(seed: seed)
     let file = temporary.url.appending(path: "\(try key.keyName.encoded()).value")
@@ -32,34 +32,36 @@ import Testing
       try await FileStore(folder: temporary.url).save(page, for: key)
       originals.append(try Data(contentsOf: file))
     }
-    for round in 1...rounds {
+    for round in 1...roundCount {
       let rotten = rot(originals.randomElement(using: &random)!, using: &random)
       try rotten.write(to: file)
       do {
-        try await check(rotten, round: round)
+        try await checkSave(replacing: rotten, round: round)
       } catch {
         throw Failure(seed: seed, round: round, bytes: rotten, cause: error)
       }
     }
   }
 
-  private func check(_ rotten: Data, round: Int) async throws {
+  private func checkSave(replacing rotten: Data, round: Int) async throws {
     var store: FileStore? = FileStore(folder: temporary.url)
     let events = store!.events.subscribe()
     var changes = try await store!.changes(of: key).subscribe().makeAsyncIterator()
     let page = Page(title: "\(round)", isLiked: true, numbers: [])
     let saved = try await store!.save(page, for: key)
-    guard await changes.next() == .saved(key, saved) else { throw Problem.stopped }
-    guard try await store!.load(key) == saved else { throw Problem.stopped }
+    guard await changes.next() == .saved(key, saved) else { throw Problem.savedValueNotSeen }
+    guard try await store!.load(key) == saved else { throw Problem.savedValueNotSeen }
     store = nil
-    var places: [String] = []
+    var quarantinePaths: [String] = []
     for await event in events {
-      guard case .valueQuarantined(key.keyName, let movedTo, _) = event else { throw Problem.event(event) }
-      places.append(movedTo)
+      guard case .valueQuarantined(key.keyName, let movedTo, _) = event else { throw Problem.unexpectedEvent(event) }
+      quarantinePaths.append(movedTo)
     }
-    guard places.count == 1 else { throw Problem.places(places) }
-    guard try Data(contentsOf: URL(filePath: places[0])) == rotten else { throw Problem.bytes }
-    try FileManager.default.removeItem(atPath: places[0])
+    guard quarantinePaths.count == 1 else { throw Problem.notOneQuarantine(quarantinePaths) }
+    guard try Data(contentsOf: URL(filePath: quarantinePaths[0])) == rotten else {
+      throw Problem.quarantineChangedBytes
+    }
+    try FileManager.default.removeItem(atPath: quarantinePaths[0])
   }
 
   /// Returns bytes that differ from `bytes` in at least one bit.
@@ -75,10 +77,10 @@ import Testing
   }
 
   private enum Problem: Error {
-    case stopped
-    case event(StoreEvent)
-    case places([String])
-    case bytes
+    case savedValueNotSeen
+    case unexpectedEvent(StoreEvent)
+    case notOneQuarantine([String])
+    case quarantineChangedBytes
   }
 
   /// A failure, with the information to reproduce it.

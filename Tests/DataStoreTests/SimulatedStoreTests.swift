@@ -9,9 +9,9 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct SimulatedStoreTests {
   /// The checks that apply to a simulated store.
   ///
-  /// A simulated store doesn't encode values, so checks of stored bytes don't apply. The check of external commits
-  /// doesn't apply either. It expects a store without a watch to notice the changes of a commit key by key, but a
-  /// simulated store notices the whole commit in a call for one of its keys.
+  /// A simulated store doesn't encode values, so checks of encoding, of schemas and of values in parts don't apply. The
+  /// check of external commits doesn't apply either. It expects a store without a watch to notice the changes of a
+  /// commit key by key, but a simulated store notices the whole commit in a call for one of its keys.
   private static let checks = StoreConformance.checks.filter { check in
     !check.needsCorruption
       && !["encoded", "schema", "migrat", "in parts", "An external commit"].contains { check.rule.contains($0) }
@@ -47,42 +47,43 @@ import Testing
     async throws
   {
     let storage = SimulatedStorage()
-    let (store, other) = (SimulatedStore(storage: storage), SimulatedStore(storage: storage))
-    let (first, second) = (StoreKey<Int>("number", id: "1"), StoreKey<Int>("number", id: "2"))
+    let (store, otherStore) = (SimulatedStore(storage: storage), SimulatedStore(storage: storage))
+    let (firstKey, secondKey) = (StoreKey<Int>("number", id: "1"), StoreKey<Int>("number", id: "2"))
     let changes = try await store.observe(collection: "number", as: Int.self).changes
-    try await other.save(1, for: first)
-    try await other.save(2, for: second)
-    try await other.save(3, for: first)
+    try await otherStore.save(1, for: firstKey)
+    try await otherStore.save(2, for: secondKey)
+    try await otherStore.save(3, for: firstKey)
     // The load notices the first two commits. The save doesn't notice the third one, which is of another key.
-    try await #expect(store.load(second)?.revision == 2)
-    try await store.save(4, for: second)
+    try await #expect(store.load(secondKey)?.revision == 2)
+    try await store.save(4, for: secondKey)
     await store.noticeExternalChanges()
-    var seen: [(UInt64, Int?)] = []
+    var seen: [(revision: UInt64, value: Int?)] = []
     for await commit in changes {
-      seen += commit.map { ($0.revision, $0.stored?.value) }
+      seen += commit.map { (revision: $0.revision, value: $0.stored?.value) }
       if seen.count == 4 { break }
     }
-    #expect(seen.map(\.0) == [1, 2, 3, 4])
-    #expect(seen.map(\.1) == [1, 2, 4, 3])
+    #expect(seen.map { $0.revision } == [1, 2, 3, 4])
+    #expect(seen.map { $0.value } == [1, 2, 4, 3])
   }
 
   @Test func `Removing a value that another store has removed notices the other store's removal`() async throws {
     let storage = SimulatedStorage()
-    let (store, other) = (SimulatedStore(storage: storage), SimulatedStore(storage: storage))
+    let (store, otherStore) = (SimulatedStore(storage: storage), SimulatedStore(storage: storage))
     let key = StoreKey<Int>("number", id: "1")
     try await store.save(1, for: key)
     let changes = try await store.changes(of: key).subscribe()
-    try await other.remove(key)
+    try await otherStore.remove(key)
     try await store.remove(key)
     #expect(await changes.first(2).map(\.revision) == [1, 2])
   }
 
   @Test func `If a hook throws, the call throws the hook's error and changes nothing`() async throws {
     let storage = SimulatedStorage()
-    let full = StoreError.writeFailed(SystemError(code: 28, operation: "writing", path: "memory"))
+    // 28 is ENOSPC.
+    let fullDiskError = StoreError.writeFailed(SystemError(code: 28, operation: "writing", path: "memory"))
     let store = SimulatedStore(
-      storage: storage, hooks: .init(onCommit: { (_) async throws(StoreError) in throw full }))
-    await #expect(throws: full) { try await store.save(1, for: key) }
+      storage: storage, hooks: .init(onCommit: { (_) async throws(StoreError) in throw fullDiskError }))
+    await #expect(throws: fullDiskError) { try await store.save(1, for: key) }
     #expect(storage.value(of: key) == nil)
     #expect(storage.commitCount == 0)
   }

@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct StoreConformanceTests {
   @Test(arguments: FaultyStore.Fault.allCases)
   func `A faulty store fails the check of the rule that it breaks`(fault: FaultyStore.Fault) async throws {
-    var broken: Set<String> = []
+    var brokenRules: Set<String> = []
     for check in StoreConformance.checks {
       let storage = InMemoryStorage()
       let harness = StoreHarness(timeLimit: .milliseconds(300)) {
@@ -20,11 +20,11 @@ import Testing
         try await check.run(on: harness)
       } catch let failure as StoreConformance.Failure {
         #expect(failure.rule == check.rule)
-        broken.insert(failure.rule)
+        brokenRules.insert(failure.rule)
       }
     }
     // A fault may break other rules too.
-    #expect(broken.contains(fault.brokenRule), "\(broken)")
+    #expect(brokenRules.contains(fault.brokenRule), "\(brokenRules)")
   }
 
   @Test(arguments: StoreConformance.checks.filter(\.needsCorruption))
@@ -80,7 +80,7 @@ struct FaultyStore: KeyValueStore {
       case .splitsCommits:
         "A commit is one element for observers of a collection, and one change for observers of a key"
       case .removesTooMuch: "Removing a collection removes all of its values as one commit, and no other values"
-      case .keepsQuarantine: "No byte remains of erased quarantined values, and their events are discarded"
+      case .keepsQuarantine: "No byte remains of erased quarantined values, and the replay of events is cleared"
       case .erasesTooMuch: "Erased values are removed for all observers, and all other values stay"
       case .miscountsBytes: "A store reports the same size of a value as a store that is opened later"
       case .locksTwice: "A name is locked by one store at a time, and becomes free when the lock is released"
@@ -92,18 +92,20 @@ struct FaultyStore: KeyValueStore {
 
   let fault: Fault
   private let storage: InMemoryStorage
-  private let base: InMemoryStore
+  /// A store over the storage that all stores of a harness share.
+  private let sharedStore: InMemoryStore
   /// A store on a medium of its own.
-  private let other = InMemoryStore()
+  private let isolatedStore = InMemoryStore()
 
   init(fault: Fault, storage: InMemoryStorage) {
     self.fault = fault
     self.storage = storage
-    base = InMemoryStore(storage: storage)
+    sharedStore = InMemoryStore(storage: storage)
   }
 
+  /// The store that makes most calls.
   private var store: InMemoryStore {
-    fault == .losesSavesOnReopening || fault == .missesExternalChanges ? other : base
+    fault == .losesSavesOnReopening || fault == .missesExternalChanges ? isolatedStore : sharedStore
   }
 
   /// Returns the key that the store uses in a call for the given key.
@@ -175,7 +177,7 @@ struct FaultyStore: KeyValueStore {
 
   func changes<Value>(of key: StoreKey<Value>) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never> {
     guard fault == .replaysNothing else { return try await store.changes(of: actual(key)) }
-    return try await other.changes(of: key)
+    return try await isolatedStore.changes(of: key)
   }
 
   func observe<Value>(
@@ -202,7 +204,7 @@ struct FaultyStore: KeyValueStore {
 
   func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult {
     if fault == .locksTwice { return .acquired(StoreLock {}) }
-    return try await base.acquireLock(name)
+    return try await sharedStore.acquireLock(name)
   }
 
   private func split<Value>(_ observation: StoreObservation<Value>) -> StoreObservation<Value> {

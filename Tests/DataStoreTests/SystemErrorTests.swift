@@ -2,13 +2,14 @@ import DataStore
 import Testing
 
 @Suite struct SystemErrorTests {
-  private func error(_ code: CInt) -> SystemError {
-    SystemError(code: code, operation: "sqlite3_step", path: "/a/b.sqlite", source: .sqlite(message: "it is so"))
+  private func sqliteError(_ code: CInt) -> SystemError {
+    SystemError(code: code, operation: "sqlite3_step", path: "/a/b.sqlite", source: .sqlite(message: "the reason"))
   }
 
   @Test func `An SQLite error names the operation, the file, the reason and a remedy`() {
+    // Code 13 is SQLITE_FULL.
     #expect(
-      error(13).description == "sqlite3_step on /a/b.sqlite failed: it is so (SQLite's code 13). "
+      sqliteError(13).description == "sqlite3_step on /a/b.sqlite failed: the reason (SQLite's code 13). "
         + "Free some space, then try again.")
   }
 
@@ -25,13 +26,13 @@ import Testing
     (18, "The value is larger than SQLite allows"),  // SQLITE_TOOBIG
     (778, "Try again"),  // SQLITE_IOERR_WRITE
   ])
-  func `An SQLite error gives the advice for its extended code, or if there is none, for its primary code`(
+  func `An SQLite error gives the advice for its extended code, or for its primary code if the extended code has none`(
     code: CInt, advice: String
   ) {
-    #expect(error(code).description.contains("(SQLite's code \(code)). \(advice)"))
+    #expect(sqliteError(code).description.contains("(SQLite's code \(code)). \(advice)"))
   }
 
   @Test func `An SQLite error differs from an operating system error with the same code`() {
-    #expect(error(5) != SystemError(code: 5, operation: "sqlite3_step", path: "/a/b.sqlite"))
+    #expect(sqliteError(5) != SystemError(code: 5, operation: "sqlite3_step", path: "/a/b.sqlite"))
   }
 }

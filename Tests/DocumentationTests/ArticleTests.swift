@@ -5,7 +5,7 @@ import Testing
 /// The Swift blocks of `Some.docc/Topic.md` must appear in `Articles/TopicExamples.swift`, where they are compiled. If
 /// another catalog has an article of the same name, the file may be `Articles/SomeTopicExamples.swift`.
 @Suite struct ArticleTests {
-  static let articles = Repository.files(in: "Sources", named: ".md").filter { $0.contains(".docc/") }
+  static let articles = SourceTree.files(in: "Sources", withSuffix: ".md").filter { $0.contains(".docc/") }
 
   @Test func `There are articles`() {
     #expect(Self.articles.contains("Sources/Multicast/Multicast.docc/Multicast.md"))
@@ -20,8 +20,8 @@ import Testing
       "Tests/DocumentationTests/Articles/\($0)Examples.swift"
     }
     let examples = try #require(
-      candidates.first(where: Repository.exists), "\(path) needs its Swift blocks in one of \(candidates).")
-    let compiled = try Repository.lines(of: examples)
+      candidates.first(where: SourceTree.exists), "\(path) needs its Swift blocks in one of \(candidates).")
+    let compiled = try SourceTree.lines(of: examples)
     for block in blocks {
       #expect(compiled.contains(example: block), "Not in \(examples):\n\(block.joined(separator: "\n"))")
     }
@@ -50,7 +50,7 @@ import Testing
     let catalog = path.split(separator: "/").dropLast().joined(separator: "/")
     for line in try MarkdownFile(path).prose {
       for link in line.matches(of: /<doc:([^>#]+)[^>]*>/) {
-        #expect(Repository.exists("\(catalog)/\(link.1).md"), "\(path) links to \(link.1), which doesn't exist.")
+        #expect(SourceTree.exists("\(catalog)/\(link.1).md"), "\(path) links to \(link.1), which doesn't exist.")
       }
     }
   }
@@ -70,7 +70,7 @@ import Testing
     }
   }
 
-  @Test func `The guarantees are numbered without a gap`() throws {
+  @Test func `The guarantees are numbered from C1 to C26 without a gap`() throws {
     let guarantees = try MarkdownFile("Sources/Multicast/Multicast.docc/Guarantees.md")
     let numbers = guarantees.prose.compactMap { $0.firstMatch(of: /^- \*\*C(\d+)\b/).map { String($0.1) } }
     #expect(numbers == (1...26).map(String.init))

@@ -8,7 +8,8 @@ import Repository
 import RepositoryTesting
 import Testing
 
-/// The code of the documentation comments, copied unchanged so that the compiler checks it.
+/// The code of the documentation comments of the modules other than Repository and RepositoryTesting, copied unchanged
+/// so that the compiler checks it.
 enum DocCommentExamples {
   enum LoadState: Sendable, Equatable {
     case idle
@@ -198,7 +199,7 @@ enum RepositoryDocCommentExamples {
     func cursor(of message: Message) -> String { message.id }
   }
 
-  static func synced(
+  static func syncedRepository(
     _ client: any ProfileClient, _ store: any KeyValueStore, postID: String, comment: Comment,
     show: ([Comment]) -> Void
   ) async throws {
@@ -210,7 +211,7 @@ enum RepositoryDocCommentExamples {
     try await comments.perform(.add(comment), on: postID)
   }
 
-  static func readOnly(
+  static func readOnlyRepository(
     _ client: any ProfileClient, _ store: any KeyValueStore, userID: String, show: (Profile) -> Void
   ) async {
     let profiles = SyncedRepository("profile", store: store) { (userID: String) async throws(ClientError) in
@@ -221,13 +222,13 @@ enum RepositoryDocCommentExamples {
     }
   }
 
-  static func local(_ store: any KeyValueStore, postID: String, show: (Draft) -> Void) async throws {
+  static func localRepository(_ store: any KeyValueStore, postID: String, show: (Draft) -> Void) async throws {
     let drafts = LocalRepository<String, Draft>("drafts", default: Draft(), store: store)
     try await drafts.update(postID) { $0.text = "On the river" }
     for await draft in drafts.values(of: postID) { show(draft) }
   }
 
-  static func loading(
+  static func loadingReportAndMonitors(
     _ comments: SyncedRepository<RepositoryExamples.CommentsSource>, postID: String, isActive: Bool,
     show: (Paged<RepositoryExamples.Comment>) -> Void
   ) async {
@@ -242,7 +243,7 @@ enum RepositoryDocCommentExamples {
     activity.activity = isActive ? .active : .inactive
   }
 
-  static func evicting(_ client: any ProfileClient, _ store: any KeyValueStore) {
+  static func evictionPolicy(_ client: any ProfileClient, _ store: any KeyValueStore) {
     var configuration = RepositoryConfiguration()
     configuration.eviction = EvictionPolicy(maximumBytes: 50_000_000, idleTime: .seconds(30 * 86_400))
     let comments = SyncedRepository(CommentsSource(client), store: store, configuration: configuration)
@@ -295,7 +296,7 @@ enum RepositoryTestingDocCommentExamples {
     }
   }
 
-  /// A client whose comments all belong to one post.
+  /// A client whose comments all belong to the post with the id `post`.
   struct SimulatedCommentsClient: RepositoryExamples.Client {
     let server: Server
     let network: SimulatedNetwork
@@ -316,22 +317,22 @@ enum RepositoryTestingDocCommentExamples {
     func add(
       _ comment: Comment, to postID: String, requestID: String
     ) async throws(RepositoryExamples.ClientError) {
-      try await make(.add(comment), requestID)
+      try await send(.add(comment), requestID)
     }
 
     func edit(_ id: Comment.ID, text: String, requestID: String) async throws(RepositoryExamples.ClientError) {
-      try await make(.edit(id, text: text), requestID)
+      try await send(.edit(id, text: text), requestID)
     }
 
     func delete(_ id: Comment.ID, requestID: String) async throws(RepositoryExamples.ClientError) {
-      try await make(.delete(id), requestID)
+      try await send(.delete(id), requestID)
     }
 
     func profile(of userID: String) async throws(RepositoryExamples.ClientError) -> RepositoryExamples.Profile {
       throw .refused
     }
 
-    private func make(
+    private func send(
       _ mutation: CommentsSource.Mutation, _ requestID: String
     ) async throws(RepositoryExamples.ClientError) {
       try await exchange("change") { [server] in

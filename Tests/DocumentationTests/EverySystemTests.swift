@@ -5,23 +5,23 @@ import Testing
 @Suite struct EverySystemTests {
   private struct Row {
     let number: Int
-    let tests: [String]
+    let testNames: [String]
   }
 
   private static func rows() throws -> [Row] {
     try MarkdownFile("Sources/Moments/Moments.docc/EverySystem.md").prose.compactMap { line in
       let cells = line.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
       guard cells.count == 4, let number = Int(cells[0]) else { return nil }
-      return Row(number: number, tests: cells[3].matches(of: /`([^`]+)`/).map { String($0.1) })
+      return Row(number: number, testNames: cells[3].matches(of: /`([^`]+)`/).map { String($0.1) })
     }
   }
 
   /// Returns the names of all tests in files whose names end with `Tests.swift`.
   private static func testNames() throws -> Set<String> {
-    let files = Repository.files(in: "Tests", named: "Tests.swift").filter { !$0.contains(".build/") }
+    let files = SourceTree.files(in: "Tests", withSuffix: "Tests.swift").filter { !$0.contains(".build/") }
     return try Set(
       files.flatMap { file in
-        try Repository.lines(of: file).compactMap { $0.firstMatch(of: /func `([^`]+)`\(/).map { String($0.1) } }
+        try SourceTree.lines(of: file).compactMap { $0.firstMatch(of: /func `([^`]+)`\(/).map { String($0.1) } }
       })
   }
 
@@ -30,10 +30,12 @@ import Testing
   }
 
   @Test func `Every row names existing tests`() throws {
-    let names = try Self.testNames()
+    let existingNames = try Self.testNames()
     for row in try Self.rows() {
-      #expect(!row.tests.isEmpty, "Row \(row.number) names no test.")
-      for test in row.tests { #expect(names.contains(test), "Row \(row.number): there is no test “\(test)”.") }
+      #expect(!row.testNames.isEmpty, "Row \(row.number) names no test.")
+      for name in row.testNames {
+        #expect(existingNames.contains(name), "Row \(row.number): there is no test “\(name)”.")
+      }
     }
   }
 }

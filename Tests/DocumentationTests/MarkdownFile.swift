@@ -1,6 +1,6 @@
 import Foundation
 
-/// A Markdown text of the repository, with its blocks of code.
+/// A Markdown text of the Git repository, with its blocks of code.
 struct MarkdownFile {
   /// The path from the repository's root.
   let path: String
@@ -8,7 +8,7 @@ struct MarkdownFile {
 
   /// Reads a file by its path from the repository's root.
   init(_ path: String) throws {
-    self.init(path: path, lines: try Repository.lines(of: path))
+    self.init(path: path, lines: try SourceTree.lines(of: path))
   }
 
   init(path: String, lines: [String]) {
@@ -30,17 +30,17 @@ struct MarkdownFile {
   /// All fenced blocks, in order.
   var codeBlocks: [CodeBlock] {
     var blocks: [CodeBlock] = []
-    var open: CodeBlock?
+    var openBlock: CodeBlock?
     for line in lines.map({ $0.trimmingCharacters(in: .whitespaces) }) {
-      if open != nil {
+      if openBlock != nil {
         if line == "```" {
-          blocks.append(open!)
-          open = nil
+          blocks.append(openBlock!)
+          openBlock = nil
         } else {
-          open!.lines.append(line)
+          openBlock!.lines.append(line)
         }
       } else if line.hasPrefix("```") {
-        open = CodeBlock(language: String(line.dropFirst(3)))
+        openBlock = CodeBlock(language: String(line.dropFirst(3)))
       }
     }
     return blocks
@@ -51,13 +51,13 @@ struct MarkdownFile {
     codeBlocks.filter { $0.language == language }.map(\.lines)
   }
 
-  /// The lines that are not code.
+  /// The lines outside the fenced blocks.
   var prose: [String] {
-    var isCode = false
+    var isInBlock = false
     return lines.filter { line in
       let isFence = line.trimmingCharacters(in: .whitespaces).hasPrefix("```")
-      defer { if isFence { isCode.toggle() } }
-      return !isCode && !isFence
+      defer { if isFence { isInBlock.toggle() } }
+      return !isInBlock && !isFence
     }
   }
 }
@@ -66,8 +66,8 @@ extension MarkdownFile: CustomStringConvertible {
   var description: String { path }
 }
 
-/// The files of the repository that contains these tests.
-enum Repository {
+/// The files of the Git repository that contains these tests.
+enum SourceTree {
   private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
 
@@ -82,7 +82,7 @@ enum Repository {
   /// Returns the paths below a folder that end with a suffix, in alphabetical order.
   ///
   /// The paths are relative to the repository's root.
-  static func files(in folder: String, named suffix: String) -> [String] {
+  static func files(in folder: String, withSuffix suffix: String) -> [String] {
     let folderPath = root.appending(path: folder).path(percentEncoded: false)
     let paths = FileManager.default.enumerator(atPath: folderPath)?.compactMap { $0 as? String } ?? []
     return paths.filter { $0.hasSuffix(suffix) }.sorted().map { "\(folder)/\($0)" }
@@ -92,12 +92,13 @@ enum Repository {
 extension [String] {
   /// Whether these lines contain each import of an example, and the rest of the example consecutively.
   func contains(example: [String]) -> Bool {
-    let code = example.drop { $0.isEmpty || $0.hasPrefix("import ") }
-    return example.prefix(example.count - code.count).allSatisfy { $0.isEmpty || contains($0) }
-      && contains(block: Array(code))
+    let rest = example.drop { $0.isEmpty || $0.hasPrefix("import ") }
+    return example.prefix(example.count - rest.count).allSatisfy { $0.isEmpty || contains($0) }
+      && contains(block: Array(rest))
   }
 
-  /// Whether the lines of `block` appear consecutively in these lines, ignoring indentation.
+  /// Whether the lines of `block`, which have no indentation, appear consecutively in these lines, whose indentation is
+  /// ignored.
   func contains(block: [String]) -> Bool {
     let trimmed = map { $0.trimmingCharacters(in: .whitespaces) }
     guard !block.isEmpty, trimmed.count >= block.count else { return false }

@@ -6,8 +6,8 @@ struct PublicSymbols {
   private(set) var outerTypes: [String] = []
 
   init(module: String) throws {
-    for path in Repository.files(in: "Sources/\(module)", named: ".swift") {
-      add(source: try Repository.lines(of: path).joined(separator: "\n"))
+    for path in SourceTree.files(in: "Sources/\(module)", withSuffix: ".swift") {
+      add(source: try SourceTree.lines(of: path).joined(separator: "\n"))
     }
   }
 
@@ -28,13 +28,13 @@ struct PublicSymbols {
   ///
   /// This is deliberately simple: every member counts for every type that its file declares or extends.
   private mutating func add(source: String) {
-    var isProtocol = false
+    var isInPublicProtocol = false
     let code = source.split(separator: "\n").filter { !$0.drop(while: \.isWhitespace).hasPrefix("//") }
       .map { line in
-        if line.hasPrefix("public protocol ") { isProtocol = true }
-        if line.hasPrefix("}") { isProtocol = false }
+        if line.hasPrefix("public protocol ") { isInPublicProtocol = true }
+        if line.hasPrefix("}") { isInPublicProtocol = false }
         // The requirements of a public protocol are implicitly public.
-        return isProtocol && line.hasPrefix("  ") ? "  public " + line.drop(while: \.isWhitespace) : line
+        return isInPublicProtocol && line.hasPrefix("  ") ? "  public " + line.drop(while: \.isWhitespace) : line
       }
       .joined(separator: "\n")
     let typePattern = /^(public (?:final |indirect )*(?:class|struct|enum|actor|protocol|typealias)|extension) (\w+)/
@@ -83,6 +83,7 @@ struct PublicSymbols {
     for character in text {
       switch character {
       case "(", "<", "[": depth += 1
+      // The `>` of `->` closes no bracket.
       case ")", ">", "]": depth -= parameter.hasSuffix("-") && character == ">" ? 0 : 1
       default: break
       }

@@ -53,7 +53,7 @@ import Testing
     #expect(multicast.contains(link: "MulticastChannel/finish()"))
     for relay in ["MulticastRelay", "CurrentValueRelay"] {
       #expect(multicast.contains(link: relay))
-      for end in ["finish()", "finish(throwing:)"] { #expect(!multicast.contains(link: "\(relay)/\(end)")) }
+      for method in ["finish()", "finish(throwing:)"] { #expect(!multicast.contains(link: "\(relay)/\(method)")) }
     }
   }
 }

@@ -9,19 +9,21 @@ import Testing
   }
 
   @Test func `Every Swift block of the README is compiled`() throws {
-    let compiled = try Repository.lines(of: "Tests/DocumentationTests/ReadmeExamples.swift")
+    let compiledLines = try SourceTree.lines(of: "Tests/DocumentationTests/ReadmeExamples.swift")
     let blocks = readme.blocks(of: "swift")
     #expect(blocks.count == 2)
     for block in blocks {
-      #expect(compiled.contains(example: block), "Not in ReadmeExamples.swift:\n\(block.joined(separator: "\n"))")
+      #expect(
+        compiledLines.contains(example: block), "Not in ReadmeExamples.swift:\n\(block.joined(separator: "\n"))")
     }
   }
 
   @Test func `Every command is run in continuous integration`() throws {
-    let run = try Repository.lines(of: ".ci/run").map { $0.trimmingCharacters(in: .whitespaces) }
+    let scriptLines = try SourceTree.lines(of: ".ci/run").map { $0.trimmingCharacters(in: .whitespaces) }
     let commands = readme.blocks(of: "sh").flatMap(\.self)
+    // If no command were found, the loop would check nothing.
     #expect(commands.prefix(2) == ["swift run moments", "swift test"])
-    for command in commands { #expect(run.contains(command), "Not in .ci/run: \(command)") }
+    for command in commands { #expect(scriptLines.contains(command), "Not in .ci/run: \(command)") }
   }
 
   @Test func `The README has at most 200 lines`() {

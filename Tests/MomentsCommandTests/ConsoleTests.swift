@@ -12,26 +12,27 @@ import Testing
 #endif
 
 @Suite(.timeLimit(.minutes(15))) struct ConsoleTests {
-  /// Runs the program until it ends, with `output` as its standard output.
-  private func run(output: FileHandle) throws -> (reason: Process.TerminationReason, status: Int32, errors: String) {
+  /// Runs the program with `--help` until it ends, with `output` as its standard output.
+  private func runHelp(output: FileHandle) throws -> (reason: Process.TerminationReason, status: Int32, errors: String)
+  {
     let process = Process()
     let program: URL = try #require(ProgramInTerminalTests.program)
     process.executableURL = program
     process.arguments = ["--help"]
-    let errors = Pipe()
+    let errorPipe = Pipe()
     process.standardInput = FileHandle.nullDevice
     process.standardOutput = output
-    process.standardError = errors
+    process.standardError = errorPipe
     try process.run()
-    let written = try errors.fileHandleForReading.readToEnd() ?? Data()
+    let errorBytes = try errorPipe.fileHandleForReading.readToEnd() ?? Data()
     process.waitUntilExit()
-    return (process.terminationReason, process.terminationStatus, String(decoding: written, as: UTF8.self))
+    return (process.terminationReason, process.terminationStatus, String(decoding: errorBytes, as: UTF8.self))
   }
 
   @Test(.enabled(if: FileManager.default.fileExists(atPath: "/dev/full")))
   func `An output that cannot be written is reported as a failure`() throws {
-    let full = try FileHandle(forWritingTo: URL(filePath: "/dev/full"))
-    let result = try run(output: full)
+    let fullDevice = try FileHandle(forWritingTo: URL(filePath: "/dev/full"))
+    let result = try runHelp(output: fullDevice)
     #expect(result.reason == .exit)
     #expect(result.status == CommandStatus.inputOutput.rawValue)
     #expect(
@@ -43,7 +44,7 @@ import Testing
   @Test func `Closing the reading end of the output ends the program without an error message`() throws {
     let pipe = Pipe()
     try pipe.fileHandleForReading.close()
-    let result = try run(output: pipe.fileHandleForWriting)
+    let result = try runHelp(output: pipe.fileHandleForWriting)
     #expect(result.errors == "")
     // Normally, `SIGPIPE` ends the program. If the tests were started with `SIGPIPE` ignored, the program exits with
     // the status that shells use for the signal.

@@ -17,7 +17,7 @@ import Testing
             serverURL: URL(string: "http://127.0.0.1:80/graphql"))))
   }
 
-  @Test func `Commands and flags are recognized by name`() {
+  @Test func `Commands, their options, --help and --version are recognized`() {
     #expect(Invocation(arguments: ["subjects"]) == .subjects)
     #expect(Invocation(arguments: ["sign-in"]) == .signIn(dataFolder: nil))
     #expect(

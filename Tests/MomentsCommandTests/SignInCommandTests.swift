@@ -99,7 +99,7 @@ import Testing
       ])
   }
 
-  @Test func `The injected clock is used`() async {
+  @Test func `The time of a sign-in comes from the injected clock`() async {
     let recorder = ConsoleRecorder()
     let command = SignInCommand(console: recorder.console, now: { Date(timeIntervalSince1970: 0) })
     #expect(await command.run() == .success)
@@ -113,9 +113,10 @@ import Testing
       #expect(await SignInCommand(dataFolder: folder.url, console: recorder.console).run() == .success)
     }
     #expect(recorder.errors == [])
+    // Each run signs in two users, one after the other, and the device stores only the timeline of the current one.
     #expect(recorder.output.filter { $0.hasPrefix("Timelines stored") }.count { $0.hasSuffix(": 1") } == 4)
-    let left = try await PersistentDataStore(FileStore(folder: folder.url)).observeMomentsDetails().stored
-    #expect(left.map(\.key.id) == [])
+    let remainingTimelines = try await PersistentDataStore(FileStore(folder: folder.url)).observeMomentsDetails().stored
+    #expect(remainingTimelines.map(\.key.id) == [])
   }
 
   @Test(arguments: [("\u{3}", CommandStatus.interrupted), ("\u{1B}\u{1B}", .success)])
@@ -126,6 +127,7 @@ import Testing
     async let status = SignInCommand(dataFolder: folder.url, console: recorder.console, terminal: terminal).run()
     let lines = await terminal.lines { $0[0].hasSuffix("signed out") }
     #expect(lines[22] == " Demo accounts (username/password): jake/low-level, mei-zhou/sunscreen.")
+    // The keys are Ctrl-C, or Escape twice. The second Escape shows that the first one starts no sequence.
     terminal.type(keys)
     #expect(await status == expected)
     #expect(recorder.output + recorder.errors == [])

@@ -62,13 +62,14 @@ import Testing
     let options = TimelineOptions(userID: "1", dataFolder: folder.url)
     _ = await run(options)
     do {
-      let offline = MomentsRepo(
+      let offlineRepo = MomentsRepo(
         persistentDataStore: PersistentDataStore(FileStore(folder: folder.url)),
         getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ throws(APISessionError) in throw .timedOut },
         updateMomentLikeSession: UpdateMomentLikeSessionStub { _ throws(APISessionError) in throw .timedOut })
-      let outcome = try await offline.updateLike(isLiked: true, momentID: "7", fromUserID: "1")
+      let outcome = try await offlineRepo.updateLike(isLiked: true, momentID: "7", fromUserID: "1")
       #expect(outcome == .queued)
     }
+    // The second report wouldn't count the like if the first one had sent it.
     for _ in 1...2 {
       let recorder = ConsoleRecorder()
       let later = Self.noon.addingTimeInterval(60)
@@ -87,44 +88,48 @@ import Testing
     let folder = TemporaryFolder()
     // No process listens on this port.
     let server = try #require(URL(string: "http://127.0.0.1:9/graphql"))
-    let timelines = DataFolder.timelines(of: server, in: folder.url)
+    let timelinesFolder = DataFolder.timelines(of: server, in: folder.url)
     let options = TimelineOptions(userID: "somebody", dataFolder: folder.url, serverURL: server)
     do {
-      let store = PersistentDataStore(FileStore(folder: timelines))
+      let store = PersistentDataStore(FileStore(folder: timelinesFolder))
       for userID in ["somebody", "another"] {
         try await store.save(momentsDetails: .fixture(userID: userID), userID: userID)
       }
-      let offline = MomentsRepo(
+      let offlineRepo = MomentsRepo(
         persistentDataStore: store,
         getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ throws(APISessionError) in throw .timedOut },
         updateMomentLikeSession: UpdateMomentLikeSessionStub { _ throws(APISessionError) in throw .timedOut })
-      #expect(try await offline.updateLike(isLiked: true, momentID: "7", fromUserID: "somebody") == .queued)
+      #expect(try await offlineRepo.updateLike(isLiked: true, momentID: "7", fromUserID: "somebody") == .queued)
     }
-    let command = { (recorder: ConsoleRecorder) in
+    let makeCommand = { (recorder: ConsoleRecorder) in
       TimelineCommand(options: options, console: recorder.console, now: { Self.noon })
     }
-    let (first, second) = (ConsoleRecorder(), ConsoleRecorder())
-    #expect(await command(first).signOut(discardsLikes: false, sendingTime: .zero) == .unavailable)
-    #expect(first.errors == ["moments: Likes that can't be sent now: 1. Add --discard to sign out and discard them."])
-    #expect(await command(second).signOut(discardsLikes: true) == .success)
-    #expect(second.output == ["User somebody is signed out. All data of the user is erased."])
-    let files = try FileManager.default.contentsOfDirectory(at: timelines, includingPropertiesForKeys: nil)
-    let texts = try files.map { $0.lastPathComponent + String(decoding: try Data(contentsOf: $0), as: UTF8.self) }
-    #expect(texts.filter { $0.contains("somebody") } == [])
-    #expect(texts.contains { $0.contains("another") })
+    let (firstRecorder, secondRecorder) = (ConsoleRecorder(), ConsoleRecorder())
+    #expect(await makeCommand(firstRecorder).signOut(discardsLikes: false, sendingTime: .zero) == .unavailable)
+    #expect(
+      firstRecorder.errors == ["moments: Likes that can't be sent now: 1. Add --discard to sign out and discard them."])
+    #expect(await makeCommand(secondRecorder).signOut(discardsLikes: true) == .success)
+    #expect(secondRecorder.output == ["User somebody is signed out. All data of the user is erased."])
+    let files = try FileManager.default.contentsOfDirectory(at: timelinesFolder, includingPropertiesForKeys: nil)
+    let namesAndTexts = try files.map {
+      $0.lastPathComponent + String(decoding: try Data(contentsOf: $0), as: UTF8.self)
+    }
+    #expect(namesAndTexts.filter { $0.contains("somebody") } == [])
+    #expect(namesAndTexts.contains { $0.contains("another") })
   }
 
   @Test func `If the server is unreachable, the stored timeline and one error line are printed`()
     async throws
   {
     let folder = TemporaryFolder()
-    // No process listens on the port that is reserved for the discard service.
+    // No process listens on this port.
     let server = try #require(URL(string: "http://127.0.0.1:9/graphql"))
     let store = FileStore(folder: DataFolder.timelines(of: server, in: folder.url), now: { Self.noon })
     try await PersistentDataStore(store).save(momentsDetails: .fixture(userID: "1"), userID: "1")
     let options = TimelineOptions(userID: "1", dataFolder: folder.url, serverURL: server)
     let (status, output, errors) = await run(options)
     #expect(status == .unavailable)
+    // The number is that of EX_UNAVAILABLE in `sysexits.h`.
     #expect(status.rawValue == 69)
     #expect(
       output == [
@@ -169,27 +174,28 @@ import Testing
   // MARK: Hostile text
 
   /// A timeline of user 1 from a hostile server, with text that a terminal would take as commands.
-  private static let hostile: MomentsDetails = {
-    let clear = "\u{1B}[2J"
-    var details = MomentsDetails.fixture(userID: "1", name: "Mei\(clear)\nFresh")
+  private static let hostileTimeline: MomentsDetails = {
+    let clearScreen = "\u{1B}[2J"
+    var details = MomentsDetails.fixture(userID: "1", name: "Mei\(clearScreen)\nFresh")
     details.moments[0].userDetails.name = "Jake\u{7}\r\n♥ Ines"
-    details.moments[0].title = "Title\(clear)\u{202E}\nNo moment"
+    details.moments[0].title = "Title\(clearScreen)\u{202E}\nNo moment"
     details.moments[0].likes = ["no URL at all\n", "https://example.com/5.png"].map { .init(id: $0, avatar: $0) }
     return details
   }()
 
-  private func serve(_ details: MomentsDetails, in folder: URL) async throws {
+  /// Stores a timeline as the only one of the demonstration server that a run uses.
+  private func storeOnServer(_ timeline: MomentsDetails, in folder: URL) async throws {
     try await FileStore(folder: folder.appending(path: "demo-server"))
-      .save(DemonstrationServerState(timelines: [details]), for: StoreKey("demo-server"))
+      .save(DemonstrationServerState(timelines: [timeline]), for: StoreKey("demo-server"))
   }
 
   @Test func `Text from a server can neither control the terminal nor begin a new line`() async throws {
     let folder = TemporaryFolder()
-    try await serve(Self.hostile, in: folder.url)
-    let first = await run(TimelineOptions(userID: "1", dataFolder: folder.url))
-    #expect(first.errors == [])
+    try await storeOnServer(Self.hostileTimeline, in: folder.url)
+    let firstRun = await run(TimelineOptions(userID: "1", dataFolder: folder.url))
+    #expect(firstRun.errors == [])
     #expect(
-      first.output == [
+      firstRun.output == [
         "No timeline is stored yet.",
         "",
         "Fresh timeline of Mei\u{FFFD}[2J Fresh:",
@@ -200,12 +206,13 @@ import Testing
         "  detail:  3 likes",
         "  counter: 2 likes, now 3 likes",
       ])
-    let second = await run(TimelineOptions(userID: "1", dataFolder: folder.url))
-    #expect(second.output.first == "Stored timeline of Mei\u{FFFD}[2J Fresh, saved now:")
-    let refused = await run(TimelineOptions(userID: "9\u{1B}[31m\nmoments: 8", dataFolder: folder.url))
-    #expect(refused.status == .unavailable)
-    #expect(refused.errors.count == 1)
-    #expect(refused.errors.first?.contains(#"No user has the id "9 [31m moments: 8"."#) == true)
+    let secondRun = await run(TimelineOptions(userID: "1", dataFolder: folder.url))
+    #expect(secondRun.output.first == "Stored timeline of Mei\u{FFFD}[2J Fresh, saved now:")
+    let unknownUserRun = await run(TimelineOptions(userID: "9\u{1B}[31m\nmoments: 8", dataFolder: folder.url))
+    #expect(unknownUserRun.status == .unavailable)
+    #expect(unknownUserRun.errors.count == 1)
+    // A `GraphQLError` replaces each control character with a space.
+    #expect(unknownUserRun.errors.first?.contains(#"No user has the id "9 [31m moments: 8"."#) == true)
   }
 
   // MARK: Data folder
@@ -216,6 +223,7 @@ import Testing
   {
     let folder = TemporaryFolder()
     _ = await run(TimelineOptions(userID: "1", dataFolder: folder.url))
+    // A folder in place of a file can't be read as a value.
     try FileManager.default.createDirectory(at: folder.url.appending(path: name), withIntermediateDirectories: false)
     let (status, output, errors) = await run(TimelineOptions(userID: "1", dataFolder: folder.url))
     #expect(status == .success)

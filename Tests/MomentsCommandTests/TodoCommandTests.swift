@@ -59,11 +59,12 @@ import Todo
   }
 
   @Test func `The number of live subscriptions is the same each time a detail opens`() async {
+    // The script runs in a process of its own, because the number includes every subscription of its process.
     await #expect(processExitsWith: .success) {
       let recorder = ConsoleRecorder()
       _ = await TodoCommand(dataFolder: nil, console: recorder.console).run()
-      let counts = recorder.output.filter { $0.hasPrefix("Resource tracing:") }
-      precondition(counts == Array(repeating: "Resource tracing: 3", count: 4), "\(counts)")
+      let countLines = recorder.output.filter { $0.hasPrefix("Resource tracing:") }
+      precondition(countLines == Array(repeating: "Resource tracing: 3", count: 4), "\(countLines)")
     }
   }
 
@@ -83,8 +84,9 @@ import Todo
   @Test func `At five unfinished todos, Add is disabled and the next run clears the list first`() async throws {
     let folder = TemporaryFolder()
     for _ in 1...4 { _ = await run(folder.url) }
-    let full = await run(folder.url).output
-    #expect(full.filter { $0 == "Add is disabled: 5 todos are unfinished." }.count == 2)
+    // This run adds the fifth unfinished todo. Add is then disabled for the next todo and for the cancelled one.
+    let fifthRunOutput = await run(folder.url).output
+    #expect(fifthRunOutput.filter { $0 == "Add is disabled: 5 todos are unfinished." }.count == 2)
     let (status, output, _) = await run(folder.url)
     #expect(status == .success)
     #expect(output.first == "9 ToDos")
@@ -115,8 +117,8 @@ import Todo
     // In a terminal, the failure is reported before the terminal is taken over.
     let recorder = ConsoleRecorder()
     let terminal = FakeTerminal()
-    let live = TodoCommand(dataFolder: folder, console: recorder.console, terminal: terminal)
-    #expect(await live.run() == .inputOutput)
+    let liveCommand = TodoCommand(dataFolder: folder, console: recorder.console, terminal: terminal)
+    #expect(await liveCommand.run() == .inputOutput)
     #expect(recorder.errors == errors)
     #expect(terminal.calls.latest == nil)
   }

@@ -2,7 +2,7 @@ import Multicast
 import Testing
 
 @Suite struct BufferOverflowTests {
-  @Test func `The description has a singular noun for a capacity of 1`() {
+  @Test func `The description fits a capacity of 0, of 1, and of more`() {
     #expect(
       [0, 1, 2].map { BufferOverflow(capacity: $0).description } == [
         "The subscriber fell behind: it has no buffer, and wasn't suspended in next() when an element arrived. "

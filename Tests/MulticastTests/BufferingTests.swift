@@ -10,7 +10,7 @@ import Testing
     let testDescription: String
     let policy: BufferingPolicy<any Error>
     let received: [Event<Int>]
-    let dropped: Int
+    let droppedCount: Int
   }
 
   /// The results of sending the elements 1 to 5 to a subscriber that reads only after the channel has finished.
@@ -19,31 +19,32 @@ import Testing
   static let examples = [
     Example(
       testDescription: "unbounded", policy: .unbounded,
-      received: Event.elements(1, 2, 3, 4, 5) + [.finished], dropped: 0),
-    Example(testDescription: "latest", policy: .latest, received: Event.elements(5) + [.finished], dropped: 4),
+      received: Event.elements(1, 2, 3, 4, 5) + [.finished], droppedCount: 0),
+    Example(testDescription: "latest", policy: .latest, received: Event.elements(5) + [.finished], droppedCount: 4),
     Example(
       testDescription: "dropOldest", policy: .dropOldest(3), received: Event.elements(3, 4, 5) + [.finished],
-      dropped: 2),
+      droppedCount: 2),
     Example(
       testDescription: "dropNewest", policy: .dropNewest(3), received: Event.elements(1, 2, 3) + [.finished],
-      dropped: 2),
+      droppedCount: 2),
     Example(
       testDescription: "replaceNewest", policy: .replaceNewest(3), received: Event.elements(1, 2, 5) + [.finished],
-      dropped: 2),
+      droppedCount: 2),
+    // The fourth element fails the subscriber, so the fifth isn't sent to it and doesn't count as dropped.
     Example(
       testDescription: "error", policy: .error(3),
-      received: Event.elements(1, 2, 3) + [.failed("\(BufferOverflow(capacity: 3))"), .finished], dropped: 1),
+      received: Event.elements(1, 2, 3) + [.failed("\(BufferOverflow(capacity: 3))"), .finished], droppedCount: 1),
   ]
 
   @Test(arguments: examples)
-  func `Each policy keeps the documented ones of five unread elements`(_ example: Example) async {
+  func `Of five unread elements, each policy keeps those that it promises`(_ example: Example) async {
     let channel = MulticastChannel<Int, any Error>(buffering: example.policy)
     let subscription = channel.stream.subscribe()
     for element in 1...5 { #expect(channel.send(element) == .sent) }
     channel.finish()
-    #expect(subscription.droppedCount == example.dropped)
+    #expect(subscription.droppedCount == example.droppedCount)
     #expect(await subscription.read(example.received.count + 1) == example.received + [.finished])
-    #expect(subscription.droppedCount == example.dropped)
+    #expect(subscription.droppedCount == example.droppedCount)
   }
 
   @Test(arguments: [
@@ -106,22 +107,22 @@ import Testing
   }
 
   @Test func `An overflow error is made once, in next, outside any lock`() async {
-    let made = Recorder<Int>()
-    let counts = Recorder<Int>()
+    let overflowCapacities = Recorder<Int>()
+    let subscriberCounts = Recorder<Int>()
     let channel = MulticastChannel<Int, Failure>(buffering: .unbounded)
     let policy = BufferingPolicy<Failure>.error(2) { [weak channel] overflow in
-      made.record(overflow.capacity)
+      overflowCapacities.record(overflow.capacity)
       // This call would deadlock if a lock were held here.
-      counts.record(channel?.subscriberCount ?? -1)
+      subscriberCounts.record(channel?.subscriberCount ?? -1)
       return .first
     }
     let subscription = channel.stream.buffering(policy).subscribe()
     for element in 1...5 { channel.send(element) }
-    #expect(made.values == [])
+    #expect(overflowCapacities.values == [])
     #expect(
       await subscription.read(5) == [.element(1), .element(2), .failed("first"), .finished, .finished])
-    #expect(made.values == [2])
-    #expect(counts.values == [0])
+    #expect(overflowCapacities.values == [2])
+    #expect(subscriberCounts.values == [0])
     #expect(subscription.droppedCount == 1)
   }
 
@@ -155,7 +156,7 @@ import Testing
       channel.send(element)
       executor.runUntilIdle()
     }
-    #expect(reader.newEvents() == Event.elements(1, 2, 3))
+    #expect(reader.takeEvents() == Event.elements(1, 2, 3))
     #expect(subscription.droppedCount == 0)
 
     // The subscriber is handed 4, but 5 is sent before it calls `next()` again.
@@ -169,6 +170,7 @@ import Testing
   }
 
   @Test func `Without capacity, an element sent before the first call of next fails the subscriber`() async {
+    // The error `first` shows that the overflow states a capacity of 0.
     let channel = MulticastChannel<Int, Failure>(
       buffering: .error(0) { $0.capacity == 0 ? .first : .second })
     let subscription = channel.stream.subscribe()
@@ -202,7 +204,7 @@ import Testing
     #expect(subscription.droppedCount == 1)
   }
 
-  @Test func `Unbounded drops nothing`() async {
+  @Test func `The unbounded policy drops nothing`() async {
     let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
     let subscription = channel.stream.subscribe()
     for element in 0..<100_000 { channel.send(element) }
@@ -219,33 +221,36 @@ import Testing
     let channel = MulticastChannel<Int, Never>(replay: 2, buffering: policy)
     for element in 0..<3 { channel.send(element) }
     let subscription = channel.stream.subscribe()
-    var offered = 2
-    var received = 0
+    // The replayed elements, and later also the sent ones.
+    var offeredCount = 2
+    var receivedCount = 0
     for round in 0..<50 {
-      for element in 0..<(round % 7) { channel.send(element) }
-      offered += round % 7
-      if round % 3 == 0, received + subscription.droppedCount < offered {
-        received += await subscription.read(1).count
+      let burstSize = round % 7
+      for element in 0..<burstSize { channel.send(element) }
+      offeredCount += burstSize
+      // If no element were buffered, the read would never return.
+      if round % 3 == 0, receivedCount + subscription.droppedCount < offeredCount {
+        receivedCount += await subscription.read(1).count
       }
     }
     channel.finish()
-    for await _ in subscription { received += 1 }
-    #expect(received + subscription.droppedCount == offered)
+    for await _ in subscription { receivedCount += 1 }
+    #expect(receivedCount + subscription.droppedCount == offeredCount)
   }
 
   @Test(arguments: 0..<4)
   func `A capacity below the policy's minimum stops the program with a message that names the argument`(
-    policy: Int
+    policyIndex: Int
   ) async {
-    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [policy] in
-      switch policy {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [policyIndex] in
+      switch policyIndex {
       case 0: _ = BufferingPolicy<BufferOverflow>.dropOldest(0)
       case 1: _ = BufferingPolicy<BufferOverflow>.dropNewest(0)
       case 2: _ = BufferingPolicy<BufferOverflow>.replaceNewest(0)
       default: _ = BufferingPolicy<BufferOverflow>.error(-1)
       }
     }
-    let rule = policy == 3 ? "at least 0, but is -1" : "at least 1, but is 0"
+    let rule = policyIndex == 3 ? "at least 0, but is -1" : "at least 1, but is 0"
     #expect(message(of: result).contains("'capacity' must be \(rule)"))
   }
 

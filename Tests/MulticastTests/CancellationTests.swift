@@ -30,17 +30,18 @@ import Testing
   }
 
   @Test func `A subscriber cancelled with a backlog releases it, and the next call returns nil`() async {
-    let released = Recorder<Int>()
+    let releasedIDs = Recorder<Int>()
     let channel = MulticastChannel<Token, Never>(buffering: .unbounded)
     let subscription = channel.stream.subscribe()
-    let task = Lock<Task<Void, Never>?>(nil)
-    let reader = Reader(subscription, on: executor) { _ in task.withLock { $0?.cancel() } }
-    task.withLock { $0 = reader.task }
-    for id in 1...3 { channel.send(Token(id) { released.record($0) }) }
-    #expect(released.values == [])
+    let readerTask = Lock<Task<Void, Never>?>(nil)
+    let reader = Reader(subscription, on: executor) { _ in readerTask.withLock { $0?.cancel() } }
+    readerTask.withLock { $0 = reader.task }
+    for id in 1...3 { channel.send(Token(id) { releasedIDs.record($0) }) }
+    #expect(releasedIDs.values == [])
     executor.runUntilIdle()
-    #expect(reader.newEvents() == [.element(Token(1)), .finished])
-    #expect(released.values == [2, 3, 1])
+    #expect(reader.takeEvents() == [.element(Token(1)), .finished])
+    // The received element is released last, because the reader's events contained it.
+    #expect(releasedIDs.values == [2, 3, 1])
     #expect(channel.subscriberCount == 0)
     // One element was received, and the two others count as dropped.
     #expect(subscription.droppedCount == 2)
@@ -48,7 +49,7 @@ import Testing
     #expect(await subscription.read(1) == [.finished])
   }
 
-  @Test func `An element that was handed off is returned even though the task is cancelled`() {
+  @Test func `An element that was handed off is returned even if the task is cancelled before it resumes`() {
     let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
     let reader = Reader(channel.stream, on: executor)
     executor.runUntilIdle()
@@ -59,19 +60,19 @@ import Testing
     #expect(channel.subscriberCount == 0)
   }
 
-  @Test func `subscriberCount falls before a cancelled next returns`() async {
+  @Test func `subscriberCount falls before a cancelled call of next returns`() async {
     let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
-    let counts = Recorder<Int>()
+    let countsAtReturn = Recorder<Int>()
     let subscription = channel.stream.subscribe()
     let task = Task(executorPreference: executor) {
       var iterator = subscription.makeAsyncIterator()
       _ = await iterator.next()
-      counts.record(channel.subscriberCount)
+      countsAtReturn.record(channel.subscriberCount)
     }
     executor.runUntilIdle()
     task.cancel()
     executor.runUntilIdle()
-    #expect(counts.values == [0])
+    #expect(countsAtReturn.values == [0])
   }
 
   @Test func `Cancelling a subscription ends all its iterators`() async {
@@ -80,6 +81,7 @@ import Testing
     let readers = (0..<2).map { _ in Reader(subscription, on: executor) }
     executor.runUntilIdle()
     subscription.cancel()
+    // Cancelling again changes nothing.
     subscription.cancel()
     #expect(channel.subscriberCount == 0)
     executor.runUntilIdle()
@@ -103,17 +105,18 @@ import Testing
   }
 
   @Test func `Leaving a loop unregisters the subscriber and releases its backlog at once`() async {
-    let released = Recorder<Int>()
+    let releasedIDs = Recorder<Int>()
     let channel = MulticastChannel<Token, Never>(replay: 3, buffering: .unbounded)
-    for id in 1...3 { channel.send(Token(id) { released.record($0) }) }
+    for id in 1...3 { channel.send(Token(id) { releasedIDs.record($0) }) }
     for await element in channel.stream {
       #expect(element.id == 1)
       #expect(channel.subscriberCount == 1)
+      // Otherwise the replay would keep the elements.
       channel.resetReplay()
       break
     }
     #expect(channel.subscriberCount == 0)
-    #expect(released.values == [1, 2, 3])
+    #expect(releasedIDs.values == [1, 2, 3])
   }
 
   @Test func `Releasing both a subscription and its last iterator unregisters the subscriber`() async {
@@ -128,7 +131,7 @@ import Testing
     #expect(channel.subscriberCount == 0)
   }
 
-  @Test func `Two tasks on one subscription are served first come, first served, and both end`() {
+  @Test func `Two tasks on one subscription receive its elements in turn, and both finish with the channel`() {
     let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
     let subscription = channel.stream.subscribe()
     let first = Reader(subscription, on: executor)
@@ -146,7 +149,7 @@ import Testing
     #expect(second.events.last == .finished)
   }
 
-  @Test func `Of two tasks on one failing subscription, one throws the error, and both end`() {
+  @Test func `If the channel fails, one of two tasks on a subscription throws the error, and the other finishes`() {
     let channel = MulticastChannel<Int, Failure>(buffering: .unbounded)
     let subscription = channel.stream.subscribe()
     let first = Reader(subscription, on: executor)
@@ -160,23 +163,23 @@ import Testing
 
   @Test func `subscriberCount is exact after overflow, cancel, release and finish`() {
     let channel = MulticastChannel<Int, any Error>(buffering: .error(1))
-    let overflowing = channel.stream.subscribe()
-    let cancelled = channel.stream.buffering(.unbounded).subscribe()
-    var dropped: MulticastSubscription? = channel.stream.buffering(.unbounded).subscribe()
-    let finished = channel.stream.buffering(.unbounded).subscribe()
+    let overflowingSubscription = channel.stream.subscribe()
+    let cancelledSubscription = channel.stream.buffering(.unbounded).subscribe()
+    var releasedSubscription: MulticastSubscription? = channel.stream.buffering(.unbounded).subscribe()
+    let finishedSubscription = channel.stream.buffering(.unbounded).subscribe()
     #expect(channel.subscriberCount == 4)
     channel.send(1)
     channel.send(2)
     #expect(channel.subscriberCount == 3)
-    overflowing.cancel()
+    overflowingSubscription.cancel()
     #expect(channel.subscriberCount == 3)
-    cancelled.cancel()
+    cancelledSubscription.cancel()
     #expect(channel.subscriberCount == 2)
-    withExtendedLifetime(dropped) {}
-    dropped = nil
+    withExtendedLifetime(releasedSubscription) {}
+    releasedSubscription = nil
     #expect(channel.subscriberCount == 1)
     channel.finish()
     #expect(channel.subscriberCount == 0)
-    withExtendedLifetime((overflowing, cancelled, finished)) {}
+    withExtendedLifetime((overflowingSubscription, cancelledSubscription, finishedSubscription)) {}
   }
 }

@@ -8,9 +8,13 @@ import Testing
   /// Each test performs the other thread's operation itself, after each of the critical sections in turn. It therefore
   /// covers every gap between them. A race between threads would hit a gap only by chance.
   @Suite(.timeLimit(.minutes(15))) struct CriticalSectionTests {
+    /// Policies whose buffers have room for all elements of a test, so that nothing is dropped.
     private static let policies: [BufferingPolicy<Never>] = [
       .unbounded, .dropOldest(20), .dropNewest(20), .replaceNewest(20),
     ]
+    /// The critical sections of a call of `next()` that finds no element: it reads in the first one, and suspends in
+    /// the second.
+    private static let sectionsOfNext = 1...2
 
     @Test(arguments: policies, 0...2)
     func `An element sent after any critical section of subscribe is neither lost nor delivered twice`(
@@ -25,8 +29,8 @@ import Testing
           channel.send(4)
         }
         let subscription = interruption.whilePerforming { channel.stream.subscribe() }
-        let isLast = !interruption.hasHappened
-        if isLast { channel.send(4) }
+        let isPastLastSection = !interruption.hasHappened
+        if isPastLastSection { channel.send(4) }
         channel.send(5)
         channel.finish()
 
@@ -34,15 +38,16 @@ import Testing
         let start = (wasSubscribed.values == [false] ? 5 : 4) - replay
         let expected = (start...5).map { Event.element($0) } + [.finished]
         #expect(await subscription.read(expected.count) == expected)
-        if isLast {
+        if isPastLastSection {
+          // Subscribing has at least one critical section.
           #expect(section > 1)
           break
         }
       }
     }
 
-    @Test(arguments: policies, 1...2)
-    func `If a call of next finds no element, an element sent before or after it suspends is its result`(
+    @Test(arguments: policies, sectionsOfNext)
+    func `If a call of next finds no element, it returns one that is sent later, before or after it suspends`(
       policy: BufferingPolicy<Never>, section: Int
     ) async {
       let channel = MulticastChannel<Int, Never>(buffering: policy)
@@ -57,8 +62,8 @@ import Testing
       #expect(await subscription.read(2) == [.element(2), .finished])
     }
 
-    @Test(arguments: zip(1...2, [Event<Int>.failed("\(BufferOverflow(capacity: 0))"), .element(1)]))
-    func `Without capacity, an element is the result of a call only if it is sent after the call suspends`(
+    @Test(arguments: zip(sectionsOfNext, [Event<Int>.failed("\(BufferOverflow(capacity: 0))"), .element(1)]))
+    func `Without capacity, a call of next returns only an element that is sent after the call suspends`(
       section: Int, result: Event<Int>
     ) async {
       let channel = MulticastChannel<Int, BufferOverflow>(buffering: .error(0))
@@ -68,7 +73,7 @@ import Testing
       #expect(interruption.hasHappened)
     }
 
-    @Test(arguments: policies, 1...2)
+    @Test(arguments: policies, sectionsOfNext)
     func `If a call of next finds no element, a finish before or after its suspension ends the call`(
       policy: BufferingPolicy<Never>, section: Int
     ) async {
@@ -79,7 +84,7 @@ import Testing
       #expect(interruption.hasHappened)
     }
 
-    @Test(arguments: policies, 1...2)
+    @Test(arguments: policies, sectionsOfNext)
     func `If a call of next finds no element, a cancellation before or after its suspension ends the call`(
       policy: BufferingPolicy<Never>, section: Int
     ) async {
@@ -94,15 +99,15 @@ import Testing
 
   /// An operation that happens once, when another operation has left a given number of critical sections.
   private final class Interruption: Sendable {
-    private let sectionsLeft: Counter
+    private let remainingSections: Counter
     private let operation: @Sendable () -> Void
 
     init(afterSection section: Int, _ operation: @escaping @Sendable () -> Void) {
-      sectionsLeft = Counter(section)
+      remainingSections = Counter(section)
       self.operation = operation
     }
 
-    var hasHappened: Bool { sectionsLeft.value <= 0 }
+    var hasHappened: Bool { remainingSections.value <= 0 }
 
     func whilePerforming<Result>(_ interrupted: () -> Result) -> Result {
       CriticalSections.$didLeave.withValue({ self.didLeaveSection() }, operation: interrupted)
@@ -113,9 +118,9 @@ import Testing
     }
 
     private func didLeaveSection() {
-      sectionsLeft.add(-1)
+      remainingSections.add(-1)
       // The critical sections of the interrupting operation don't count.
-      if sectionsLeft.value == 0 { CriticalSections.$didLeave.withValue(nil, operation: operation) }
+      if remainingSections.value == 0 { CriticalSections.$didLeave.withValue(nil, operation: operation) }
     }
   }
 #endif

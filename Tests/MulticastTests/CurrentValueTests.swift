@@ -41,13 +41,13 @@ import Testing
   @Test func `update runs its body again when another value was sent in the meantime`() async {
     let channel = CurrentValueChannel<Int, Never>(0, buffering: .unbounded)
     let subscription = channel.stream.subscribe()
-    let seen = Recorder<Int>()
+    let bodyInputs = Recorder<Int>()
     channel.update { value in
-      seen.record(value)
+      bodyInputs.record(value)
       if value == 0 { channel.send(10) }
       value += 1
     }
-    #expect(seen.values == [0, 10])
+    #expect(bodyInputs.values == [0, 10])
     #expect(channel.value == 11)
     #expect(await subscription.read(3) == Event.elements(0, 10, 11))
   }

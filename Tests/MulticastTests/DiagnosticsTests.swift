@@ -9,14 +9,14 @@ import Testing
       precondition(MulticastDiagnostics.liveSubscriptions == 0)
       do {
         let channel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
-        let state = CurrentValueRelay(1)
+        let relay = CurrentValueRelay(1)
         let subscription = channel.stream.subscribe()
-        var iterator = state.stream.makeAsyncIterator()
+        var iterator = relay.stream.makeAsyncIterator()
         let first = await iterator.next()
         precondition(first == 1)
         precondition(MulticastDiagnostics.liveChannels == 2)
         precondition(MulticastDiagnostics.liveSubscriptions == 2)
-        withExtendedLifetime((channel, state, subscription)) {}
+        withExtendedLifetime((channel, relay, subscription)) {}
       }
       precondition(MulticastDiagnostics.liveChannels == 0)
       precondition(MulticastDiagnostics.liveSubscriptions == 0)

@@ -6,7 +6,7 @@ import Testing
 @Suite struct EndTests {
   let executor = ManualTaskExecutor()
 
-  @Test func `A finish arrives once, after the backlog, and every later call returns nil`() async {
+  @Test func `After a finish, the backlog arrives, and every later call of next returns nil`() async {
     let channel = MulticastChannel<Int, Failure>(buffering: .unbounded)
     let subscription = channel.stream.subscribe()
     channel.send(1)
@@ -14,7 +14,7 @@ import Testing
     #expect(await subscription.read(4) == [.element(1), .finished, .finished, .finished])
   }
 
-  @Test func `A failure arrives once, after the backlog, and every later call returns nil`() async {
+  @Test func `A failure arrives once, after the backlog, and every later call of next returns nil`() async {
     let channel = MulticastChannel<Int, Failure>(buffering: .unbounded)
     let subscription = channel.stream.subscribe()
     channel.send(1)
@@ -41,31 +41,32 @@ import Testing
   }
 
   @Test func `The first termination takes effect, and later ones change nothing`() async {
-    let failedFirst = MulticastChannel<Int, Failure>(buffering: .unbounded)
-    let failed = failedFirst.stream.subscribe()
-    failedFirst.finish(throwing: .first)
-    failedFirst.finish(throwing: .second)
-    failedFirst.finish()
-    #expect(await failed.read(2) == [.failed("first"), .finished])
+    let failedChannel = MulticastChannel<Int, Failure>(buffering: .unbounded)
+    let failedSubscription = failedChannel.stream.subscribe()
+    failedChannel.finish(throwing: .first)
+    failedChannel.finish(throwing: .second)
+    failedChannel.finish()
+    #expect(await failedSubscription.read(2) == [.failed("first"), .finished])
 
-    let finishedFirst = MulticastChannel<Int, Failure>(buffering: .unbounded)
-    let finished = finishedFirst.stream.subscribe()
-    finishedFirst.finish()
-    finishedFirst.finish(throwing: .first)
-    #expect(await finished.read(2) == [.finished, .finished])
+    let finishedChannel = MulticastChannel<Int, Failure>(buffering: .unbounded)
+    let finishedSubscription = finishedChannel.stream.subscribe()
+    finishedChannel.finish()
+    finishedChannel.finish(throwing: .first)
+    #expect(await finishedSubscription.read(2) == [.finished, .finished])
   }
 
   @Test func `A late subscriber receives the replay, then the completion or the error`() async {
-    let finished = MulticastChannel<Int, Failure>(replay: 2, buffering: .unbounded)
-    let failed = MulticastChannel<Int, Failure>(replay: 2, buffering: .unbounded)
-    for channel in [finished, failed] { for element in 1...3 { channel.send(element) } }
-    finished.finish()
-    failed.finish(throwing: .first)
+    let finishedChannel = MulticastChannel<Int, Failure>(replay: 2, buffering: .unbounded)
+    let failedChannel = MulticastChannel<Int, Failure>(replay: 2, buffering: .unbounded)
+    for channel in [finishedChannel, failedChannel] { for element in 1...3 { channel.send(element) } }
+    finishedChannel.finish()
+    failedChannel.finish(throwing: .first)
     for _ in 0..<2 {
-      #expect(await finished.stream.subscribe().read(4) == [.element(2), .element(3), .finished, .finished])
-      #expect(await failed.stream.subscribe().read(4) == [.element(2), .element(3), .failed("first"), .finished])
+      #expect(await finishedChannel.stream.subscribe().read(4) == [.element(2), .element(3), .finished, .finished])
+      #expect(
+        await failedChannel.stream.subscribe().read(4) == [.element(2), .element(3), .failed("first"), .finished])
     }
-    #expect(finished.subscriberCount == 0)
+    #expect(finishedChannel.subscriberCount == 0)
   }
 
   @Test func `A late subscriber of a current-value channel receives the last value, then the error`() async {
@@ -84,37 +85,37 @@ import Testing
     #expect(channel.latest == 1)
     #expect(await channel.stream.subscribe().read(2) == [.element(1), .finished])
 
-    let state = CurrentValueChannel<Int, Never>(1)
-    state.finish()
-    #expect(state.send(2) == .terminated)
-    #expect(state.value == 1)
+    let currentValueChannel = CurrentValueChannel<Int, Never>(1)
+    currentValueChannel.finish()
+    #expect(currentValueChannel.send(2) == .terminated)
+    #expect(currentValueChannel.value == 1)
   }
 
   @Test func `After a channel is released, its subscribers read their backlogs, then finish`() async {
     var channel: MulticastChannel<Int, Never>? = MulticastChannel(replay: 1, buffering: .unbounded)
     let stream = channel!.stream
-    let behind = stream.subscribe()
-    let waiting = Reader(stream, on: executor)
+    let laggingSubscription = stream.subscribe()
+    let suspendedReader = Reader(stream, on: executor)
     executor.runUntilIdle()
     channel!.send(1)
     channel!.send(2)
     channel = nil
     executor.runUntilIdle()
-    #expect(await behind.read(3) == [.element(1), .element(2), .finished])
-    #expect(waiting.events == [.element(1), .element(2), .finished])
+    #expect(await laggingSubscription.read(3) == [.element(1), .element(2), .finished])
+    #expect(suspendedReader.events == [.element(1), .element(2), .finished])
     #expect(await stream.subscribe().read(2) == [.element(2), .finished])
   }
 
   @Test func `Streams and subscriptions do not keep a channel alive`() {
     weak var weakChannel: MulticastChannel<Int, Never>?
-    var remains: (MulticastStream<Int, Never>, MulticastSubscription<Int, Never>)?
+    var streamAndSubscription: (MulticastStream<Int, Never>, MulticastSubscription<Int, Never>)?
     do {
       let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
       weakChannel = channel
-      remains = (channel.stream, channel.stream.subscribe())
+      streamAndSubscription = (channel.stream, channel.stream.subscribe())
     }
     #expect(weakChannel == nil)
-    withExtendedLifetime(remains) {}
+    withExtendedLifetime(streamAndSubscription) {}
   }
 
   @Test func `Releasing a relay ends its subscribers' loops`() {

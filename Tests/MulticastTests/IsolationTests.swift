@@ -3,7 +3,7 @@ import Testing
 
 /// Guarantee C24: sending is synchronous from any isolation, and reading stays on the caller's isolation.
 @Suite struct IsolationTests {
-  actor Counter {
+  actor CounterActor {
     private let channel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
     private(set) var value = 0
     nonisolated var values: MulticastStream<Int, Never> { channel.stream }
@@ -17,7 +17,7 @@ import Testing
 
     func finish() { channel.finish() }
 
-    /// Reads on this actor, and checks the isolation after each element.
+    /// Returns the sum of a stream's elements, and checks after each element that the loop still runs on this actor.
     func sum(of stream: MulticastStream<Int, Never>) async -> Int {
       var sum = 0
       for await element in stream {
@@ -29,7 +29,7 @@ import Testing
   }
 
   @Test func `An actor changes its state and publishes it in one step`() async {
-    let counter = Counter()
+    let counter = CounterActor()
     let subscription = counter.values.subscribe()
     await withTaskGroup { group in
       for _ in 0..<100 { group.addTask { await counter.increment() } }
@@ -39,7 +39,7 @@ import Testing
   }
 
   @Test func `A loop on an actor stays on that actor`() async {
-    let counter = Counter()
+    let counter = CounterActor()
     let channel = MulticastChannel<Int, Never>(replay: 3, buffering: .unbounded)
     for element in 1...3 { channel.send(element) }
     channel.finish()
@@ -63,15 +63,15 @@ import Testing
     await sender.value
   }
 
-  @Test func `A stream that can't fail needs no try, and a failing stream throws its Failure type`() async {
-    let never = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
-    never.finish()
-    for await _ in never.stream {}
+  @Test func `A stream that can't fail needs no try, and a failing stream throws an error of its Failure type`() async {
+    let infallibleChannel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
+    infallibleChannel.finish()
+    for await _ in infallibleChannel.stream {}
 
-    let failing = MulticastChannel<Int, Failure>(replay: 1, buffering: .unbounded)
-    failing.finish(throwing: .second)
+    let failingChannel = MulticastChannel<Int, Failure>(replay: 1, buffering: .unbounded)
+    failingChannel.finish(throwing: .second)
     do {
-      for try await _ in failing.stream {}
+      for try await _ in failingChannel.stream {}
       Issue.record("The stream didn't throw.")
     } catch {
       // This compiles without a cast, because `error` has the type `Failure`.

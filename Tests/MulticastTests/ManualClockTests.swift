@@ -5,7 +5,8 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct ManualClockTests {
   private let clock = ManualClock()
 
-  private func sleeper(_ duration: Duration) -> Task<Bool, Never> {
+  /// Starts a task that sleeps for `duration`, and whose value is whether the sleep reached its deadline.
+  private func startSleeper(for duration: Duration) -> Task<Bool, Never> {
     Task { [clock] in
       do {
         try await clock.sleep(for: duration)
@@ -25,7 +26,7 @@ import Testing
   }
 
   @Test func `A sleeper wakes when its deadline is reached, and not before`() async {
-    let sleeper = sleeper(.seconds(3))
+    let sleeper = startSleeper(for: .seconds(3))
     await clock.sleepers()
     clock.advance(by: .seconds(2))
     #expect(clock.pendingSleeps == [.seconds(1)])
@@ -36,23 +37,23 @@ import Testing
 
   @Test func `Cancelling a task that waits for sleepers ends its wait`() async {
     let executor = ManualTaskExecutor()
-    let early = Task(executorPreference: executor) { [clock] in await clock.sleepers() }
-    early.cancel()
-    let late = Task(executorPreference: executor) { [clock] in await clock.sleepers() }
+    let cancelledBeforeWaiting = Task(executorPreference: executor) { [clock] in await clock.sleepers() }
+    cancelledBeforeWaiting.cancel()
+    let cancelledWhileWaiting = Task(executorPreference: executor) { [clock] in await clock.sleepers() }
     executor.runUntilIdle()
-    late.cancel()
+    cancelledWhileWaiting.cancel()
     executor.runUntilIdle()
-    await early.value
-    await late.value
-    // A new sleeper must not resume either wait a second time.
-    let sleeper = sleeper(.seconds(1))
+    await cancelledBeforeWaiting.value
+    await cancelledWhileWaiting.value
+    // A new sleeper must not resume either task a second time.
+    let sleeper = startSleeper(for: .seconds(1))
     await clock.sleepers()
     clock.advance(by: .seconds(1))
     #expect(await sleeper.value)
   }
 
   @Test func `Pending sleeps are listed in the order of their deadlines`() async {
-    let sleepers = [sleeper(.seconds(3)), sleeper(.seconds(1)), sleeper(.seconds(2))]
+    let sleepers = [startSleeper(for: .seconds(3)), startSleeper(for: .seconds(1)), startSleeper(for: .seconds(2))]
     await clock.sleepers(3)
     #expect(clock.pendingSleeps == [.seconds(1), .seconds(2), .seconds(3)])
     clock.advance(by: .seconds(2))
@@ -63,23 +64,23 @@ import Testing
 
   @Test func `Sleepers that are due together wake in the order of their deadlines`() async {
     let executor = ManualTaskExecutor()
-    let woken = CurrentValueRelay<[Int]>([])
+    let wakeOrder = CurrentValueRelay<[Int]>([])
     let tasks = [3, 1, 2].map { seconds in
       Task(executorPreference: executor) { [clock] in
         try await clock.sleep(for: .seconds(seconds))
-        woken.update { $0.append(seconds) }
+        wakeOrder.update { $0.append(seconds) }
       }
     }
     executor.runUntilIdle()
     #expect(clock.pendingSleeps.count == 3)
     clock.advance(by: .seconds(3))
     executor.runUntilIdle()
-    #expect(woken.value == [1, 2, 3])
+    #expect(wakeOrder.value == [1, 2, 3])
     withExtendedLifetime(tasks) {}
   }
 
   @Test func `A cancelled sleeper is removed at once`() async {
-    let sleeper = sleeper(.seconds(3))
+    let sleeper = startSleeper(for: .seconds(3))
     await clock.sleepers()
     sleeper.cancel()
     #expect(await sleeper.value == false)
@@ -87,6 +88,7 @@ import Testing
   }
 
   @Test func `A task that is already cancelled doesn't sleep`() async {
+    // The gate stays closed, so only the cancellation ends the wait for it.
     let gate = Gate()
     let task = Task { [clock] in
       await gate.pass()
@@ -96,7 +98,7 @@ import Testing
     await #expect(throws: CancellationError.self) { try await task.value }
   }
 
-  @Test func `Sleeping until a deadline that has passed returns at once`() async throws {
+  @Test func `Sleeping until a deadline that is already reached returns at once`() async throws {
     clock.advance(by: .seconds(5))
     try await clock.sleep(until: ManualClock.Instant().advanced(by: .seconds(5)))
     try await clock.sleep(for: .zero)
@@ -104,26 +106,26 @@ import Testing
   }
 
   @Test func `A sleeper that isn't cancelled wakes even if others start, wake and are cancelled concurrently`() async {
-    let tasks = (0..<500).map { number in sleeper(.seconds(number % 7)) }
-    for (number, task) in tasks.enumerated() where number % 3 == 0 { task.cancel() }
+    let sleepers = (0..<500).map { number in startSleeper(for: .seconds(number % 7)) }
+    for (number, sleeper) in sleepers.enumerated() where number % 3 == 0 { sleeper.cancel() }
     for _ in 0..<7 { clock.advance(by: .seconds(1)) }
-    // A task that begins to sleep only after these advances needs another one.
-    let advancing = Task { [clock] in
+    // A task that begins to sleep only after these advances needs a further advance.
+    let advancingTask = Task { [clock] in
       while !Task.isCancelled {
         clock.advance(by: .seconds(7))
         await Task.yield()
       }
     }
-    for (number, task) in tasks.enumerated() where number % 3 != 0 { #expect(await task.value) }
-    advancing.cancel()
+    for (number, sleeper) in sleepers.enumerated() where number % 3 != 0 { #expect(await sleeper.value) }
+    advancingTask.cancel()
   }
 
   @Test func `Generators with equal seeds return equal numbers`() {
     var generator = SplitMix64(seed: 1)
-    var again = SplitMix64(seed: 1)
-    var other = SplitMix64(seed: 2)
+    var equalGenerator = SplitMix64(seed: 1)
+    var otherGenerator = SplitMix64(seed: 2)
     let numbers = (0..<10).map { _ in generator.next() }
-    #expect(numbers == (0..<10).map { _ in again.next() })
-    #expect(numbers != (0..<10).map { _ in other.next() })
+    #expect(numbers == (0..<10).map { _ in equalGenerator.next() })
+    #expect(numbers != (0..<10).map { _ in otherGenerator.next() })
   }
 }

@@ -6,14 +6,14 @@ import Testing
   private let executor = ManualTaskExecutor()
   private let order = CurrentValueRelay<[Int]>([])
 
-  private func startTasks() {
+  private func startEightTasks() {
     for number in 1...8 {
       Task(executorPreference: executor) { [order] in order.update { $0.append(number) } }
     }
   }
 
   @Test func `Jobs run in the order in which they became ready`() {
-    startTasks()
+    startEightTasks()
     #expect(order.value == [])
     executor.runUntilIdle()
     #expect(order.value == Array(1...8))
@@ -22,7 +22,7 @@ import Testing
   @Test func `A seed determines the order of jobs`() {
     for _ in 1...2 {
       var random = SplitMix64(seed: 1)
-      startTasks()
+      startEightTasks()
       #expect(executor.run(using: &random) == 8)
     }
     let orders = [Array(order.value.prefix(8)), Array(order.value.suffix(8))]
@@ -31,9 +31,9 @@ import Testing
     #expect(orders[0].sorted() == Array(1...8))
   }
 
-  @Test func `The number of jobs run doesn't exceed the limit`() {
+  @Test func `A limit caps the number of jobs that are run`() {
     var random = SplitMix64(seed: 1)
-    startTasks()
+    startEightTasks()
     #expect(executor.run(atMost: 3, using: &random) == 3)
     #expect(order.value.count == 3)
     #expect(executor.run(atMost: 10, using: &random) == 5)

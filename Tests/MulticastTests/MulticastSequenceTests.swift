@@ -7,13 +7,15 @@ import Testing
   let executor = ManualTaskExecutor()
 
   /// A base sequence that counts its iterations, requests and cancellations, and yields what a test's closure returns.
+  ///
+  /// The closure receives the number of the iteration and the number of the request in it, both counted from 1.
   struct Base: AsyncSequence, Sendable {
-    let iterations = CurrentValueRelay(0)
-    let pulls = CurrentValueRelay(0)
-    let cancellations = CurrentValueRelay(0)
-    let yield: @Sendable (_ iteration: Int, _ pull: Int) async throws(Failure) -> Int?
+    let iterationCount = CurrentValueRelay(0)
+    let requestCount = CurrentValueRelay(0)
+    let cancellationCount = CurrentValueRelay(0)
+    let yield: @Sendable (_ iteration: Int, _ request: Int) async throws(Failure) -> Int?
 
-    init(yield: @escaping @Sendable (_ iteration: Int, _ pull: Int) async throws(MulticastTests.Failure) -> Int?) {
+    init(yield: @escaping @Sendable (_ iteration: Int, _ request: Int) async throws(MulticastTests.Failure) -> Int?) {
       self.yield = yield
     }
 
@@ -22,14 +24,14 @@ import Testing
     struct AsyncIterator: AsyncIteratorProtocol {
       let base: Base
       let iteration: Int
-      var pull = 0
+      var request = 0
 
       mutating func next(isolation actor: isolated (any Actor)?) async throws(Failure) -> Int? {
-        pull += 1
-        base.pulls.update { $0 += 1 }
-        let element = try await base.yield(iteration, pull)
+        request += 1
+        base.requestCount.update { $0 += 1 }
+        let element = try await base.yield(iteration, request)
         if Task.isCancelled {
-          base.cancellations.update { $0 += 1 }
+          base.cancellationCount.update { $0 += 1 }
           return nil
         }
         return element
@@ -39,20 +41,20 @@ import Testing
     func makeAsyncIterator() -> AsyncIterator {
       AsyncIterator(
         base: self,
-        iteration: iterations.update {
+        iteration: iterationCount.update {
           $0 += 1; return $0
         })
     }
   }
 
   /// Suspends until the task is cancelled.
-  private static func wait() async {
-    let never = CurrentValueRelay(0)
-    for await _ in never.stream {}
+  private static func waitForCancellation() async {
+    let relay = CurrentValueRelay(0)
+    for await _ in relay.stream {}
   }
 
   /// Suspends until the relay's value is at least `value`.
-  private func reached(_ relay: CurrentValueRelay<Int>, _ value: Int) async {
+  private func waitUntil(_ relay: CurrentValueRelay<Int>, reaches value: Int) async {
     for await current in relay.stream where current >= value { return }
   }
 
@@ -60,26 +62,26 @@ import Testing
     async throws
   {
     let gate = Gate()
-    let base = Base { _, pull in
-      if pull == 1 { await gate.pass() }
-      return pull <= 3 ? pull : nil
+    let base = Base { _, request in
+      if request == 1 { await gate.pass() }
+      return request <= 3 ? request : nil
     }
     let shared = base.multicast(buffering: .unbounded)
-    #expect(base.iterations.value == 0)
+    #expect(base.iterationCount.value == 0)
     var iterators = (0..<3).map { _ in shared.makeAsyncIterator() }
     gate.open()
     for index in iterators.indices {
       for element in 1...3 { #expect(try await iterators[index].next() == element) }
       #expect(try await iterators[index].next() == nil)
     }
-    #expect(base.iterations.value == 1)
+    #expect(base.iterationCount.value == 1)
   }
 
   @Test func `A late subscriber of a shared sequence receives the replay, then later elements`() async throws {
     let gate = Gate()
-    let base = Base { _, pull in
-      if pull == 4 { await gate.pass() }
-      return pull <= 4 ? pull : nil
+    let base = Base { _, request in
+      if request == 4 { await gate.pass() }
+      return request <= 4 ? request : nil
     }
     let shared = base.multicast(replay: 2, buffering: .unbounded)
     var early = shared.makeAsyncIterator()
@@ -93,9 +95,9 @@ import Testing
   @Test func `The iteration is cancelled when the last subscriber leaves, and the next subscriber starts a new one`()
     async throws
   {
-    let base = Base { iteration, pull in
-      if pull == 2 { await Self.wait() }
-      return iteration * 10 + pull
+    let base = Base { iteration, request in
+      if request == 2 { await Self.waitForCancellation() }
+      return iteration * 10 + request
     }
     let shared = base.multicast(replay: 1, buffering: .unbounded)
     do {
@@ -105,45 +107,45 @@ import Testing
         var second = shared.makeAsyncIterator()
         #expect(try await second.next() == 11)
       }
-      #expect(base.cancellations.value == 0)
+      #expect(base.cancellationCount.value == 0)
     }
-    await reached(base.cancellations, 1)
+    await waitUntil(base.cancellationCount, reaches: 1)
     var third = shared.makeAsyncIterator()
     // This is the first element of the second iteration, and not the replay of the first iteration.
     #expect(try await third.next() == 21)
-    #expect(base.iterations.value == 2)
+    #expect(base.iterationCount.value == 2)
   }
 
   @Test func `Cancelling the only subscriber cancels the iteration even if the base never yields`() async {
     let base = Base { _, _ in
-      await Self.wait()
+      await Self.waitForCancellation()
       return nil
     }
     let shared = base.multicast(buffering: .unbounded)
     let reader = Reader(shared, on: executor)
     executor.runUntilIdle()
-    await reached(base.pulls, 1)
+    await waitUntil(base.requestCount, reaches: 1)
     reader.task.cancel()
     executor.runUntilIdle()
     #expect(reader.events == [.finished])
-    await reached(base.cancellations, 1)
+    await waitUntil(base.cancellationCount, reaches: 1)
   }
 
   @Test func `If the base ends without an element, early and late subscribers receive only nil`() async throws {
     let base = Base { _, _ in nil }
     let shared = base.multicast(replay: 1, buffering: .unbounded)
     for _ in 0..<3 {
-      var reader = shared.makeAsyncIterator()
-      #expect(try await reader.next() == nil)
-      #expect(try await reader.next() == nil)
+      var iterator = shared.makeAsyncIterator()
+      #expect(try await iterator.next() == nil)
+      #expect(try await iterator.next() == nil)
     }
-    #expect(base.iterations.value == 1)
+    #expect(base.iterationCount.value == 1)
   }
 
   @Test func `A base that fails passes its error to early and late subscribers after their backlogs`() async throws {
-    let base = Base { _, pull throws(Failure) in
-      if pull == 3 { throw .first }
-      return pull
+    let base = Base { _, request throws(Failure) in
+      if request == 3 { throw .first }
+      return request
     }
     let shared = base.multicast(replay: 1, buffering: .unbounded)
     var early = shared.makeAsyncIterator()
@@ -154,26 +156,26 @@ import Testing
     var late = shared.makeAsyncIterator()
     #expect(try await late.next() == 2)
     await #expect(throws: Failure.first) { try await late.next() }
-    #expect(base.iterations.value == 1)
+    #expect(base.iterationCount.value == 1)
   }
 
   @Test func `An element that the only subscriber would drop is not requested`() async throws {
-    let base = Base { _, pull in pull }
+    let base = Base { _, request in request }
     let shared = base.multicast(buffering: .dropNewest(2))
     var iterator = shared.makeAsyncIterator()
-    await reached(base.pulls, 2)
+    await waitUntil(base.requestCount, reaches: 2)
     for element in 1...100 {
       #expect(try await iterator.next() == element)
       // The buffer holds two elements again, and no third one is requested.
-      await reached(base.pulls, element + 2)
-      #expect(base.pulls.value == element + 2)
+      await waitUntil(base.requestCount, reaches: element + 2)
+      #expect(base.requestCount.value == element + 2)
     }
   }
 
   /// A base that opens a gate when its iterator is released.
-  private struct Watched: AsyncSequence, Sendable {
+  private struct WatchedBase: AsyncSequence, Sendable {
     let base: Base
-    let isOver = Gate()
+    let releaseGate = Gate()
 
     struct AsyncIterator: AsyncIteratorProtocol {
       var iterator: Base.AsyncIterator
@@ -185,27 +187,27 @@ import Testing
     }
 
     func makeAsyncIterator() -> AsyncIterator {
-      AsyncIterator(iterator: base.makeAsyncIterator(), token: Token(0) { [isOver] _ in isOver.open() })
+      AsyncIterator(iterator: base.makeAsyncIterator(), token: Token(0) { [releaseGate] _ in releaseGate.open() })
     }
   }
 
   @Test func `No further element is requested when the last subscriber leaves`() async {
     for _ in 0..<100 {
-      let base = Base { _, pull in pull }
-      let watched = Watched(base: base)
-      var iterator: MulticastSequence<Watched>.AsyncIterator? =
-        watched.multicast(buffering: .dropNewest(2)).makeAsyncIterator()
-      await reached(base.pulls, 2)
+      let base = Base { _, request in request }
+      let watchedBase = WatchedBase(base: base)
+      var iterator: MulticastSequence<WatchedBase>.AsyncIterator? =
+        watchedBase.multicast(buffering: .dropNewest(2)).makeAsyncIterator()
+      await waitUntil(base.requestCount, reaches: 2)
       withExtendedLifetime(iterator) {}
       iterator = nil
-      await watched.isOver.pass()
-      #expect(base.pulls.value == 2)
-      #expect(base.cancellations.value == 0)
+      await watchedBase.releaseGate.pass()
+      #expect(base.requestCount.value == 2)
+      #expect(base.cancellationCount.value == 0)
     }
   }
 
   @Test func `An element that would overflow the only subscriber is not requested`() async throws {
-    let base = Base { _, pull in pull <= 100 ? pull : nil }
+    let base = Base { _, request in request <= 100 ? request : nil }
     let shared = base.multicast(buffering: .error(3) { _ in .second })
     var received: [Int] = []
     for try await element in shared { received.append(element) }
@@ -213,56 +215,56 @@ import Testing
   }
 
   @Test func `A subscriber without capacity requests an element only while it is suspended`() async throws {
-    let base = Base { _, pull in pull <= 100 ? pull : nil }
+    let base = Base { _, request in request <= 100 ? request : nil }
     let shared = base.multicast(buffering: .error(0) { _ in .second })
     var iterator = shared.makeAsyncIterator()
     for element in 1...100 {
       // The element isn't requested before the call of `next()`.
       for _ in 0..<10 { await Task.yield() }
-      #expect(base.pulls.value == element - 1)
+      #expect(base.requestCount.value == element - 1)
       #expect(try await iterator.next() == element)
     }
     #expect(try await iterator.next() == nil)
   }
 
   @Test func `A subscriber whose policy is latest always requests another element`() async throws {
-    let base = Base { _, pull in
-      if pull == 1_000 { await Self.wait() }
-      return pull
+    let base = Base { _, request in
+      if request == 1_000 { await Self.waitForCancellation() }
+      return request
     }
     let shared = base.multicast(buffering: .latest)
     var iterator = shared.makeAsyncIterator()
-    await reached(base.pulls, 1_000)
+    await waitUntil(base.requestCount, reaches: 1_000)
     #expect(try await iterator.next() == 999)
   }
 
   @Test func `Each subscriber of a shared sequence may have its own buffering`() async throws {
-    let base = Base { _, pull in
-      if pull == 11 { await Self.wait() }
-      return pull
+    let base = Base { _, request in
+      if request == 11 { await Self.waitForCancellation() }
+      return request
     }
     let shared = base.multicast(buffering: .unbounded)
-    var all = shared.makeAsyncIterator()
-    var latest = shared.buffering(.latest).makeAsyncIterator()
-    await reached(base.pulls, 11)
-    for element in 1...10 { #expect(try await all.next() == element) }
-    #expect(try await latest.next() == 10)
+    var unboundedIterator = shared.makeAsyncIterator()
+    var latestIterator = shared.buffering(.latest).makeAsyncIterator()
+    await waitUntil(base.requestCount, reaches: 11)
+    for element in 1...10 { #expect(try await unboundedIterator.next() == element) }
+    #expect(try await latestIterator.next() == 10)
   }
 
   @Test func `Subscribers that join and leave while the base yields receive consecutive elements`() async throws {
     for _ in 0..<300 {
-      let base = Base { _, pull in pull <= 50 ? pull : nil }
+      let base = Base { _, request in request <= 50 ? request : nil }
       let shared = base.multicast(replay: 1, buffering: .unbounded)
       try await withThrowingTaskGroup { group in
-        for count in [3, 10, 100] {
+        for limit in [3, 10, 100] {
           group.addTask {
             var received: [Int] = []
             for try await element in shared {
               received.append(element)
-              if received.count == count { break }
+              if received.count == limit { break }
             }
             if let first = received.first { #expect(received == Array(first..<first + received.count)) }
-            if received.count < count { #expect(received.isEmpty || received.last == 50) }
+            if received.count < limit { #expect(received.isEmpty || received.last == 50) }
           }
         }
         try await group.waitForAll()

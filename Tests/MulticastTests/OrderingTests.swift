@@ -35,7 +35,7 @@ import Testing
 
   @Test func `The elements of many senders have the same order for every subscriber, the replay and latest`() async {
     let channel = MulticastChannel<Int, Never>(replay: 4_000, buffering: .unbounded)
-    let readers = (0..<4).map { _ in channel.stream.subscribe() }
+    let subscriptions = (0..<4).map { _ in channel.stream.subscribe() }
     await withTaskGroup { group in
       for sender in 0..<4 {
         group.addTask { for element in 0..<1_000 { channel.send(sender * 1_000 + element) } }
@@ -43,18 +43,20 @@ import Testing
     }
     let latest = channel.latest
     channel.finish()
+    // 4,000 elements and the completion.
+    let eventCount = 4_001
     let orders = await [
-      readers[0].read(4_001), readers[1].read(4_001), readers[2].read(4_001), readers[3].read(4_001),
-      channel.stream.subscribe().read(4_001),
+      subscriptions[0].read(eventCount), subscriptions[1].read(eventCount), subscriptions[2].read(eventCount),
+      subscriptions[3].read(eventCount), channel.stream.subscribe().read(eventCount),
     ]
     for order in orders.dropFirst() { #expect(order == orders[0]) }
     #expect(orders[0].dropLast().last == latest.map { .element($0) })
     for sender in 0..<4 {
       // The elements of each sender keep that sender's order.
-      let own = orders[0].compactMap { event -> Int? in
+      let elementsOfSender = orders[0].compactMap { event -> Int? in
         if case .element(let element) = event, element / 1_000 == sender { element } else { nil }
       }
-      #expect(own == Array(sender * 1_000..<(sender + 1) * 1_000))
+      #expect(elementsOfSender == Array(sender * 1_000..<(sender + 1) * 1_000))
     }
   }
 

@@ -11,12 +11,12 @@ import Testing
 
   /// Runs the operations concurrently, and begins each one only after the tasks of all of them have started.
   private func race(_ operations: (@Sendable () async -> Void)...) async {
-    let waiting = Counter(operations.count)
+    let unstartedCount = Counter(operations.count)
     await withTaskGroup { group in
       for operation in operations {
         group.addTask {
-          waiting.add(-1)
-          while waiting.value > 0 { await Task.yield() }
+          unstartedCount.add(-1)
+          while unstartedCount.value > 0 { await Task.yield() }
           await operation()
         }
       }
@@ -24,7 +24,7 @@ import Testing
   }
 
   /// Reads a sequence until it terminates.
-  private static func events<Failure: Error>(
+  private static func readEvents<Failure: Error>(
     of sequence: some AsyncSequence<Int, Failure>
   ) async -> [Event<Int>] {
     var events: [Event<Int>] = []
@@ -40,15 +40,16 @@ import Testing
   func `Subscribing while sending causes no gap and no duplicate`(replay: Int, policy: BufferingPolicy<Never>) async {
     for _ in 0..<Self.rounds {
       let channel = MulticastChannel<Int, Never>(replay: replay, buffering: policy)
-      let seen = Recorder<[Event<Int>]>()
+      let eventLists = Recorder<[Event<Int>]>()
       await race(
         {
           for element in 0..<20 { channel.send(element) }
           channel.finish()
         },
-        { seen.record(await Self.events(of: channel.stream)) })
-      let events = seen.values[0]
-      // The elements are consecutive and end with the last one sent. There are at least as many as the replay keeps.
+        { eventLists.record(await Self.readEvents(of: channel.stream)) })
+      let events = eventLists.values[0]
+      // The last event is the termination. The elements before it are consecutive and end with the last one sent.
+      // There are at least as many as the replay keeps.
       #expect(events == (20 - (events.count - 1)..<20).map { .element($0) } + [.finished])
       #expect(events.count > replay)
     }
@@ -60,11 +61,11 @@ import Testing
   ) async {
     let channel = MulticastChannel<Int, Never>(replay: 2, buffering: policy)
     channel.send(0)
-    let isDone = Counter()
+    let finishedReaderCount = Counter()
     await race(
       {
         var element = 1
-        while isDone.value == 0 {
+        while finishedReaderCount.value == 0 {
           channel.send(element)
           element += 1
         }
@@ -75,7 +76,7 @@ import Testing
           let first = await iterator.next()!
           for distance in 1..<5 { #expect(await iterator.next() == first + distance) }
         }
-        isDone.add(1)
+        finishedReaderCount.add(1)
       })
   }
 
@@ -83,11 +84,11 @@ import Testing
     for _ in 0..<Self.rounds {
       let channel = MulticastChannel<Int, Failure>(replay: 1, buffering: .unbounded)
       channel.send(1)
-      let seen = Recorder<[Event<Int>]>()
+      let eventLists = Recorder<[Event<Int>]>()
       await race(
         { channel.finish(throwing: .first) },
-        { seen.record(await Self.events(of: channel.stream)) })
-      #expect(seen.values == [[.element(1), .failed("first")]])
+        { eventLists.record(await Self.readEvents(of: channel.stream)) })
+      #expect(eventLists.values == [[.element(1), .failed("first")]])
       #expect(channel.subscriberCount == 0)
     }
   }
@@ -96,7 +97,7 @@ import Testing
     for _ in 0..<Self.rounds {
       let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
       let subscription = channel.stream.subscribe()
-      let reader = Task { await Self.events(of: subscription) }
+      let reader = Task { await Self.readEvents(of: subscription) }
       await race(
         { for element in 0..<10 { channel.send(element) } },
         { reader.cancel() })
@@ -104,6 +105,7 @@ import Testing
       #expect(events == (0..<events.count - 1).map { .element($0) } + [.finished])
       #expect(channel.subscriberCount == 0)
       channel.send(10)
+      // Elements that were sent after the cancellation don't count as dropped.
       #expect(subscription.droppedCount <= 10 - (events.count - 1))
     }
   }
@@ -112,7 +114,7 @@ import Testing
     for _ in 0..<Self.rounds {
       let channel = MulticastChannel<Int, Failure>(buffering: .unbounded)
       let subscription = channel.stream.subscribe()
-      let reader = Task { await Self.events(of: subscription) }
+      let reader = Task { await Self.readEvents(of: subscription) }
       await race(
         { channel.finish() },
         { channel.finish(throwing: .first) },
@@ -131,18 +133,18 @@ import Testing
     for _ in 0..<Self.rounds {
       let channel = MulticastChannel<Int, any Error>(buffering: .error(capacity))
       let subscription = channel.stream.subscribe()
-      let seen = Recorder<[Event<Int>]>()
+      let eventLists = Recorder<[Event<Int>]>()
       await race(
         {
           for element in 0..<20 { channel.send(element) }
           channel.finish()
         },
-        { seen.record(await Self.events(of: subscription)) })
-      let events = seen.values[0]
+        { eventLists.record(await Self.readEvents(of: subscription)) })
+      let events = eventLists.values[0]
       let overflow = Event<Int>.failed("\(BufferOverflow(capacity: capacity))")
-      let last: Event<Int> = subscription.droppedCount == 0 ? .finished : overflow
-      #expect(events == (0..<events.count - 1).map { .element($0) } + [last])
-      #expect(last == overflow ? subscription.droppedCount == 1 : events.count == 21)
+      let expectedTermination: Event<Int> = subscription.droppedCount == 0 ? .finished : overflow
+      #expect(events == (0..<events.count - 1).map { .element($0) } + [expectedTermination])
+      #expect(expectedTermination == overflow ? subscription.droppedCount == 1 : events.count == 21)
     }
   }
 
@@ -154,7 +156,7 @@ import Testing
       let channel = MulticastChannel<Int, Never>(replay: 1, buffering: policy)
       channel.send(0)
       let subscription = channel.stream.subscribe()
-      let seen = Recorder<[Int]>()
+      let elementLists = Recorder<[Int]>()
       await race(
         {
           for element in 1..<30 { channel.send(element) }
@@ -163,23 +165,23 @@ import Testing
         {
           var elements: [Int] = []
           for await element in subscription { elements.append(element) }
-          seen.record(elements)
+          elementLists.record(elements)
         })
-      let elements = seen.values[0]
+      let elements = elementLists.values[0]
       for (left, right) in zip(elements, elements.dropFirst()) { #expect(left < right) }
       #expect(elements.count + subscription.droppedCount == 30)
     }
   }
 
   @Test func `Releasing an iterator while elements are sent leaves no element alive`() async {
-    let live = Counter()
+    let liveCount = Counter()
     for round in 0..<Self.rounds {
       let channel = MulticastChannel<Token, Never>(buffering: .unbounded)
       await race(
         {
           for id in 0..<10 {
-            live.add(1)
-            channel.send(Token(id) { _ in live.add(-1) })
+            liveCount.add(1)
+            channel.send(Token(id) { _ in liveCount.add(-1) })
           }
         },
         {
@@ -190,7 +192,7 @@ import Testing
           if round.isMultiple(of: 2) { _ = await iterator.next() }
         })
       #expect(channel.subscriberCount == 0)
-      #expect(live.value == 0)
+      #expect(liveCount.value == 0)
     }
   }
 
@@ -199,11 +201,14 @@ import Testing
       let holder = Lock<MulticastChannel<Int, Never>?>(MulticastChannel(replay: 1, buffering: .unbounded))
       let stream = holder.withLock { $0!.stream }
       holder.withLock { _ = $0!.send(1) }
-      let seen = Recorder<[Event<Int>]>()
+      let eventLists = Recorder<[Event<Int>]>()
       await race(
-        { withExtendedLifetime(holder.withLock { $0.take() }) {} },
-        { seen.record(await Self.events(of: stream)) })
-      #expect(seen.values == [[.element(1), .finished]])
+        {
+          // Releases the channel after the holder is unlocked.
+          withExtendedLifetime(holder.withLock { $0.take() }) {}
+        },
+        { eventLists.record(await Self.readEvents(of: stream)) })
+      #expect(eventLists.values == [[.element(1), .finished]])
     }
   }
 
@@ -211,29 +216,29 @@ import Testing
     for _ in 0..<Self.rounds {
       let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
       let subscription = channel.stream.subscribe()
-      let first = Recorder<Int>()
-      let second = Recorder<Int>()
+      let seenByFirstTask = Recorder<Int>()
+      let seenBySecondTask = Recorder<Int>()
       await race(
         {
           for element in 0..<20 { channel.send(element) }
           channel.finish()
         },
-        { for await element in subscription { first.record(element) } },
-        { for await element in subscription { second.record(element) } })
-      for seen in [first.values, second.values] {
-        for (left, right) in zip(seen, seen.dropFirst()) { #expect(left < right) }
+        { for await element in subscription { seenByFirstTask.record(element) } },
+        { for await element in subscription { seenBySecondTask.record(element) } })
+      for elements in [seenByFirstTask.values, seenBySecondTask.values] {
+        for (left, right) in zip(elements, elements.dropFirst()) { #expect(left < right) }
       }
-      #expect(first.values.count + second.values.count == 20)
-      #expect(Set(first.values).union(second.values) == Set(0..<20))
+      #expect(seenByFirstTask.values.count + seenBySecondTask.values.count == 20)
+      #expect(Set(seenByFirstTask.values).union(seenBySecondTask.values) == Set(0..<20))
     }
   }
 
-  @Test func `Each of two concurrent calls on one subscription receives one of the first two elements`() async {
+  @Test func `Each of two concurrent calls of next on one subscription receives one of the first two elements`() async {
     for _ in 0..<Self.rounds {
       let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
       let subscription = channel.stream.subscribe()
       let seen = Recorder<Int>()
-      let call: @Sendable () async -> Void = {
+      let callNext: @Sendable () async -> Void = {
         var iterator = subscription.makeAsyncIterator()
         if let element = await iterator.next() { seen.record(element) }
       }
@@ -242,58 +247,59 @@ import Testing
           channel.send(0)
           channel.send(1)
           while seen.values.isEmpty { await Task.yield() }
-          // One call has one of the two elements, and the other call gets the other, so neither may receive a third.
+          // One call has an element now. The other call must receive the other of the two, and not this third element.
           channel.send(2)
-        }, call, call)
+        }, callNext, callNext)
       #expect(Set(seen.values) == [0, 1])
     }
   }
 
   @Test func `If two tasks share a backlog, each element goes to one of them, in ascending order`() async {
+    // There are fewer rounds than in the other tests, because each round sends thousands of elements.
     for _ in 0..<Self.rounds / 20 {
       let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
       let subscription = channel.stream.subscribe()
       // The tasks read many batches as fast as possible, so that they collide while one of them takes from a batch. The
       // last batch isn't full.
       for element in 0..<10_001 { channel.send(element) }
-      let seen = Recorder<[Int]>()
-      let read: @Sendable () async -> Void = {
+      let elementLists = Recorder<[Int]>()
+      let readAll: @Sendable () async -> Void = {
         var elements: [Int] = []
         elements.reserveCapacity(20_000)
         for await element in subscription { elements.append(element) }
-        seen.record(elements)
+        elementLists.record(elements)
       }
       await race(
         {
           for element in 10_001..<10_020 { channel.send(element) }
           channel.finish()
-        }, read, read)
-      for elements in seen.values {
+        }, readAll, readAll)
+      for elements in elementLists.values {
         for (left, right) in zip(elements, elements.dropFirst()) { #expect(left < right) }
       }
-      let all = seen.values.joined()
+      let all = elementLists.values.joined()
       #expect(all.count == 10_020)
       #expect(Set(all).count == 10_020)
     }
   }
 
   @Test func `A subscriber cancelled within a batch receives a prefix, then nil, and leaves no element alive`() async {
-    let live = Counter()
+    let liveCount = Counter()
     for _ in 0..<Self.rounds {
       let channel = MulticastChannel<Token, Never>(buffering: .unbounded)
       let subscription = channel.stream.subscribe()
       for id in 0..<40 {
-        live.add(1)
-        channel.send(Token(id) { _ in live.add(-1) })
+        liveCount.add(1)
+        channel.send(Token(id) { _ in liveCount.add(-1) })
       }
-      let seen = Recorder<Int>()
+      let seenIDs = Recorder<Int>()
       await race(
-        { for await element in subscription { seen.record(element.id) } },
+        { for await element in subscription { seenIDs.record(element.id) } },
         { subscription.cancel() })
       // The batch of a concurrent call of `next()` is released shortly after that call.
-      while live.value > 0 { await Task.yield() }
-      let count = seen.values.count
-      #expect(seen.values == Array(0..<count))
+      while liveCount.value > 0 { await Task.yield() }
+      let count = seenIDs.values.count
+      #expect(seenIDs.values == Array(0..<count))
       #expect(subscription.droppedCount == 40 - count)
       #expect(channel.subscriberCount == 0)
     }
@@ -302,24 +308,24 @@ import Testing
   @Test func `A subscriber cancelled after a few elements leaves no element alive and counts the rest as dropped`()
     async
   {
-    let live = Counter()
+    let liveCount = Counter()
     for round in 0..<Self.rounds {
       let channel = MulticastChannel<Token, Never>(buffering: .unbounded)
       let subscription = channel.stream.subscribe()
       for id in 0..<64 {
-        live.add(1)
-        channel.send(Token(id) { _ in live.add(-1) })
+        liveCount.add(1)
+        channel.send(Token(id) { _ in liveCount.add(-1) })
       }
-      let seen = Recorder<Int>()
+      let seenIDs = Recorder<Int>()
       await race(
         {
           var iterator = subscription.makeAsyncIterator()
-          for _ in 0...round % 4 { if let element = await iterator.next() { seen.record(element.id) } }
+          for _ in 0...round % 4 { if let element = await iterator.next() { seenIDs.record(element.id) } }
         },
         { subscription.cancel() })
-      while live.value > 0 { await Task.yield() }
-      #expect(seen.values.count + subscription.droppedCount == 64)
-      #expect(seen.values == Array(0..<seen.values.count))
+      while liveCount.value > 0 { await Task.yield() }
+      #expect(seenIDs.values.count + subscription.droppedCount == 64)
+      #expect(seenIDs.values == Array(0..<seenIDs.values.count))
     }
   }
 
@@ -327,35 +333,36 @@ import Testing
   func `A lagging subscriber receives its window in order while other elements are released`(
     _ policy: BufferingPolicy<Never>
   ) async {
-    let live = Counter()
+    let liveCount = Counter()
     for round in 0..<Self.rounds {
-      let channel = MulticastChannel<Token, Never>(replay: round % 3, buffering: .unbounded)
+      let replay = round % 3
+      let channel = MulticastChannel<Token, Never>(replay: replay, buffering: .unbounded)
       let lagging = channel.stream.buffering(policy).subscribe()
       let other = channel.stream.subscribe()
-      let seen = Recorder<[Int]>()
+      let idLists = Recorder<[Int]>()
       await race(
         {
           for id in 0..<40 {
-            live.add(1)
-            channel.send(Token(id) { _ in live.add(-1) })
+            liveCount.add(1)
+            channel.send(Token(id) { _ in liveCount.add(-1) })
           }
           channel.finish()
         },
         {
-          var elements: [Int] = []
-          for await element in lagging { elements.append(element.id) }
-          seen.record(elements)
+          var ids: [Int] = []
+          for await element in lagging { ids.append(element.id) }
+          idLists.record(ids)
         },
         { for await _ in other {} })
-      let elements = seen.values[0]
-      for (left, right) in zip(elements, elements.dropFirst()) { #expect(left < right) }
-      #expect(elements.last == 39)
-      #expect(elements.count + lagging.droppedCount == 40)
+      let ids = idLists.values[0]
+      for (left, right) in zip(ids, ids.dropFirst()) { #expect(left < right) }
+      #expect(ids.last == 39)
+      #expect(ids.count + lagging.droppedCount == 40)
       lagging.cancel()
       other.cancel()
-      #expect(live.value == round % 3)
+      #expect(liveCount.value == replay)
       channel.resetReplay()
-      #expect(live.value == 0)
+      #expect(liveCount.value == 0)
     }
   }
 
@@ -373,7 +380,7 @@ import Testing
         channel.finish()
       }
       let subscriptions = [channel.stream.subscribe(), channel.stream.subscribe()]
-      // The subscriber that parks its continuation second then releases this element, before its task has suspended.
+      // The second of the subscribers to park its continuation releases this element, before its task has suspended.
       channel.send(
         Token(0) { _ in
           isParking.raise()

@@ -1,7 +1,7 @@
 import Multicast
 import Testing
 
-/// Guarantee C13: code that runs inside a call of a channel may use the channel.
+/// Guarantee C13: code that runs inside a method of a channel may use the channel.
 ///
 /// If the channel ran such code under its lock, the test would hang.
 @Suite(.timeLimit(.minutes(15))) struct ReentrancyTests {
@@ -17,15 +17,15 @@ import Testing
   @Test func `A subscriber resumed inside send may send, subscribe and finish`() {
     let channel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
     let executor = InlineExecutor()
-    let nested = Recorder<MulticastSubscription<Int, Never>>()
+    let nestedSubscriptions = Recorder<MulticastSubscription<Int, Never>>()
     let reader = Reader(channel.stream, on: executor) { element in
       if element < 3 { channel.send(element + 1) }
-      nested.record(channel.stream.subscribe())
+      nestedSubscriptions.record(channel.stream.subscribe())
       if element == 3 { channel.finish() }
     }
     channel.send(1)
     #expect(reader.events == [.element(1), .element(2), .element(3), .finished])
-    #expect(nested.values.count == 3)
+    #expect(nestedSubscriptions.values.count == 3)
     #expect(channel.subscriberCount == 0)
   }
 
@@ -35,7 +35,7 @@ import Testing
     let task = Task(executorPreference: InlineExecutor()) {
       for await _ in channel.stream {}
       results.record(channel.send(1))
-      // The second result shows only that subscribing returns.
+      // Here, `.terminated` only marks that subscribing has returned.
       results.record(channel.stream.subscribe().droppedCount == 0 ? .terminated : .sent)
     }
     channel.finish()
@@ -56,7 +56,7 @@ import Testing
     withExtendedLifetime(task) {}
   }
 
-  @Test func `A subscriber resumed inside the cancellation of its task may use the channel, and ends`() {
+  @Test func `A subscriber resumed inside the cancellation of its task is unregistered and may use the channel`() {
     let channel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
     let results = Recorder<SendResult>()
     let task = Task(executorPreference: InlineExecutor()) {
@@ -71,21 +71,22 @@ import Testing
     #expect(channel.latest == 2)
   }
 
-  @Test func `An element's deinit may read the subscription whose call of next released the element`() async {
+  @Test func `The deinit of an element released inside a call of next may read the same subscription`() async {
     let channel = TokenChannel(buffering: .unbounded)
     let subscriptions = [channel.stream.subscribe(), channel.stream.subscribe()]
-    let results = Recorder<[Event<Token>]>()
+    let eventsReadInDeinit = Recorder<[Event<Token>]>()
     for id in 1...3 {
       channel.send(
         Token(id) { _ in
-          Task(executorPreference: InlineExecutor()) { results.record(await subscriptions[0].read(1)) }
+          Task(executorPreference: InlineExecutor()) { eventsReadInDeinit.record(await subscriptions[0].read(1)) }
         })
     }
     for subscription in subscriptions { #expect(await subscription.read(3).count == 3) }
     channel.finish()
-    #expect(results.values == [])
+    // The elements stay alive until the next read, which ends the first subscription.
+    #expect(eventsReadInDeinit.values == [])
     #expect(await subscriptions[0].read(1) == [.finished])
-    #expect(results.values == [[.finished], [.finished], [.finished]])
+    #expect(eventsReadInDeinit.values == [[.finished], [.finished], [.finished]])
   }
 
   /// A way in which a channel releases an element.
@@ -94,42 +95,44 @@ import Testing
     let policy: BufferingPolicy<Never>
     var replay = 0
     /// The ids of the released tokens, in order.
-    let expected: [Int]
-    let act: @Sendable (TokenChannel, MulticastSubscription<Token, Never>, (Int) -> Token) -> Void
+    let expectedIDs: [Int]
+    let perform: @Sendable (TokenChannel, MulticastSubscription<Token, Never>, (Int) -> Token) -> Void
   }
 
   static let releases = [
-    Release(testDescription: "dropOldest", policy: .dropOldest(1), expected: Array(1...15)) { channel, _, token in
-      // Elements that are no longer needed are released by the sixteenth send.
-      for id in 1...16 { channel.send(token(id)) }
+    Release(testDescription: "dropOldest", policy: .dropOldest(1), expectedIDs: Array(1...15)) {
+      channel, _, makeToken in
+      // The sixteenth send releases all elements that are no longer needed.
+      for id in 1...16 { channel.send(makeToken(id)) }
     },
-    Release(testDescription: "dropNewest", policy: .dropNewest(1), expected: [2]) { channel, _, token in
-      channel.send(token(1))
-      channel.send(token(2))
+    Release(testDescription: "dropNewest", policy: .dropNewest(1), expectedIDs: [2]) { channel, _, makeToken in
+      channel.send(makeToken(1))
+      channel.send(makeToken(2))
     },
-    Release(testDescription: "replaceNewest", policy: .replaceNewest(1), expected: [1]) { channel, _, token in
-      channel.send(token(1))
-      channel.send(token(2))
+    Release(testDescription: "replaceNewest", policy: .replaceNewest(1), expectedIDs: [1]) { channel, _, makeToken in
+      channel.send(makeToken(1))
+      channel.send(makeToken(2))
     },
-    Release(testDescription: "replay advances", policy: .latest, replay: 1, expected: [1]) {
-      channel, subscription, token in
+    Release(testDescription: "replay advances", policy: .latest, replay: 1, expectedIDs: [1]) {
+      channel, subscription, makeToken in
       subscription.cancel()
-      channel.send(token(1))
-      channel.send(token(2))
+      channel.send(makeToken(1))
+      channel.send(makeToken(2))
     },
-    Release(testDescription: "resetReplay", policy: .latest, replay: 1, expected: [1]) { channel, subscription, token in
-      channel.send(token(1))
+    Release(testDescription: "resetReplay", policy: .latest, replay: 1, expectedIDs: [1]) {
+      channel, subscription, makeToken in
+      channel.send(makeToken(1))
       subscription.cancel()
       channel.resetReplay()
     },
-    Release(testDescription: "cancel", policy: .unbounded, expected: [1, 2]) { channel, subscription, token in
-      channel.send(token(1))
-      channel.send(token(2))
+    Release(testDescription: "cancel", policy: .unbounded, expectedIDs: [1, 2]) { channel, subscription, makeToken in
+      channel.send(makeToken(1))
+      channel.send(makeToken(2))
       subscription.cancel()
     },
-    Release(testDescription: "send after termination", policy: .unbounded, expected: [1]) { channel, _, token in
+    Release(testDescription: "send after termination", policy: .unbounded, expectedIDs: [1]) { channel, _, makeToken in
       channel.finish()
-      channel.send(token(1))
+      channel.send(makeToken(1))
     },
   ]
 
@@ -137,32 +140,32 @@ import Testing
   func `An element's deinit may use the channel`(_ release: Release) {
     let channel = TokenChannel(replay: release.replay, buffering: release.policy)
     let subscription = channel.stream.subscribe()
-    let released = Recorder<Int>()
-    release.act(channel, subscription) { id in
+    let releasedIDs = Recorder<Int>()
+    release.perform(channel, subscription) { id in
       Token(id) { [weak channel] id in
-        released.record(id)
+        releasedIDs.record(id)
         // Each of these calls needs the lock.
         _ = channel?.subscriberCount
         _ = channel?.stream.subscribe()
       }
     }
-    #expect(released.values == release.expected)
+    #expect(releasedIDs.values == release.expectedIDs)
   }
 
   @Test func `Releasing a subscription releases its backlog outside the lock`() {
     let channel = TokenChannel(buffering: .unbounded)
-    let released = Recorder<Int>()
+    let releasedIDs = Recorder<Int>()
     var subscription: MulticastSubscription? = channel.stream.subscribe()
     for id in 1...2 {
       channel.send(
         Token(id) { [weak channel] id in
-          released.record(id)
+          releasedIDs.record(id)
           _ = channel?.subscriberCount
         })
     }
     withExtendedLifetime(subscription) {}
     subscription = nil
-    #expect(released.values == [1, 2])
+    #expect(releasedIDs.values == [1, 2])
   }
 
   @Test func `An element's deinit may send`() async {
@@ -178,14 +181,14 @@ import Testing
 
   @Test func `The captures of an error policy's closure are released outside the lock`() {
     let channel = MulticastChannel<Int, Failure>(buffering: .unbounded)
-    let released = Recorder<Int>()
-    for ends in [true, false] {
-      let captured = Token(1) { [weak channel] _ in released.record(channel?.subscriberCount ?? -1) }
+    let subscriberCountsAtRelease = Recorder<Int>()
+    for overflows in [true, false] {
+      let captured = Token(1) { [weak channel] _ in subscriberCountsAtRelease.record(channel?.subscriberCount ?? -1) }
       let subscription = channel.stream.buffering(.error(1) { _ in captured.id == 1 ? .first : .second }).subscribe()
       channel.send(1)
-      if ends { channel.send(2) }
+      if overflows { channel.send(2) }
       subscription.cancel()
     }
-    #expect(released.values == [0, 0])
+    #expect(subscriberCountsAtRelease.values == [0, 0])
   }
 }

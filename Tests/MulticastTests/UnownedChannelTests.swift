@@ -12,19 +12,20 @@ import Testing
   }
 
   @Test func `The channel is released with its last stream, subscription or iterator`() async {
-    var made: (channel: UnownedChannel<Int>, stream: MulticastStream<Int, Never>?) = UnownedChannel.makeStream(
+    var pair: (channel: UnownedChannel<Int>, stream: MulticastStream<Int, Never>?) = UnownedChannel.makeStream(
       replay: 1)
-    var subscription = made.stream?.subscribe()
-    made.stream = nil
-    #expect(made.channel.isReferenced)
+    var subscription = pair.stream?.subscribe()
+    pair.stream = nil
+    #expect(pair.channel.isReferenced)
     var iterator = subscription?.makeAsyncIterator()
     subscription = nil
-    #expect(made.channel.isReferenced)
-    made.channel.send(1)
+    #expect(pair.channel.isReferenced)
+    pair.channel.send(1)
     #expect(await iterator?.next() == 1)
     iterator = nil
-    #expect(!made.channel.isReferenced)
-    #expect(made.channel.stream.map { _ in true } == nil)
+    #expect(!pair.channel.isReferenced)
+    // A released channel returns no further stream.
+    #expect(pair.channel.stream.map { _ in true } == nil)
   }
 
   @Test func `Subscribers of a finished unowned channel read their backlog`() async {

@@ -5,17 +5,17 @@ import Testing
   /// A view model that receives the elements of a sequence.
   @MainActor
   private final class Screen {
-    private let counts: CurrentValueRelay<Int>
+    private let receivedCount: CurrentValueRelay<Int>
     private(set) var received: [Int] = []
 
-    init(_ counts: CurrentValueRelay<Int> = CurrentValueRelay(0)) {
-      self.counts = counts
+    init(_ receivedCount: CurrentValueRelay<Int> = CurrentValueRelay(0)) {
+      self.receivedCount = receivedCount
     }
 
     consuming func run(_ elements: MulticastSubscription<Int, Never>) async {
       await WeakSubscriber(consume self).receive(elements) { screen, element in
         screen.received.append(element)
-        screen.counts.send(screen.received.count)
+        screen.receivedCount.send(screen.received.count)
       }
     }
   }
@@ -33,24 +33,24 @@ import Testing
   @Test func `The object can be released while the next element is awaited, and that element ends the loop`() async {
     let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
     let elements = channel.stream.subscribe()
-    let counts = CurrentValueRelay(0)
-    var screen: Screen? = Screen(counts)
-    weak let released = screen
+    let receivedCount = CurrentValueRelay(0)
+    var screen: Screen? = Screen(receivedCount)
+    weak let weakScreen = screen
     let running = Task { [weak screen] in await screen?.run(elements) }
     channel.send(1)
-    for await count in counts.stream where count == 1 { break }
+    for await count in receivedCount.stream where count == 1 { break }
     screen = nil
-    #expect(released == nil)
+    #expect(weakScreen == nil)
     channel.send(2)
     await running.value
-    #expect(counts.value == 1)
+    #expect(receivedCount.value == 1)
   }
 
   @Test func `An object released before the first element receives nothing`() async {
     let channel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
     channel.send(1)
-    let counts = CurrentValueRelay(0)
-    var screen: Screen? = Screen(counts)
+    let receivedCount = CurrentValueRelay(0)
+    var screen: Screen? = Screen(receivedCount)
     let subscriber = WeakSubscriber(screen!)
     screen = nil
     var received: [Int] = []
@@ -61,12 +61,12 @@ import Testing
 
   @Test func `A current subscription is cancelled by the next one and by the release of its holder`() async {
     let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
-    let kept = CurrentSubscription<Int>()
-    var released: CurrentSubscription<Int>? = CurrentSubscription()
-    let replaced = kept.replace(with: channel.stream.subscribe())
-    let current = kept.replace(with: channel.stream.subscribe())
-    let orphaned = released!.replace(with: channel.stream.subscribe())
-    released = nil
+    let keptHolder = CurrentSubscription<Int>()
+    var releasedHolder: CurrentSubscription<Int>? = CurrentSubscription()
+    let replaced = keptHolder.replace(with: channel.stream.subscribe())
+    let current = keptHolder.replace(with: channel.stream.subscribe())
+    let orphaned = releasedHolder!.replace(with: channel.stream.subscribe())
+    releasedHolder = nil
     channel.send(1)
     channel.finish()
     let screens = (replaced: Screen(), orphaned: Screen(), current: Screen())
@@ -76,6 +76,6 @@ import Testing
     #expect(screens.replaced.received == [])
     #expect(screens.orphaned.received == [])
     #expect(screens.current.received == [1])
-    extendLifetime(kept)
+    extendLifetime(keptHolder)
   }
 }

@@ -9,30 +9,30 @@ import Testing
   @Test func `Without a replay, a subscriber receives only elements sent after it subscribed`() {
     let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
     channel.send(1)
-    let first = observe(channel.stream)
+    let early = startReader(channel.stream)
     #expect(channel.send(2) == .sent)
     executor.runUntilIdle()
-    let second = observe(channel.stream)
+    let late = startReader(channel.stream)
     channel.send(3)
     channel.finish()
     #expect(channel.send(4) == .terminated)
     executor.runUntilIdle()
-    #expect(first.events == [.element(2), .element(3), .finished])
-    #expect(second.events == [.element(3), .finished])
+    #expect(early.events == [.element(2), .element(3), .finished])
+    #expect(late.events == [.element(3), .finished])
   }
 
   @Test func `With a current value, a subscriber receives that value, then every later one`() {
     let channel = CurrentValueChannel<Int, Never>(1, buffering: .unbounded)
-    let first = observe(channel.stream)
+    let early = startReader(channel.stream)
     channel.send(2)
     executor.runUntilIdle()
-    let second = observe(channel.stream)
+    let late = startReader(channel.stream)
     channel.send(3)
     channel.finish()
     #expect(channel.send(4) == .terminated)
     executor.runUntilIdle()
-    #expect(first.events == [.element(1), .element(2), .element(3), .finished])
-    #expect(second.events == [.element(2), .element(3), .finished])
+    #expect(early.events == [.element(1), .element(2), .element(3), .finished])
+    #expect(late.events == [.element(2), .element(3), .finished])
     #expect(channel.value == 3)
   }
 
@@ -40,20 +40,20 @@ import Testing
     let channel = MulticastChannel<Int, Never>(replay: 2, buffering: .unbounded)
     channel.send(1)
     channel.send(2)
-    let first = observe(channel.stream)
+    let early = startReader(channel.stream)
     channel.send(3)
     executor.runUntilIdle()
-    let second = observe(channel.stream)
+    let late = startReader(channel.stream)
     channel.send(4)
     channel.finish()
     #expect(channel.send(5) == .terminated)
     executor.runUntilIdle()
-    #expect(first.events == [.element(1), .element(2), .element(3), .element(4), .finished])
-    #expect(second.events == [.element(2), .element(3), .element(4), .finished])
+    #expect(early.events == [.element(1), .element(2), .element(3), .element(4), .finished])
+    #expect(late.events == [.element(2), .element(3), .element(4), .finished])
   }
 
-  /// Subscribes before this call returns, and reads the subscription in a task.
-  private func observe(_ stream: MulticastStream<Int, Never>) -> Reader<Int> {
+  /// Subscribes before this call returns, and starts a task that reads the subscription.
+  private func startReader(_ stream: MulticastStream<Int, Never>) -> Reader<Int> {
     Reader(stream.subscribe(), on: executor)
   }
 }

@@ -19,7 +19,7 @@ public import Foundation
 /// If a single corruption can make the whole medium unreadable, as in a database, any call may throw
 /// ``StoreError/corruptStore(movedTo:reason:)``. The backend throws this error once, after it has quarantined all
 /// contents, so that the medium is empty. If the whole medium has a future layout, any call may throw
-/// ``StoreError/newerStore(path:found:supported:)``, and changes nothing.
+/// ``StoreError/newerStore(path:found:supported:)``. A call that throws this error has changed nothing.
 public protocol StoreBackend: SendableMetatype {
   /// Returns the bytes stored under a name, or `nil` if there are none.
   ///
@@ -202,11 +202,11 @@ extension StoreBackend {
     deciding decide: (Int, inout Self) throws(StoreError) -> CommitDecision
   ) throws(StoreError) -> [Result<Bool, StoreError>] {
     var results: [Result<Bool, StoreError>] = []
-    var fatal: StoreError?
+    var groupEndingError: StoreError?
     for (index, writes) in group.enumerated() {
-      if let fatal {
+      if let groupEndingError {
         // Each remaining commit would wait for the same lock or server, and for just as long.
-        results.append(.failure(fatal))
+        results.append(.failure(groupEndingError))
         continue
       }
       do throws(StoreError) {
@@ -215,7 +215,7 @@ extension StoreBackend {
             try commit(writes) { (backend: inout Self) throws(StoreError) in try decide(index, &backend) }))
       } catch {
         if case .corruptStore = error { throw error }
-        if endsGroup(error) { fatal = error }
+        if endsGroup(error) { groupEndingError = error }
         results.append(.failure(error))
       }
     }
@@ -249,7 +249,7 @@ extension StoreBackend {
   /// Returns no events.
   public mutating func takeEvents() -> [StoreEvent] { [] }
 
-  /// Returns a name for quarantined bytes: `<name>.corrupt-<time>`, with `-<attempt>` after the first attempt.
+  /// Returns a name for quarantined bytes: `<name>.corrupt-<time>`, plus `-<attempt>` from the second attempt on.
   ///
   /// No key encodes to such a name.
   ///
@@ -269,7 +269,7 @@ extension StoreError {
   /// Whether another process or store held the lock of the whole medium for longer than a call waits.
   var isLockout: Bool {
     switch self {
-    case .readFailed(let error), .writeFailed(let error), .removeFailed(let error): error.isLockedOut
+    case .readFailed(let error), .writeFailed(let error), .removeFailed(let error): error.isLockout
     default: false
     }
   }

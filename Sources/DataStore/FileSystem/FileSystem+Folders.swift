@@ -17,7 +17,7 @@ extension FileSystem {
     let parent = Self.parent(of: path)
     if parent != path, try isMissing(path) {
       try makeFolders(parent)
-      // Another process may have created it in the meantime.
+      // Another process may have created the folder in the meantime.
       if try makeFolderIfMissing(path) { return try makeNewFolderDurable(path) }
     }
     try makeExistingFolderDurable(path)

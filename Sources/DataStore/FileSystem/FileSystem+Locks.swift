@@ -17,7 +17,7 @@ extension FileSystem {
   /// - Throws: `EWOULDBLOCK` if the lock is still held after the timeout, or any other error of `flock`.
   func lock(_ folder: borrowing Descriptor, atMost timeout: Duration) throws(SystemError) {
     let number = folder.number
-    let end = ContinuousClock.now + timeout
+    let deadline = ContinuousClock.now + timeout
     // In microseconds.
     var delay: UInt32 = 50
     while true {
@@ -25,7 +25,7 @@ extension FileSystem {
         try perform("flock", folder.path) { flock(number, LOCK_EX | LOCK_NB) }
         return
       } catch {
-        guard error.code == EWOULDBLOCK, .now < end else { throw error }
+        guard error.code == EWOULDBLOCK, .now < deadline else { throw error }
       }
       usleep(delay)
       delay = min(2 * delay, 1_000)
@@ -47,7 +47,7 @@ extension FileSystem {
     }
   }
 
-  /// Locks a file in a folder, and creates it if it is missing.
+  /// Locks a file in a folder; if the file is missing, creates it first.
   ///
   /// A lock file is never removed. Otherwise a process that has just opened it could lock a file without a name, while
   /// another process locks a new file of the same name.
@@ -57,8 +57,8 @@ extension FileSystem {
     case false: return .held(releases: LockedFile.releases.stream)
     case nil: return .unsupported
     case true:
-      let locked = LockedFile(file)
-      return .acquired(StoreLock { locked.close() })
+      let lockedFile = LockedFile(file)
+      return .acquired(StoreLock { lockedFile.close() })
     }
   }
 
@@ -74,21 +74,22 @@ private final class LockedFile: Sendable {
   /// Sends an element each time this process has closed a `LockedFile`.
   static let releases = MulticastRelay<Void>(buffering: .latest)
 
-  private let file: Lock<Descriptor?>
+  /// The open file, or `nil` after ``close()``; the mutex isn't the lock of the file.
+  private let descriptor: Lock<Descriptor?>
 
   init(_ file: consuming Descriptor) {
-    self.file = Lock(file)
+    descriptor = Lock(file)
   }
 
   func close() {
-    file.withLock { $0 = nil }
+    descriptor.withLock { $0 = nil }
     Self.releases.send(())
   }
 }
 
 extension SystemError {
   /// Whether another process or store held the lock of the whole medium for longer than a call waits.
-  var isLockedOut: Bool {
+  var isLockout: Bool {
     #if SQLite
       if isBusy { return true }
     #endif

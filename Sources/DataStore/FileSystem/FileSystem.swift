@@ -27,7 +27,7 @@ package struct FileSystem: Sendable {
     let size: Int
     /// The time of the last change of its bytes, name or attributes, in seconds since 1970 by the clock of the file
     /// system.
-    let changed: Int
+    let changeTime: Int
     /// The number that identifies the file on its volume.
     let inode: UInt64
     /// The number of names; 0 for a file that is open but was removed.
@@ -84,19 +84,19 @@ package struct FileSystem: Sendable {
   /// - Throws: `EEXIST` if the name is taken.
   func create(_ name: String, in folder: borrowing Descriptor) throws(SystemError) -> Descriptor {
     let path = folder.path(of: name)
-    let directory = folder.number
+    let folderNumber = folder.number
     let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
-    let number = try perform("create", path) { openat(directory, name, flags, 0o600) }
+    let number = try perform("create", path) { openat(folderNumber, name, flags, 0o600) }
     return Descriptor(number: number, path: path)
   }
 
   /// Opens a file for locking; if it is missing, creates an empty one that only its owner may use.
   func openLockFile(_ name: String, in folder: borrowing Descriptor) throws(SystemError) -> Descriptor {
     let path = folder.path(of: name)
-    let directory = folder.number
+    let folderNumber = folder.number
     // The file is opened for writing too, because a network volume may grant an exclusive lock only then.
     let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
-    return Descriptor(number: try perform("open", path) { openat(directory, name, flags, 0o600) }, path: path)
+    return Descriptor(number: try perform("open", path) { openat(folderNumber, name, flags, 0o600) }, path: path)
   }
 
   /// Opens a file for reading, or returns `nil` if it doesn't exist.
@@ -104,11 +104,11 @@ package struct FileSystem: Sendable {
   /// - Throws: An error such as `EINVAL` or `ELOOP` if the name belongs to an item that isn't a regular file.
   func openFile(_ name: String, in folder: borrowing Descriptor) throws(SystemError) -> Descriptor? {
     let path = folder.path(of: name)
-    let directory = folder.number
+    let folderNumber = folder.number
     // `O_NONBLOCK` prevents a named pipe from blocking the store indefinitely.
     let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
     do throws(SystemError) {
-      let number = try perform("open", path) { openat(directory, name, flags) }
+      let number = try perform("open", path) { openat(folderNumber, name, flags) }
       let file = Descriptor(number: number, path: path)
       guard try status(of: file).isRegularFile else { throw SystemError(code: EINVAL, operation: "open", path: path) }
       return file
@@ -126,11 +126,11 @@ package struct FileSystem: Sendable {
     return Status(status)
   }
 
-  /// Returns the attributes of a file by its name.
+  /// Returns the attributes of the file with the given name.
   func status(of name: String, in folder: borrowing Descriptor) throws(SystemError) -> Status {
     var status = stat()
-    let directory = folder.number
-    try perform("fstatat", folder.path(of: name)) { fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) }
+    let folderNumber = folder.number
+    try perform("fstatat", folder.path(of: name)) { fstatat(folderNumber, name, &status, AT_SYMLINK_NOFOLLOW) }
     return Status(status)
   }
 
@@ -161,19 +161,21 @@ package struct FileSystem: Sendable {
     guard size <= maximumFileSize else { throw tooLarge }
     // The buffer is one byte larger than the file, so that a single call reads all bytes and detects the end.
     var bytes = Data(count: size + 1)
-    var count = 0
+    var readCount = 0
     let number = file.number
     while true {
-      let step = try perform("read", file.path) {
-        bytes.withUnsafeMutableBytes { pread(number, $0.baseAddress! + count, $0.count - count, off_t(count)) }
+      let newCount = try perform("read", file.path) {
+        bytes.withUnsafeMutableBytes { buffer in
+          pread(number, buffer.baseAddress! + readCount, buffer.count - readCount, off_t(readCount))
+        }
       }
-      count += step
-      if count > maximumFileSize { throw tooLarge }
+      readCount += newCount
+      if readCount > maximumFileSize { throw tooLarge }
       // A read that doesn't fill the buffer has reached the end of the file.
-      if count < bytes.count { break }
-      bytes.count = min(2 * count, maximumFileSize + 1)
+      if readCount < bytes.count { break }
+      bytes.count = min(2 * readCount, maximumFileSize + 1)
     }
-    bytes.count = count
+    bytes.count = readCount
     return bytes
   }
 
@@ -182,19 +184,18 @@ package struct FileSystem: Sendable {
   /// - Throws: `EFBIG` if there are more bytes than ``maximumFileSize``, because they could not be read again.
   func append(_ bytes: Data, to file: borrowing Descriptor) throws(SystemError) {
     guard bytes.count <= maximumFileSize else { throw SystemError(code: EFBIG, operation: "write", path: file.path) }
-    var count = 0
+    var writtenCount = 0
     let number = file.number
-    while count < bytes.count {
-      count += try perform("write", file.path) {
+    while writtenCount < bytes.count {
+      writtenCount += try perform("write", file.path) {
         bytes.withUnsafeBytes {
-          write(number, $0.baseAddress! + count, min($0.count - count, maximumWriteSize))
+          write(number, $0.baseAddress! + writtenCount, min($0.count - writtenCount, maximumWriteSize))
         }
       }
     }
   }
 
-  /// Synchronizes a file or folder: when it returns, a file's bytes, or a folder's names, survive a loss of power, if
-  /// the volume supports that.
+  /// Makes the bytes of a file, or the names in a folder, survive a loss of power, if the volume supports that.
   func synchronize(_ file: borrowing Descriptor) throws(SystemError) {
     let number = file.number
     try perform("fsync", file.path) {
@@ -210,14 +211,14 @@ package struct FileSystem: Sendable {
 
   /// Renames a file, replacing an existing file of the new name.
   func rename(_ name: String, to newName: String, in folder: borrowing Descriptor) throws(SystemError) {
-    let directory = folder.number
-    try perform("rename", folder.path(of: newName)) { renameat(directory, name, directory, newName) }
+    let folderNumber = folder.number
+    try perform("rename", folder.path(of: newName)) { renameat(folderNumber, name, folderNumber, newName) }
   }
 
   /// Removes a file.
   func unlink(_ name: String, in folder: borrowing Descriptor) throws(SystemError) {
-    let directory = folder.number
-    try perform("unlink", folder.path(of: name)) { unlinkat(directory, name, 0) }
+    let folderNumber = folder.number
+    try perform("unlink", folder.path(of: name)) { unlinkat(folderNumber, name, 0) }
   }
 
   /// Returns the path of a folder, with all symbolic links resolved.
@@ -233,12 +234,12 @@ package struct FileSystem: Sendable {
     return String(cString: resolved)
   }
 
-  /// Returns the names of the items in a folder, including `.` and `..`, except those that aren't valid UTF-8.
+  /// Returns those names of items in a folder that are valid UTF-8, including `.` and `..`.
   func list(_ folder: borrowing Descriptor) throws(SystemError) -> [String] {
-    let directory = folder.number
+    let folderNumber = folder.number
     let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
     // The stream needs a descriptor of its own, because it moves the descriptor's position and closes the descriptor.
-    let number = try perform("open", folder.path) { openat(directory, ".", flags) }
+    let number = try perform("open", folder.path) { openat(folderNumber, ".", flags) }
     guard let stream = fdopendir(number) else {
       let code = errno
       close(number)
@@ -252,8 +253,10 @@ package struct FileSystem: Sendable {
         errno = 0
         if let entry = readdir(stream) {
           // An entry must not be copied, because its memory ends with its name and may be shorter than a `dirent`.
-          let name = UnsafeRawPointer(entry) + MemoryLayout<dirent>.offset(of: \.d_name)!
-          if let name = String(validatingCString: name.assumingMemoryBound(to: CChar.self)) { names.append(name) }
+          let namePointer = UnsafeRawPointer(entry) + MemoryLayout<dirent>.offset(of: \.d_name)!
+          if let name = String(validatingCString: namePointer.assumingMemoryBound(to: CChar.self)) {
+            names.append(name)
+          }
           continue
         }
         code = errno
@@ -308,9 +311,9 @@ extension FileSystem.Status {
     isRegularFile = status.st_mode & S_IFMT == S_IFREG
     size = Int(status.st_size)
     #if canImport(Darwin)
-      changed = status.st_ctimespec.tv_sec
+      changeTime = status.st_ctimespec.tv_sec
     #else
-      changed = status.st_ctim.tv_sec
+      changeTime = status.st_ctim.tv_sec
     #endif
     inode = UInt64(status.st_ino)
     linkCount = Int(status.st_nlink)

@@ -40,7 +40,7 @@ actor FolderHub {
   /// The hub of this process.
   static let shared = FolderHub()
 
-  /// The parameters of a watch.
+  /// The parameters of a watch, except the prefix of the store's own files.
   struct Watch: Sendable {
     /// The path of the folder, which may not exist yet.
     let folder: String
@@ -63,7 +63,7 @@ actor FolderHub {
 
   /// Starts a watch.
   nonisolated func begin(_ watch: Watch, ownPrefix: String) throws(SystemError) -> FolderHubState.WatchID {
-    try perform { $0.add(watch, ownPrefix: ownPrefix) }.get()
+    try performAndReport { $0.add(watch, ownPrefix: ownPrefix) }.get()
   }
 
   /// Ends a watch asynchronously.
@@ -73,25 +73,28 @@ actor FolderHub {
 
   /// Re-arms a watch if its path now refers to a different folder.
   nonisolated func check(_ id: FolderHubState.WatchID) {
-    perform { $0.checkFolder(of: id) }
+    performAndReport { $0.checkFolder(of: id) }
   }
 
   /// Returns the names of the files that changed for a watch since the last call, or `nil` if any file may have
   /// changed.
   nonisolated func takeChangedFiles(of id: FolderHubState.WatchID) throws(SystemError) -> [String]? {
-    try perform { $0.readAndTakeChangedFiles(of: id) }.get()
+    try performAndReport { $0.readAndTakeChangedFiles(of: id) }.get()
   }
 
-  /// Runs `body` on the queue, and then calls `onChange` of the watches that have new changes.
-  private nonisolated func perform<Result: Sendable>(_ body: @Sendable (isolated FolderHub) -> Result) -> Result {
-    let (result, reports) = executor.queue.sync {
-      assumeIsolated { hub in (body(hub), hub.takeReports()) }
+  /// Runs `body` on the queue, and then calls `onChange` of the watches that have new changes or have failed.
+  private nonisolated func performAndReport<Result: Sendable>(
+    _ body: @Sendable (isolated FolderHub) -> Result
+  ) -> Result {
+    let (result, callbacks) = executor.queue.sync {
+      assumeIsolated { hub in (body(hub), hub.takeCallbacks()) }
     }
-    for report in reports { report() }
+    for callback in callbacks { callback() }
     return result
   }
 
-  private func takeReports() -> [@Sendable () -> Void] {
+  /// Returns `onChange` of the watches that must report now, and records that they have reported.
+  private func takeCallbacks() -> [@Sendable () -> Void] {
     state.takeReports().compactMap { watches[$0]?.onChange }
   }
 }
@@ -105,9 +108,9 @@ extension FolderHub {
     defer { stopIfIdle() }
     do throws(SystemError) {
       try monitor.start(for: watch.folder, fileSystem: watch.fileSystem) { [weak self] in
-        self?.perform { $0.readEvents() }
+        self?.performAndReport { $0.readEvents() }
       }
-      let target = try find(watch, insteadOf: nil)
+      let target = try arm(watch, replacing: nil)
       let id = state.add(
         FolderWatchState(ownPrefix: ownPrefix, reportsWrites: watch.reportsWrites, target: target))
       watches[id] = watch
@@ -127,7 +130,7 @@ extension FolderHub {
     guard let watch = watches[id], let target = state.target(of: id) else { return }
     do throws(SystemError) {
       // Watching the same folder again changes nothing, and returns the same descriptor.
-      unwatch(state.checked(try find(watch, insteadOf: target), by: id))
+      unwatch(state.checked(try arm(watch, replacing: target), by: id))
     } catch {
       // The failure may be temporary, so it doesn't end the watch. If the folder is unusable, the backend's call that
       // requested this check fails anyway. The backend's next call checks again.
@@ -165,14 +168,14 @@ extension FolderHub {
       let events = try monitor.takeEvents(for: folder, fileSystem: fileSystem)
       if events.isEmpty { return }
       for event in events { state.record(event) }
-      for id in state.watchesToFind { findFolder(of: id) }
+      for id in state.watchesThatMustFindFolder { findFolder(of: id) }
     }
   }
 
   private func findFolder(of id: FolderHubState.WatchID) {
     guard let watch = watches[id] else { return }
     do throws(SystemError) {
-      unwatch(state.found(try find(watch, insteadOf: state.target(of: id)), by: id))
+      unwatch(state.found(try arm(watch, replacing: state.target(of: id)), by: id))
     } catch {
       fail(id, with: error)
     }
@@ -186,26 +189,27 @@ extension FolderHub {
   /// Watches the folder of a watch or, while that folder doesn't exist, its nearest existing ancestor.
   ///
   /// - Parameter old: The watch's target so far. The system continues to watch it, even if this call fails.
-  private func find(
-    _ watch: Watch, insteadOf old: FolderWatchState.Target?
+  /// - Returns: The target that is watched now.
+  private func arm(
+    _ watch: Watch, replacing old: FolderWatchState.Target?
   ) throws(SystemError) -> FolderWatchState.Target {
-    var last = old
+    var previous = old
     do throws(SystemError) {
       while true {
-        let target = try watchNearest(to: watch)
-        if let last, last.descriptor != target.descriptor { unwatchIfUnused(last.descriptor) }
+        let target = try watchFolderOrAncestor(of: watch)
+        if let previous, previous.descriptor != target.descriptor { unwatchIfUnused(previous.descriptor) }
         // A nearer folder may have appeared before the ancestor was watched, so the search is repeated. It ends when it
         // finds the folder itself, or the same ancestor twice.
-        if target.awaitedName == nil || target == last { return target }
-        last = target
+        if target.awaitedName == nil || target == previous { return target }
+        previous = target
       }
     } catch {
-      if let last { unwatchIfUnused(last.descriptor) }
+      if let previous { unwatchIfUnused(previous.descriptor) }
       throw error
     }
   }
 
-  private func watchNearest(to watch: Watch) throws(SystemError) -> FolderWatchState.Target {
+  private func watchFolderOrAncestor(of watch: Watch) throws(SystemError) -> FolderWatchState.Target {
     var path = watch.folder
     var awaitedName: String?
     while true {

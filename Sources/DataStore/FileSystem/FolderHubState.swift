@@ -29,7 +29,8 @@ struct FolderHubState {
   /// The watches whose state may have changed since the last call of ``takeReports()``, and those whose folders must be
   /// found again.
   private var touched: Set<WatchID> = []
-  private var watchCount = 0
+  /// The number of the newest ID.
+  private var lastNumber = 0
 
   /// Whether no descriptor is in use.
   var isIdle: Bool { watchIDs.isEmpty }
@@ -38,7 +39,7 @@ struct FolderHubState {
   ///
   /// - Complexity: O(*n* log *n*), where *n* is the number of watches whose state may have changed since the last call
   ///   of ``takeReports()``.
-  var watchesToFind: [WatchID] {
+  var watchesThatMustFindFolder: [WatchID] {
     touched.filter { watches[$0]?.mustFindFolder == true }.sorted()
   }
 
@@ -54,8 +55,8 @@ struct FolderHubState {
 
   /// Adds a watch.
   mutating func add(_ watch: FolderWatchState) -> WatchID {
-    watchCount += 1
-    let id = WatchID(number: watchCount)
+    lastNumber += 1
+    let id = WatchID(number: lastNumber)
     watches[id] = watch
     if let target = watch.target { watchIDs[target.descriptor, default: []].insert(id) }
     return id
@@ -71,8 +72,8 @@ struct FolderHubState {
 
   /// Records an event for the watches that it concerns.
   ///
-  /// - Complexity: O(*n*), where *n* is the number of watches that share the descriptor, or of all watches if the event
-  ///   has none.
+  /// - Complexity: O(*n*), where *n* is the number of watches that share the event's descriptor, or of all watches if
+  ///   the descriptor is `nil`.
   mutating func record(_ event: Event) {
     let ids = if let descriptor = event.descriptor { watchIDs[descriptor] ?? [] } else { Set(watches.keys) }
     for id in ids { watches[id]?.record(event.folderEvent) }

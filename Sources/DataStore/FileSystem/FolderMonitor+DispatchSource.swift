@@ -21,7 +21,7 @@
     }
 
     /// The folders that the sources have reported and the hub hasn't taken yet, in the order of the reports.
-    private final class Reported: Sendable {
+    private final class ReportedFolders: Sendable {
       private let descriptors = Lock<[WatchDescriptor]>([])
 
       func add(_ descriptor: WatchDescriptor) {
@@ -39,7 +39,7 @@
     }
 
     private let queue = DispatchQueue(label: "DataStore.DispatchSourceMonitor")
-    private let reported = Reported()
+    private let reportedFolders = ReportedFolders()
     private var onEvents: @Sendable () -> Void = {}
     private var folders: [WatchDescriptor: Folder] = [:]
     private var descriptors: [FolderID: WatchDescriptor] = [:]
@@ -64,28 +64,28 @@
     mutating func watch(
       _ path: String, for interest: FolderInterest, fileSystem: FileSystem
     ) throws(SystemError) -> WatchDescriptor {
-      let file = try fileSystem.perform("open", path) { open(path, O_EVTONLY | O_DIRECTORY | O_CLOEXEC) }
+      let fileDescriptor = try fileSystem.perform("open", path) { open(path, O_EVTONLY | O_DIRECTORY | O_CLOEXEC) }
       var status = stat()
       do throws(SystemError) {
-        try fileSystem.perform("fstat", path) { fstat(file, &status) }
+        try fileSystem.perform("fstat", path) { fstat(fileDescriptor, &status) }
       } catch {
-        close(file)
+        close(fileDescriptor)
         throw error
       }
       let id = FolderID(device: status.st_dev, inode: status.st_ino)
       if let descriptor = descriptors[id] {
-        close(file)
+        close(fileDescriptor)
         return descriptor
       }
       lastNumber += 1
       let descriptor = WatchDescriptor(number: lastNumber)
       let source = DispatchSource.makeFileSystemObjectSource(
-        fileDescriptor: file, eventMask: [.write, .delete, .rename, .revoke], queue: queue)
-      source.setEventHandler { [reported, onEvents] in
-        reported.add(descriptor)
+        fileDescriptor: fileDescriptor, eventMask: [.write, .delete, .rename, .revoke], queue: queue)
+      source.setEventHandler { [reportedFolders, onEvents] in
+        reportedFolders.add(descriptor)
         onEvents()
       }
-      source.setCancelHandler { close(file) }
+      source.setCancelHandler { close(fileDescriptor) }
       source.activate()
       folders[descriptor] = Folder(id: id, source: source)
       descriptors[id] = descriptor
@@ -101,7 +101,7 @@
     mutating func takeEvents(
       for folder: String, fileSystem: FileSystem
     ) throws(SystemError) -> [FolderHubState.Event] {
-      reported.take().map { FolderHubState.Event(descriptor: $0, folderEvent: .anything) }
+      reportedFolders.take().map { FolderHubState.Event(descriptor: $0, folderEvent: .anything) }
     }
   }
 #endif

@@ -11,57 +11,57 @@
 
   /// Watches folders with one inotify instance.
   struct InotifyMonitor: FolderMonitor {
-    /// The file descriptor of the instance; -1 while there is none.
-    private var number: CInt = -1
+    /// The file descriptor of the inotify instance; -1 while there is none.
+    private var instance: CInt = -1
     private var source: (any DispatchSourceRead)?
 
     mutating func start(
       for folder: String, fileSystem: FileSystem, onEvents: @escaping @Sendable () -> Void
     ) throws(SystemError) {
-      let existing = number
+      let existingInstance = instance
       // `perform` is called even if there is an instance, so that a test can inject a failure for any watch.
-      let instance = try fileSystem.perform("inotify_init", folder) {
-        existing == -1 ? inotify_init1(O_CLOEXEC | O_NONBLOCK) : existing
+      let initialInstance = try fileSystem.perform("inotify_init", folder) {
+        existingInstance == -1 ? inotify_init1(O_CLOEXEC | O_NONBLOCK) : existingInstance
       }
-      guard existing == -1 else { return }
-      let number = Self.moveAboveSockets(instance)
+      guard existingInstance == -1 else { return }
+      let instance = Self.moveAboveSockets(initialInstance)
       let source = DispatchSource.makeReadSource(
-        fileDescriptor: number, queue: DispatchQueue(label: "DataStore.InotifyMonitor"))
+        fileDescriptor: instance, queue: DispatchQueue(label: "DataStore.InotifyMonitor"))
       source.setEventHandler(handler: onEvents)
-      source.setCancelHandler { close(number) }
+      source.setCancelHandler { close(instance) }
       source.activate()
-      (self.number, self.source) = (number, source)
+      (self.instance, self.source) = (instance, source)
     }
 
     mutating func stop() {
       // The cancel handler closes the instance, as soon as the source no longer uses it.
       source?.cancel()
-      (number, source) = (-1, nil)
+      (instance, source) = (-1, nil)
     }
 
     mutating func watch(
       _ path: String, for interest: FolderInterest, fileSystem: FileSystem
     ) throws(SystemError) -> WatchDescriptor {
-      let (number, mask) = (number, Self.mask(for: interest))
+      let (instance, mask) = (instance, Self.mask(for: interest))
       return WatchDescriptor(
-        number: try fileSystem.perform("inotify_add_watch", path) { inotify_add_watch(number, path, mask) })
+        number: try fileSystem.perform("inotify_add_watch", path) { inotify_add_watch(instance, path, mask) })
     }
 
     mutating func unwatch(_ descriptor: WatchDescriptor) {
       // The call fails if the watch ended when the folder was removed. It can't end another watch by mistake, because
       // the system uses all other numbers before it reuses one.
-      _ = inotify_rm_watch(number, descriptor.number)
+      _ = inotify_rm_watch(instance, descriptor.number)
     }
 
     mutating func takeEvents(
       for folder: String, fileSystem: FileSystem
     ) throws(SystemError) -> [FolderHubState.Event] {
-      let number = number
-      if number == -1 { return [] }
-      // The buffer has room for many events: each needs at most 272 bytes, because a name has at most 255.
+      let instance = instance
+      if instance == -1 { return [] }
+      // The buffer has room for many events: each needs at most 272 bytes, 16 for the header and 256 for the name.
       return try withUnsafeTemporaryAllocation(byteCount: 16 * 1024, alignment: 8) { bytes throws(SystemError) in
         do throws(SystemError) {
-          let count = try fileSystem.perform("inotify_read", folder) { read(number, bytes.baseAddress!, bytes.count) }
+          let count = try fileSystem.perform("inotify_read", folder) { read(instance, bytes.baseAddress!, bytes.count) }
           return Self.events(in: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
         } catch {
           if error.code == EAGAIN { return [] }

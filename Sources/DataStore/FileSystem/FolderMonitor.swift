@@ -27,7 +27,7 @@ protocol FolderMonitor {
   /// Ends the watch of a folder, unless it ended when the folder was removed.
   mutating func unwatch(_ descriptor: WatchDescriptor)
 
-  /// Returns the next queued events in order, without waiting; empty if no more are queued.
+  /// Returns the next queued events in order, without waiting, or an empty array if none are queued.
   ///
   /// - Parameters:
   ///   - folder: A watched folder; its path appears in an error.
@@ -43,6 +43,6 @@ protocol FolderMonitor {
 enum FolderInterest: Hashable, Sendable {
   /// Changes of files.
   case files(reportsWrites: Bool)
-  /// The appearance of a name.
+  /// The arrival of a new name.
   case appearance
 }

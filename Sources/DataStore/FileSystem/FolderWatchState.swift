@@ -17,7 +17,8 @@ enum FolderEvent: Hashable, Sendable {
     case removed
     /// The file lost this name by a rename.
     ///
-    /// If it got another name in the same folder, ``movedHere(rename:)`` follows with the same number.
+    /// If it got another name in the same folder, ``movedHere(rename:)`` follows with the same number, which identifies
+    /// the rename.
     case movedAway(rename: UInt32)
     /// The file got this name by a rename.
     case movedHere(rename: UInt32)
@@ -56,15 +57,15 @@ struct FolderWatchState {
   /// Whether a different folder may be at the watched path now.
   private(set) var mustFindFolder = false
   /// Whether any file may have changed.
-  private var isUnknown = false
+  private var hasUnknownChanges = false
   /// Whether the last check failed; see ``checked(_:)``.
-  private var isUnchecked = false
-  /// Whether the pending changes were reported.
+  private var hasLastCheckFailed = false
+  /// Whether the pending changes, or the failure, were reported.
   private var isReported = false
-  /// The files that changed, in the order of their first changes.
-  private var names: [String] = []
-  /// The elements of ``names``.
-  private var knownNames: Set<String> = []
+  /// The names of the files that changed, in the order of their first changes.
+  private var changedFiles: [String] = []
+  /// The elements of ``changedFiles``.
+  private var changedFileSet: Set<String> = []
   /// A file that lost its name, until an event shows whether it got another name in the same folder.
   private var movedAway: (name: String, rename: UInt32)?
 
@@ -82,25 +83,25 @@ struct FolderWatchState {
     }
   }
 
-  /// Whether there are changes to take, or the error of a watch that has failed.
+  /// Whether there are changes to take, or the watch has failed.
   var hasChanges: Bool {
     if case .failed = phase { return true }
-    return isUnknown || !names.isEmpty || movedAway.map { !isOwn($0.name) } == true
+    return hasUnknownChanges || !changedFiles.isEmpty || movedAway.map { !isOwn($0.name) } == true
   }
 
   /// Records an event of the ``target``.
   ///
-  /// It ignores events that only other watches of the same folder requested.
+  /// Events that only other watches of the same folder requested are ignored.
   mutating func record(_ event: FolderEvent) {
     guard let target else { return }
     switch (event, target.awaitedName) {
     case (.anything, _):
-      (isUnknown, mustFindFolder) = (true, true)
+      (hasUnknownChanges, mustFindFolder) = (true, true)
     case (.folderLost, let awaitedName):
       mustFindFolder = true
-      if awaitedName == nil { isUnknown = true }
+      if awaitedName == nil { hasUnknownChanges = true }
     case (.changed(let name, let change), nil):
-      recordFile(name, change)
+      recordFileChange(name, change)
     case (.changed(let name, .created), let awaitedName), (.changed(let name, .movedHere), let awaitedName):
       if name == awaitedName { mustFindFolder = true }
     case (.changed, _):
@@ -112,7 +113,7 @@ struct FolderWatchState {
   mutating func found(_ newTarget: Target) {
     guard let target else { return }
     mustFindFolder = false
-    if newTarget.awaitedName == nil, newTarget != target { isUnknown = true }
+    if newTarget.awaitedName == nil, newTarget != target { hasUnknownChanges = true }
     phase = .watching(newTarget)
   }
 
@@ -123,14 +124,14 @@ struct FolderWatchState {
     guard let target else { return }
     // If the target has changed, the unread events of the old one are lost. If the previous check failed, the store may
     // have failed to read files for the same reason, and has to read them again.
-    if newTarget != target || isUnchecked { isUnknown = true }
-    isUnchecked = false
+    if newTarget != target || hasLastCheckFailed { hasUnknownChanges = true }
+    hasLastCheckFailed = false
     found(newTarget)
   }
 
   /// Records that a check failed, which leaves the target unchanged.
   mutating func couldNotCheck() {
-    isUnchecked = true
+    hasLastCheckFailed = true
   }
 
   /// Records an error that ends the watch, unless the watch has already failed.
@@ -159,12 +160,12 @@ struct FolderWatchState {
       isReported = true
       return .failure(error)
     }
-    settleMove()
-    defer { (isUnknown, isReported, names, knownNames) = (false, false, [], []) }
-    return .success(isUnknown ? nil : names)
+    recordMoveOut()
+    defer { (hasUnknownChanges, isReported, changedFiles, changedFileSet) = (false, false, [], []) }
+    return .success(hasUnknownChanges ? nil : changedFiles)
   }
 
-  private mutating func recordFile(_ name: String, _ change: FolderEvent.FileChange) {
+  private mutating func recordFileChange(_ name: String, _ change: FolderEvent.FileChange) {
     switch change {
     case .created:
       // Another event follows when its bytes are written. A linked file isn't reported, because no store links files.
@@ -176,7 +177,7 @@ struct FolderWatchState {
     case .movedAway(let rename):
       // The system never mixes the events of two renames in a folder. So an earlier file that got no other name there
       // has left the folder.
-      settleMove()
+      recordMoveOut()
       movedAway = (name, rename)
     case .movedHere(let rename):
       if let previous = movedAway, previous.rename == rename {
@@ -185,21 +186,21 @@ struct FolderWatchState {
         if isOwn(previous.name) || isOwn(name) { return }
         add(previous.name)
       } else {
-        settleMove()
+        recordMoveOut()
       }
       add(name)
     }
   }
 
   /// Records that the file in ``movedAway``, if any, has left the folder.
-  private mutating func settleMove() {
+  private mutating func recordMoveOut() {
     if let movedAway { add(movedAway.name) }
     movedAway = nil
   }
 
   private mutating func add(_ name: String) {
     // The store's own temporary files are never reported.
-    if !isOwn(name), knownNames.insert(name).inserted { names.append(name) }
+    if !isOwn(name), changedFileSet.insert(name).inserted { changedFiles.append(name) }
   }
 
   private func isOwn(_ name: String) -> Bool {

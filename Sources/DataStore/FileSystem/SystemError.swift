@@ -54,7 +54,7 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
 
   /// The error of a store or backend that doesn't implement `erase`.
   static func erasureUnsupported(by type: Any.Type) -> SystemError {
-    SystemError(code: ENOTSUP, operation: "erase, which \(type) doesn't implement,", path: "the store")
+    SystemError(code: ENOTSUP, operation: "erase (not implemented by \(type))", path: "the store")
   }
 
   /// A message that says what failed, where and why, and how to resolve it.
@@ -139,7 +139,8 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The `SQLSTATE` `statement_completion_unknown`.
   static let unknownOutcomeState = "40003"
 
-  /// Advice by the first two characters of an `SQLSTATE`, its class; see appendix A of PostgreSQL's documentation.
+  /// Advice by the class of an `SQLSTATE`, which is its first two characters; see appendix A of PostgreSQL's
+  /// documentation.
   private static func postgreSQLAdvice(_ state: String) -> String {
     switch state.prefix(2) {
     case "40" where state == unknownOutcomeState: unknownOutcomeAdvice

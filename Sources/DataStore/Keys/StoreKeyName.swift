@@ -32,12 +32,12 @@ public struct StoreKeyName: Hashable, Sendable {
 
   /// Creates a name from its encoded form, or returns `nil` if no name has this encoded form.
   public init?(encoded: String) {
-    let parts = encoded.utf8.split(separator: UInt8(ascii: "."), maxSplits: 1, omittingEmptySubsequences: false)
-    guard let collection = Self.decode(parts[0]) else { return nil }
-    if parts.count == 1 {
+    let components = encoded.utf8.split(separator: UInt8(ascii: "."), maxSplits: 1, omittingEmptySubsequences: false)
+    guard let collection = Self.decode(components[0]) else { return nil }
+    if components.count == 1 {
       self.init(collection)
     } else {
-      guard let id = Self.decode(parts[1]) else { return nil }
+      guard let id = Self.decode(components[1]) else { return nil }
       self.init(collection, id: id)
     }
     // A name has exactly one encoded form, so any other text that decodes to it is rejected.
@@ -70,10 +70,10 @@ extension StoreKeyName: CustomStringConvertible {
 }
 
 extension StoreKeyName {
-  private static func encode(_ part: String, into bytes: inout [UInt8]) {
+  private static func encode(_ component: String, into bytes: inout [UInt8]) {
     // Swift compares strings by canonical equivalence. The normalization ensures that equal strings have equal bytes.
-    let isASCII = part.utf8.allSatisfy { $0 < 0x80 }
-    for byte in (isASCII ? part : part.precomposedStringWithCanonicalMapping).utf8 {
+    let isASCII = component.utf8.allSatisfy { $0 < 0x80 }
+    for byte in (isASCII ? component : component.precomposedStringWithCanonicalMapping).utf8 {
       if isPlain(byte) {
         bytes.append(byte)
       } else {
@@ -82,9 +82,9 @@ extension StoreKeyName {
     }
   }
 
-  private static func decode(_ part: Substring.UTF8View) -> String? {
+  private static func decode(_ component: Substring.UTF8View) -> String? {
     var bytes: [UInt8] = []
-    var rest = part
+    var rest = component
     while let byte = rest.popFirst() {
       if isPlain(byte) {
         bytes.append(byte)

@@ -4,16 +4,18 @@
 enum StorePartName {
   static let separator: Character = "+"
 
-  static func encode(_ partID: String, of name: String) -> String {
-    "\(name)\(separator)\(partID)"
+  static func encode(_ partID: String, of encodedKey: String) -> String {
+    "\(encodedKey)\(separator)\(partID)"
   }
 
   /// Returns whether a name consists of an encoded key, the separator and a valid id of a part.
   static func isValid(_ name: String) -> Bool {
-    let words = name.split(separator: separator, omittingEmptySubsequences: false)
-    return words.count == 2 && StoreKeyName(encoded: String(words[0])) != nil && PartID.isValid(String(words[1]))
+    let components = name.split(separator: separator, omittingEmptySubsequences: false)
+    return components.count == 2 && StoreKeyName(encoded: String(components[0])) != nil
+      && PartID.isValid(String(components[1]))
   }
 
+  /// Returns whether a valid name is that of a part, and not that of a key.
   static func isPart(_ name: String) -> Bool {
     name.utf8.contains(separator.asciiValue!)
   }

@@ -7,9 +7,9 @@ public import Multicast
 /// `SQLiteStore` and `PostgreSQLStore`, which package traits add. Use this type for a backend of your own.
 ///
 /// **Execution.** The store works on a serial queue of its own, so a slow disk never blocks a thread that tasks share.
-/// Calls do their work in the order they arrive, which determines the order of changes. The exception is a load of a
-/// value that is known to be the stored one. It reads no stored bytes, so it stays on the caller's thread if the store
-/// is idle. A value is encoded before its call arrives at the queue, unless it is a ``PartitionedValue``.
+/// The exception is a load of a value that is known to be the stored one. It reads no stored bytes, so it stays on the
+/// caller's thread if the store is idle. Calls do their work in the order they arrive, which determines the order of
+/// changes. A value is encoded before its call arrives at the queue, unless it is a ``PartitionedValue``.
 ///
 /// **Reading.** Every call for a key follows the same steps: it validates the key, reads the stored bytes, reconciles
 /// them with the last known state, and publishes the differences. The store doesn't rely on what it remembers: it reads
@@ -17,11 +17,11 @@ public import Multicast
 /// again while their decoded value is in memory. An external change is therefore noticed by the next call for its key,
 /// or earlier if the key is observed and the backend watches. The watch begins with the first observer.
 ///
-/// **Group commit.** An idle store writes a commit at once. Commits that arrive during the write wait, and are written
-/// together when the store is free, with one synchronization of the medium if the backend supports that. Each of them
-/// still succeeds or fails by itself. The exception is several single saves of one key without preconditions: only the
-/// last is written, and the others share its result. Once the last is durable, all of them are sent, in the order they
-/// arrived.
+/// **Group commit.** An idle store writes a commit at once. Commits that arrive while the store is writing are pending
+/// until it is free. They are then written together, with one synchronization of the medium if the backend supports
+/// that. Each of them still succeeds or fails by itself. The exception is several single saves of one key without
+/// preconditions: only the last is written, and the others share its result. Once the last is durable, all of them are
+/// sent, in the order they arrived.
 ///
 /// - Complexity: A call costs the work of its backend and the encoding or decoding of its values. A save also reads the
 ///   value that it replaces. ``observe(collection:as:)`` reads every value of the collection.
@@ -113,9 +113,9 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     let (savedAt, tag) = (now(), StoreTag())
     let entry = StoreBatchEntry(key: key, change: .save(value))
     let change = try PreparedChange(entry, savedAt: savedAt, tag: tag)
-    let made = try await make([change], savedAt: savedAt, tag: tag)
+    let commit = try await make([change], savedAt: savedAt, tag: tag)
     return StoredValue(
-      value: value, savedAt: savedAt, revision: made.revision, tag: made.tag, byteCount: change.whole?.bytes.count)
+      value: value, savedAt: savedAt, revision: commit.revision, tag: commit.tag, byteCount: change.whole?.bytes.count)
   }
 
   /// Removes the stored value of a key, and notifies every observer.
@@ -149,13 +149,13 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   ) async throws(StoreError) -> StoreCommit {
     try await withCheckedContinuation { continuation in
       executor.enqueue {
-        self.assumeIsolated { $0.begin(changes, savedAt: savedAt, tag: tag, continuation) }
+        self.assumeIsolated { $0.enqueueCommit(of: changes, savedAt: savedAt, tag: tag, continuation) }
       }
     }.get()
   }
 
-  private func begin(
-    _ changes: [any AnyPreparedChange], savedAt: Date, tag: StoreTag,
+  private func enqueueCommit(
+    of changes: [any AnyPreparedChange], savedAt: Date, tag: StoreTag,
     _ continuation: CheckedContinuation<Result<StoreCommit, StoreError>, Never>
   ) {
     do throws(StoreError) {
@@ -174,6 +174,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
 
   /// Removes all values of a collection in one commit, and notifies every observer.
   public func removeAll(in collection: String) async throws(StoreError) {
+    // Validates the name of the collection.
     _ = try StoreKeyName(collection).encoded()
     commits.performPending()
     let names = try contents.withBackend { (backend: inout Backend) throws(StoreError) in try backend.names() }
@@ -207,7 +208,8 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   /// The work runs after the calls that already wait. If one of these is a commit, it becomes pending too. If one is a
   /// read, it makes the pending commits first.
   private func enqueue(_ commit: PendingCommit) {
-    if commits.add(commit) {
+    let queueWasEmpty = commits.add(commit)
+    if queueWasEmpty {
       executor.enqueue { self.assumeIsolated { $0.commits.performPending() } }
     }
   }
@@ -289,7 +291,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
       }
       let reconciled = contents.reconcile(result, slot)
       // The stream must exist before anything is published, because publishing may find and send a newer value.
-      let stream = slot.topic.beginChanges(of: key.id, stored: reconciled.stored)
+      let stream = slot.topic.openChannel(of: key.id, stored: reconciled.stored)
       checker.publish(slot)
       contents.report(result, slot)
       return stream
@@ -298,8 +300,8 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
 
   /// Reads a key that is already observed, for a new observer.
   ///
-  /// A value that can't be used is reported as an event, unless the last read found it too. To all observers, nothing
-  /// is stored.
+  /// A value that can't be used is reported as an event, unless the last read found it too. For observers, the key has
+  /// no value then.
   private func refresh<Value>(_ slot: Slot<Value>) throws(StoreError) {
     let result = try contents.withBackend { (backend: inout Backend) throws(StoreError) in
       try slot.read(from: &backend, needsValue: false)
@@ -312,6 +314,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   public func observe<Value>(
     collection: String, as type: Value.Type
   ) throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {
+    // Validates the name of the collection.
     _ = try StoreKeyName(collection).encoded()
     let topic = try contents.topics.topic(of: collection, as: Value.self)
     commits.performPending()
@@ -327,7 +330,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
           return reads
         }
       }
-      guard var entries = try takeEntries(reads) else { continue }
+      guard var entries = try recordReads(reads) else { continue }
       topic.flush()
       topic.recordListing()
       entries.sort { $0.wasSaved(before: $1) }
@@ -339,7 +342,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   ///
   /// - Returns: `nil` if the collection must be read again, because corrupt bytes were replaced before they could be
   ///   quarantined, or because the whole store turned out to be corrupt.
-  private func takeEntries<Value>(
+  private func recordReads<Value>(
     _ reads: [(slot: Slot<Value>, result: ReadResult<Value>)]
   ) throws(StoreError) -> [StoreObservation<Value>.Entry]? {
     var entries: [StoreObservation<Value>.Entry] = []
@@ -374,6 +377,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     checker.startWatching { [weak self] in self?.wake() }
   }
 
+  /// Schedules a check for external changes.
   private nonisolated func wake() {
     executor.enqueue { [weak self] in self?.assumeIsolated { $0.checker.checkForChanges() } }
   }
@@ -382,16 +386,16 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   private static func keys(
     in collection: String, of topic: some AnyTopic, _ backend: inout Backend
   ) throws(StoreError) -> [StoreKeyName] {
-    let found = try backend.names().compactMap { StoreKeyName(encoded: $0) }.filter { $0.collection == collection }
-    let isFound = Set(found)
-    return found + topic.storedKeys.filter { !isFound.contains($0) }
+    let listed = try backend.names().compactMap { StoreKeyName(encoded: $0) }.filter { $0.collection == collection }
+    let listedSet = Set(listed)
+    return listed + topic.storedKeys.filter { !listedSet.contains($0) }
   }
 }
 
 extension StoreObservation.Entry {
-  /// Compares by revision, then by time, then by id.
+  /// Returns whether this entry precedes another one by revision, then by time, then by id.
   ///
-  /// Values from before the store object existed all have revision 0, so the time orders them.
+  /// The time orders the values of revision 0, which the store object has neither written nor noticed as changes.
   fileprivate func wasSaved(before other: Self) -> Bool {
     (stored.revision, stored.savedAt, key.id ?? "") < (other.stored.revision, other.stored.savedAt, other.key.id ?? "")
   }

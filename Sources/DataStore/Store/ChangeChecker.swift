@@ -6,13 +6,14 @@ internal import Multicast
 final class ChangeChecker<Backend: StoreBackend> {
   private let contents: StoreContents<Backend>
   private var watch = WatchState()
+  /// Schedules a call of ``checkForChanges(takesReport:)``.
   private var wake: @Sendable () -> Void = {}
   /// The unpublished reads of external changes, which the current attempt of ``CommitQueue`` has made.
-  private var checksOfCommits: [any AnyCheck] = []
+  private var checksOfAttempt: [any AnyCheck] = []
   /// Whether changes were reported that no check has read since.
   private var needsCheck = false
-  /// Whether a report was dismissed in the current attempt of ``CommitQueue``, because it seemed to be of the commit
-  /// group's own removals.
+  /// Whether a report was dismissed in the current attempt of ``CommitQueue``, because it seemed to be of the attempt's
+  /// own removals.
   private var hasDismissedReport = false
   /// The names of the keys of durable commits that aren't recorded yet.
   ///
@@ -62,9 +63,9 @@ final class ChangeChecker<Backend: StoreBackend> {
           // If the backend has called this closure before, it has discarded what that call read.
           if let plan { watch.markUnread(plan) }
           if takesReport { try takeReport(&backend) }
-          let taken = takePlan()
-          plan = taken
-          return try readObserved(taken, from: &backend)
+          let newPlan = takePlan()
+          plan = newPlan
+          return try readObserved(newPlan, from: &backend)
         }
       }
       publish(checks)
@@ -97,9 +98,9 @@ final class ChangeChecker<Backend: StoreBackend> {
     var plan: WatchState.Plan?
     do throws(StoreError) {
       try takeReport(&backend)
-      let taken = takePlan()
-      plan = taken
-      checksOfCommits += try readObserved(taken, from: &backend)
+      let newPlan = takePlan()
+      plan = newPlan
+      checksOfAttempt += try readObserved(newPlan, from: &backend)
     } catch {
       if case .corruptStore = error { throw error }
       contents.send(.watchingFailed(error))
@@ -109,13 +110,13 @@ final class ChangeChecker<Backend: StoreBackend> {
 
   /// Takes the report of external changes before a commit that isn't the first of its attempt.
   ///
-  /// It only checks whether all reported names are names that the group has removed and that are still missing. It
-  /// doesn't reconcile any changes. The earlier commits of the group aren't recorded yet, so their changes would be
+  /// It only checks whether all reported names are names that the attempt has removed and that are still missing. It
+  /// doesn't reconcile any changes. The earlier commits of the attempt aren't recorded yet, so their changes would be
   /// mistaken for external ones.
   ///
   /// - Parameters:
   ///   - backend: The backend.
-  ///   - removed: The names that the group has removed so far, which a backend may report too.
+  ///   - removed: The names that the attempt has removed so far, which a backend may report too.
   /// - Returns: Whether there may be external changes, so that the commit must wait for another attempt; `false` also
   ///   if the report can't be taken.
   /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only.
@@ -126,9 +127,9 @@ final class ChangeChecker<Backend: StoreBackend> {
     do throws(StoreError) {
       let changes = try takeReport(&backend)
       if case .names(let names) = changes {
-        var isOwn = removed.isSuperset(of: names)
-        for name in names where isOwn { isOwn = try backend.read(name) == nil }
-        if isOwn {
+        var areOwnRemovals = removed.isSuperset(of: names)
+        for name in names where areOwnRemovals { areOwnRemovals = try backend.read(name) == nil }
+        if areOwnRemovals {
           if !names.isEmpty { hasDismissedReport = true }
           return false
         }
@@ -143,14 +144,14 @@ final class ChangeChecker<Backend: StoreBackend> {
   }
 
   /// Discards the reads of external changes, because they are of a store that was quarantined.
-  func discardChecksOfCommits() {
-    checksOfCommits = []
+  func discardChecksOfAttempt() {
+    checksOfAttempt = []
   }
 
   /// Publishes the external changes that an attempt has read, before its own commits are recorded.
-  func publishChecksOfCommits() {
-    let checks = checksOfCommits
-    checksOfCommits = []
+  func publishChecksOfAttempt() {
+    let checks = checksOfAttempt
+    checksOfAttempt = []
     publish(checks)
   }
 
@@ -194,7 +195,7 @@ final class ChangeChecker<Backend: StoreBackend> {
       }
       return true
     }
-    if contents.reconcile(result, slot).isNew { contents.report(result, slot) }
+    if contents.reconcile(result, slot).hidesNewValue { contents.report(result, slot) }
     if case .unreadable = result { markUnread(slot) }
     return true
   }
@@ -231,9 +232,9 @@ final class ChangeChecker<Backend: StoreBackend> {
     _ plan: WatchState.Plan, from backend: inout Backend
   ) throws(StoreError) -> [any AnyCheck] {
     var checks: [any AnyCheck] = []
-    var isRead: Set<String> = []
+    var seenNames: Set<String> = []
     for name in try plan.names + (plan.includesAllObserved ? contents.topics.observedNames(&backend) : []) {
-      guard isRead.insert(name).inserted, let keyName = StoreKeyName(encoded: name),
+      guard seenNames.insert(name).inserted, let keyName = StoreKeyName(encoded: name),
         let topic = contents.topics[keyName.collection], topic.isObserved(keyName.id)
       else { continue }
       if unrecordedNames.contains(name) {
@@ -241,13 +242,13 @@ final class ChangeChecker<Backend: StoreBackend> {
         needsCheck = true
         continue
       }
-      checks.append(try check(keyName, named: name, in: topic, &backend))
+      checks.append(try makeCheck(of: keyName, named: name, in: topic, &backend))
     }
     return checks.groupedByCommit()
   }
 
-  private func check<T: AnyTopic>(
-    _ keyName: StoreKeyName, named name: String, in topic: T, _ backend: inout Backend
+  private func makeCheck<T: AnyTopic>(
+    of keyName: StoreKeyName, named name: String, in topic: T, _ backend: inout Backend
   ) throws(StoreError) -> any AnyCheck {
     let slot = topic.typed.slot(StoreKey(keyName), named: name)
     return Check(slot: slot, result: try slot.readEntry(from: &backend, needsValue: false))

@@ -9,7 +9,7 @@ struct CommitGroup {
   private(set) var all: [PendingCommit] = []
 
   /// The commits to write: those that aren't replaced by a later save.
-  var writing: [PendingCommit] { all.filter { $0.successor == nil } }
+  var commitsToWrite: [PendingCommit] { all.filter { $0.successor == nil } }
 
   /// Takes the next group from the pending commits, and prepares the writes of each commit.
   ///
@@ -26,10 +26,10 @@ struct CommitGroup {
     var required: Set<String> = []
     var takenCount = 0
     for commit in pending {
-      let earlier = commit.keys.compactMap { writers[$0.name] }
-      // If `commit` is replaceable, it has only one key, so `earlier` has at most one element.
-      if !earlier.isEmpty, !(commit.isReplaceable && earlier[0].isReplaceable) { break }
-      if commit.keys.contains(where: { $0.isChange && required.contains($0.name) }) { break }
+      let earlierWriters = commit.keys.compactMap { writers[$0.name] }
+      // If `commit` is replaceable, it has only one key, so `earlierWriters` has at most one element.
+      if !earlierWriters.isEmpty, !(commit.isReplaceable && earlierWriters[0].isReplaceable) { break }
+      if commit.keys.contains(where: { $0.hasChange && required.contains($0.name) }) { break }
       takenCount += 1
       do throws(StoreError) {
         try commit.encode(readPart: readPart)
@@ -37,9 +37,9 @@ struct CommitGroup {
         commit.complete(.failure(error))
         continue
       }
-      earlier.first?.successor = commit
+      earlierWriters.first?.successor = commit
       for key in commit.keys {
-        if key.isChange { writers[key.name] = commit } else { required.insert(key.name) }
+        if key.hasChange { writers[key.name] = commit } else { required.insert(key.name) }
       }
       group.all.append(commit)
     }

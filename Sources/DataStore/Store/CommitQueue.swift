@@ -25,8 +25,8 @@ internal import Foundation
 ///
 /// - **One synchronization.** ``StoreBackend/commit(group:deciding:)`` makes the whole group. A database makes it in
 ///   one transaction. If a statement fails, the database makes each commit in a transaction of its own, so only the
-///   faulty commit fails. If the reason concerns every commit, the remaining commits fail without an attempt. Examples
-///   are a lock that another process holds for too long, and a server that can't be reached. A backend that has no
+///   faulty commit fails. Some failures concern every commit, such as a lock that another process holds for too long,
+///   or a server that can't be reached. Then the remaining commits fail without an attempt. A backend that has no
 ///   transactions makes one commit after the other.
 /// - **One order.** A commit may have to be tried again: because another process has committed before it, because
 ///   stored bytes must be quarantined first, or because the stored parts that it should keep are gone. The commits
@@ -83,9 +83,9 @@ final class CommitQueue<Backend: StoreBackend> {
   /// It makes attempts until every commit has a result. After each attempt, it records and sends the commits up to the
   /// first one without a result.
   private func perform(_ group: CommitGroup) {
-    var waiting = group.writing
+    var waiting = group.commitsToWrite
     var unpublished = group.all
-    var wasQuarantined = false
+    var storeWasQuarantined = false
     // If a commit must be tried again, the backend has prepared the writes of the commits behind it in vain. For
     // example, `FileBackend` has staged and synchronized their files. So the next attempt is limited to twice the
     // number of commits before the one that must be tried again, but to no fewer than two. The limit grows again as
@@ -93,34 +93,34 @@ final class CommitQueue<Backend: StoreBackend> {
     var limit = waiting.count
     defer { checker.wakeIfCheckIsNeeded() }
     while !waiting.isEmpty {
-      var tried = Array(waiting.prefix(limit))
+      var commits = Array(waiting.prefix(limit))
       let untried = waiting.dropFirst(limit)
       var outcomes: [CommitOutcome]
       let wasWatching = checker.isWatching
       do throws(StoreError) {
         let decidedCount: Int
-        (outcomes, decidedCount) = try attempt(tried)
+        (outcomes, decidedCount) = try attempt(commits)
         limit = 2 * max(1, decidedCount)
-        try quarantineObstacles(of: tried, &outcomes)
+        try quarantineObstacles(of: commits, &outcomes)
       } catch {
         var outcome = CommitOutcome.failed(error)
         if case .corruptStore = error {
           // The whole store was quarantined, and with it what this attempt has read and written. So the commits of the
-          // attempt are tried again, once, in the empty store that has replaced the corrupt one. So are the commits
-          // that earlier attempts made and that aren't sent yet, because they are lost too.
+          // attempt are tried again, once, in the empty store that has replaced the corrupt one. The same holds for the
+          // commits that earlier attempts made and that aren't sent yet, because they are lost too.
           let lost = unpublished.filter { $0.successor == nil && $0.isMade }
           for commit in lost { commit.discardResult() }
-          tried = lost + tried
-          for commit in tried { commit.discardReads() }
-          checker.discardChecksOfCommits()
-          if !wasQuarantined { outcome = .notMade }
-          wasQuarantined = true
+          commits = lost + commits
+          for commit in commits { commit.discardReads() }
+          checker.discardChecksOfAttempt()
+          if !storeWasQuarantined { outcome = .notMade }
+          storeWasQuarantined = true
         }
-        outcomes = tried.map { _ in outcome }
+        outcomes = commits.map { _ in outcome }
       }
       checker.endAttempt(madeAll: outcomes.allSatisfy { $0 == .made })
-      checker.publishChecksOfCommits()
-      waiting = zip(tried, outcomes).compactMap { settle($0, $1) ? nil : $0 } + untried
+      checker.publishChecksOfAttempt()
+      waiting = zip(commits, outcomes).compactMap { recordResult(of: $0, from: $1) ? nil : $0 } + untried
       let finished = unpublished.prefix(while: \.hasResult)
       for commit in finished { recordAndSend(commit) }
       unpublished.removeFirst(finished.count)
@@ -140,16 +140,17 @@ final class CommitQueue<Backend: StoreBackend> {
   /// - Returns: The outcome of each commit, and the number of commits before the first one that waits.
   /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only.
   private func attempt(
-    _ tried: [PendingCommit]
+    _ commits: [PendingCommit]
   ) throws(StoreError) -> (outcomes: [CommitOutcome], decidedCount: Int) {
+    /// The index of the first commit that must wait; `Int.max` if no commit must wait.
     var firstToWait = Int.max
     var removed: Set<String> = []
     let results = try contents.withBackend(retriesAfterQuarantine: false) {
       (backend: inout Backend) throws(StoreError) in
-      try backend.commit(group: tried.map(\.writes)) { (index, backend: inout Backend) throws(StoreError) in
+      try backend.commit(group: commits.map(\.writes)) { (index, backend: inout Backend) throws(StoreError) in
         // A backend may repeat the decision about this commit, or all decisions from the first one on.
         if index <= firstToWait { firstToWait = .max }
-        tried[index].discardReads()
+        commits[index].discardReads()
         if index > firstToWait { return .abandon }
         // External changes from before the first commit are read at once, because nothing of this attempt is written
         // yet. Those from before a later commit would be mixed with the attempt's own changes, so that commit waits for
@@ -160,23 +161,23 @@ final class CommitQueue<Backend: StoreBackend> {
           firstToWait = index
           return .abandon
         }
-        let decision = try tried[index].decide(reading: &backend)
-        if case .retry = tried[index].verdict { firstToWait = index }
+        let decision = try commits[index].decide(reading: &backend)
+        if case .retry = commits[index].verdict { firstToWait = index }
         if case .proceed(let names) = decision { removed.formUnion(names) }
         return decision
       }
     }
-    return (results.map(CommitOutcome.init), min(firstToWait, tried.count))
+    return (results.map(CommitOutcome.init), min(firstToWait, commits.count))
   }
 
   /// Quarantines the stored bytes that prevent commits from being made, so that the commits can be tried again.
   ///
   /// - Parameters:
-  ///   - tried: The commits.
+  ///   - commits: The commits of the attempt.
   ///   - outcomes: The outcomes of the commits. If a quarantine fails, its error becomes the commit's outcome.
   /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only.
-  private func quarantineObstacles(of tried: [PendingCommit], _ outcomes: inout [CommitOutcome]) throws(StoreError) {
-    for (index, commit) in tried.enumerated() where outcomes[index] == .notMade && commit.verdict == .retry {
+  private func quarantineObstacles(of commits: [PendingCommit], _ outcomes: inout [CommitOutcome]) throws(StoreError) {
+    for (index, commit) in commits.enumerated() where outcomes[index] == .notMade && commit.verdict == .retry {
       do throws(StoreError) {
         for key in commit.keys { try quarantineObstacle(of: key) }
       } catch {
@@ -199,7 +200,7 @@ final class CommitQueue<Backend: StoreBackend> {
   /// own changes ``recordAndSend(_:)`` sends later.
   ///
   /// - Returns: Whether the commit has its result. Otherwise it must be tried again.
-  private func settle(_ commit: PendingCommit, _ outcome: CommitOutcome) -> Bool {
+  private func recordResult(of commit: PendingCommit, from outcome: CommitOutcome) -> Bool {
     for key in commit.keys { reconcileRead(of: key) }
     defer { for key in commit.keys { flush(key) } }
     switch (outcome, commit.verdict) {
@@ -231,11 +232,11 @@ final class CommitQueue<Backend: StoreBackend> {
   /// Sends the changes of a commit if it is durable, and completes it.
   private func recordAndSend(_ commit: PendingCommit) {
     if case .failure(let error) = commit.result { return commit.complete(.failure(error)) }
-    let (made, released) = contents.record(commit)
+    let (storeCommit, replacedValues) = contents.record(commit)
     for key in commit.keys { flush(key) }
-    commit.complete(.success(made))
+    commit.complete(.success(storeCommit))
     // The replaced values are released after the caller was resumed, because releasing them may take long.
-    extendLifetime(released)
+    extendLifetime(replacedValues)
   }
 
   private func flush(_ key: some AnyPendingKey) {

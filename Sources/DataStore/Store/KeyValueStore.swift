@@ -17,12 +17,12 @@ public import Multicast
 ///   supports that. Of several saves of one key, the store may write only the last. Each save returns when its value,
 ///   or a later one, is durable. All values are sent, even those that were never written.
 /// - **External changes**: A change that another process or another store object makes in the same place is noticed by
-///   the next call for its key, if not before. Observers receive the newest external value of a key once. The store
-///   may skip values that were replaced before it noticed them. Whether a change is noticed without a call depends on
-///   the medium. The store's own changes are never reported as external ones. The last save wins unless a precondition
-///   says otherwise.
+///   the next call for its key, if not before. Observers receive the newest external value of a key once. The store may
+///   skip values that were replaced before it noticed them. Whether a change is noticed without a call depends on the
+///   medium. The store's own changes are never reported as external ones. The last save wins unless a precondition says
+///   otherwise.
 /// - **Schemas**: A value of an older schema is migrated when it is read; see ``VersionedValue``. A value of a future
-///   schema is left untouched and reported.
+///   schema is left untouched and reported. Only ``erase(where:)`` and ``removeAll(in:)`` may delete it.
 /// - **Corruption**: Corrupt bytes are quarantined, and ``events`` reports where they are. Streams continue with the
 ///   next value that can be decoded.
 /// - **Lifetime**: Streams don't keep a store alive. They finish when it is released.
@@ -63,11 +63,11 @@ public protocol KeyValueStore: Sendable {
 
   /// Removes all values of a collection in one commit, and notifies every observer.
   ///
-  /// - Throws: A ``StoreError``, also for a value of a future format. A value of a future schema is recognized, and the
-  ///   call throws, only if this store object has used the collection with a type before. After an error, all values
-  ///   are still stored, with the exceptions that ``remove(_:)`` lists.
-  /// - Complexity: O(*n*) to list the names of all *n* values in the store. For the *m* values of the collection,
-  ///   O(*m* log *m*) and the reading of each are added.
+  /// - Throws: A ``StoreError``, also for a value of a future format. For a value of a future schema, the call throws
+  ///   only if this store object has used the collection with a type before; otherwise it removes the value. After an
+  ///   error, all values are still stored, with the exceptions that ``remove(_:)`` lists.
+  /// - Complexity: O(*n*) to list the names of all *n* values in the store, plus O(*m* log *m*) for the *m* values of
+  ///   the collection, plus the reading of each.
   func removeAll(in collection: String) async throws(StoreError)
 
   /// Applies several saves and removals as one change: all or none, at any instant, in every process.
@@ -107,8 +107,8 @@ public protocol KeyValueStore: Sendable {
   /// - Throws: A ``StoreError``. Single values that can't be decoded, migrated or read, or that are of a future format
   ///   or schema, are no error: they are left out, and ``events`` reports them. If corrupt bytes can't be quarantined,
   ///   the call throws.
-  /// - Complexity: O(*n*) to list the *n* names in the store. For the *m* values of the collection, O(*m* log *m*) and
-  ///   the decoding of each are added.
+  /// - Complexity: O(*n*) to list the *n* names in the store, plus O(*m* log *m*) for the *m* values of the collection,
+  ///   plus the decoding of each.
   func observe<Value>(
     collection: String, as type: Value.Type
   ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable
@@ -121,9 +121,9 @@ public protocol KeyValueStore: Sendable {
   /// the system. The replay of ``events`` is cleared.
   ///
   /// Observers in every process are notified as if the values had been removed. A commit that another process is making
-  /// at the same time may store erased data again; a precondition of that commit prevents this. If that commit fails,
-  /// the other process deletes the bytes that it has prepared. If the other process ends before that, the next process
-  /// that uses the store deletes them.
+  /// at the same time may store erased data again, unless it has a precondition that requires an erased value. If that
+  /// commit fails, the other process deletes the bytes that it has prepared. If the other process ends before that, the
+  /// next process that uses the store deletes them.
   ///
   /// The default implementation throws.
   ///

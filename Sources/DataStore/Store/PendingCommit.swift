@@ -80,7 +80,7 @@ final class PendingCommit {
       case .fail(let error):
         verdict = .fail(error)
         return .abandon
-      // The other keys are decided first: if one of them makes the commit fail, no bytes are quarantined for it.
+      // The other keys are decided first: if one of them makes the commit fail, nothing needs to be quarantined.
       case .retry: needsRetry = true
       }
     }
@@ -104,8 +104,8 @@ final class PendingCommit {
   func discardResult() { ownResult = nil }
 
   /// Resumes the caller of the commit.
-  func complete(_ outcome: Result<StoreCommit, StoreError>) {
-    continuation.resume(returning: outcome)
+  func complete(_ result: Result<StoreCommit, StoreError>) {
+    continuation.resume(returning: result)
   }
 }
 
@@ -114,6 +114,7 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
   let slot: Slot<Value>
   private let change: StoreBatchChange<Value>?
   private let requirements: [StoreTag?]
+  /// The bytes of the value to save if it is stored whole; `nil` for a value in parts, and if nothing is saved.
   private let whole: PreparedChange<Value>.Whole?
 
   /// The value as the commit writes it, and the ids of the stored parts that it keeps; `nil` if nothing is saved.
@@ -123,7 +124,7 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
   /// Whether the removal has anything to remove.
   ///
   /// This includes bytes that were quarantined for it, because for observers they are removed too.
-  private var hasRemovable = false
+  private var removesSomething = false
   /// Whether stored bytes were quarantined for the commit.
   private var wasQuarantined = false
   /// The tag of the value that was quarantined for the commit; the preconditions of the commit may still require it.
@@ -139,7 +140,7 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
     whole = prepared.whole
   }
 
-  var isChange: Bool { change != nil }
+  var hasChange: Bool { change != nil }
 
   var isReplaceable: Bool {
     if case .save = change { requirements.isEmpty } else { false }
@@ -148,7 +149,7 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
   var changesSomething: Bool {
     switch change {
     case .save: true
-    case .remove: hasRemovable
+    case .remove: removesSomething
     case nil: false
     }
   }
@@ -208,6 +209,7 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
       return .fail(.newerFormat(slot.key.keyName, found: version, supported: Envelope.supported(by: Value.self)))
     case .nothing: return decide(replacing: nil)
     case .unmigratable(let edition, _, _):
+      // A save whose preconditions hold waits until these bytes are quarantined.
       guard case .save = change, isAsRequired(edition.header.tag) else { return decide(replacing: edition) }
       return .retry
     case .unchanged(let edition), .value(let edition, _): return decide(replacing: edition)
@@ -218,18 +220,18 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
     guard isAsRequired(edition?.header.tag ?? quarantinedTag) else {
       return .fail(.preconditionFailed(slot.key.keyName))
     }
-    let storedIDs = edition?.header.partIDs ?? []
+    let storedPartIDs = edition?.header.partIDs ?? []
     switch change {
     case nil: return .proceed(removing: [])
     case .remove:
-      hasRemovable = edition != nil || wasQuarantined
+      removesSomething = edition != nil || wasQuarantined
       guard edition != nil else { return .proceed(removing: []) }
-      return .proceed(removing: [name] + storedIDs.map { StorePartName.encode($0, of: name) })
+      return .proceed(removing: [name] + storedPartIDs.map { StorePartName.encode($0, of: name) })
     case .save:
-      // After an external save the parts to keep may no longer be stored.
-      guard let keptIDs = written?.keptPartIDs, keptIDs.isSubset(of: storedIDs) else { return .retry }
+      // After an external save, the parts to keep may no longer be stored.
+      guard let keptPartIDs = written?.keptPartIDs, keptPartIDs.isSubset(of: storedPartIDs) else { return .retry }
       return .proceed(
-        removing: storedIDs.filter { !keptIDs.contains($0) }.map { StorePartName.encode($0, of: name) })
+        removing: storedPartIDs.filter { !keptPartIDs.contains($0) }.map { StorePartName.encode($0, of: name) })
     }
   }
 
@@ -262,7 +264,7 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
   func record(_ commit: StoreCommit, savedAt: Date, isWritten: Bool) {
     switch change {
     case nil: break
-    case .remove: if hasRemovable { slot.topic.recordRemoval(of: slot.id, revision: commit.revision) }
+    case .remove: if removesSomething { slot.topic.recordRemoval(of: slot.id, revision: commit.revision) }
     case .save(let value):
       let stored = StoredValue(
         value: value, savedAt: savedAt, revision: commit.revision, tag: commit.tag,
@@ -286,7 +288,7 @@ protocol AnyPendingKey: AnyObject {
   var typed: PendingKey<Value> { get }
 
   /// Whether the commit saves or removes the key, as opposed to only having a precondition on it.
-  var isChange: Bool { get }
+  var hasChange: Bool { get }
 
   /// Whether the key is saved without preconditions.
   var isReplaceable: Bool { get }

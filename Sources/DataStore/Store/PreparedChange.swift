@@ -12,7 +12,9 @@ struct PreparedChange<Value: Codable & Sendable>: AnyPreparedChange {
 
   let entry: StoreBatchEntry<Value>
   let name: String
-  /// The value to save; `nil` for a value in parts, whose bytes depend on the stored value, and if nothing is saved.
+  /// The encoded value to save; `nil` if nothing is saved, or if the value is stored in parts.
+  ///
+  /// The bytes of a value in parts depend on the stored value, so ``PendingKey`` encodes them later.
   let whole: Whole?
 
   var typed: PreparedChange<Value> { self }

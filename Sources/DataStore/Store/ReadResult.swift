@@ -33,7 +33,7 @@ enum ReadResult<Value: Codable & Sendable> {
   }
 
   /// The state to reconcile with the last known one; `nil` for corrupt bytes, which must be quarantined instead.
-  var reconcilable: TopicState.Found? {
+  var foundState: TopicState.Found? {
     switch self {
     case .nothing: .nothing
     case .unchanged(let edition), .value(let edition, _): .value(edition)

@@ -8,7 +8,7 @@ struct RecentlyUsed {
   private let limit: Int
   /// The size of each kept value, and the sequence number of its last use.
   private var uses: [StoreKeyName: (size: Int, number: UInt64)] = [:]
-  private var size = 0
+  private var totalSize = 0
   private var useCount: UInt64 = 0
 
   init(limit: Int) {
@@ -20,25 +20,26 @@ struct RecentlyUsed {
   /// - Returns: The keys of the values to release.
   mutating func use(_ key: StoreKeyName, size newSize: Int) -> [StoreKeyName] {
     useCount += 1
-    size += newSize - (uses.updateValue((newSize, useCount), forKey: key)?.size ?? 0)
-    guard size > limit else { return [] }
+    totalSize += newSize - (uses.updateValue((newSize, useCount), forKey: key)?.size ?? 0)
+    guard totalSize > limit else { return [] }
     // Releases values down to half of the limit, so that most uses release nothing.
-    var released: [StoreKeyName] = []
-    for (old, use) in uses.sorted(by: { $0.value.number < $1.value.number }) where size > limit / 2 && old != key {
-      uses[old] = nil
-      size -= use.size
-      released.append(old)
+    let oldestFirst = uses.sorted { $0.value.number < $1.value.number }
+    var releasedKeys: [StoreKeyName] = []
+    for (oldKey, use) in oldestFirst where totalSize > limit / 2 && oldKey != key {
+      uses[oldKey] = nil
+      totalSize -= use.size
+      releasedKeys.append(oldKey)
     }
-    return released
+    return releasedKeys
   }
 
   /// Records that a value is no longer kept.
   mutating func remove(_ key: StoreKeyName) {
-    size -= uses.removeValue(forKey: key)?.size ?? 0
+    totalSize -= uses.removeValue(forKey: key)?.size ?? 0
   }
 
   /// Records that no value is kept.
   mutating func removeAll() {
-    (uses, size) = ([:], 0)
+    (uses, totalSize) = ([:], 0)
   }
 }

@@ -2,8 +2,9 @@
 struct Reconciled<Value: Codable & Sendable> {
   /// The stored value; `nil` if there is no usable one, or its content isn't in memory.
   let stored: StoredValue<Value>?
-  /// Whether the read has found an unusable or unreadable value that wasn't known before.
-  let isNew: Bool
+  /// Whether the read has found an unusable or unreadable value that wasn't known before, and that observers can't
+  /// receive.
+  let hidesNewValue: Bool
 
   init(_ result: ReadResult<Value>, _ action: TopicState.Action) {
     switch (action, result) {
@@ -12,6 +13,6 @@ struct Reconciled<Value: Codable & Sendable> {
       stored = StoredValue(content, edition, revision: revision)
     default: stored = nil
     }
-    isNew = action == .hide(isNew: true)
+    hidesNewValue = action == .hide(isNew: true)
   }
 }

@@ -38,29 +38,31 @@ extension Slot {
     }
   }
 
-  /// Returns the known value, or `nil` if it isn't in memory or the stored one may differ.
-  func readKnown(from backend: inout some StoreBackend) throws(StoreError) -> ReadResult<Value>? {
-    known(at: try backend.externalVersion(), needsValue: true)
+  /// Returns the result that a read would have, without reading any bytes.
+  ///
+  /// - Returns: `nil` if the value isn't in memory, or if the stored one may differ from it.
+  func knownResult(from backend: inout some StoreBackend) throws(StoreError) -> ReadResult<Value>? {
+    knownResult(at: try backend.externalVersion(), needsValue: true)
   }
 
-  private func known(at version: UInt64?, needsValue: Bool) -> ReadResult<Value>? {
-    guard let edition = topic.edition(of: id), topic.isCurrent(edition, id, at: version) else { return nil }
-    return topic.known(edition, id, needsValue: needsValue)
+  private func knownResult(at externalVersion: UInt64?, needsValue: Bool) -> ReadResult<Value>? {
+    guard let edition = topic.edition(of: id), topic.isCurrent(edition, id, at: externalVersion) else { return nil }
+    return topic.knownResult(edition, id, needsValue: needsValue)
   }
 
   private func read<Backend: StoreBackend>(
     from backend: inout Backend, needsValue: Bool, isSnapshot: Bool
   ) throws(StoreError) -> ReadResult<Value> {
-    let version = try backend.externalVersion()
-    if let known = known(at: version, needsValue: needsValue) { return known }
+    let externalVersion = try backend.externalVersion()
+    if let known = knownResult(at: externalVersion, needsValue: needsValue) { return known }
     guard let bytes = try backend.read(name) else {
       topic.forgetRead(id)
       return .nothing
     }
     let fingerprint = Fingerprint(bytes)
-    topic.noteRead(fingerprint, id, at: version)
+    topic.noteRead(fingerprint, id, at: externalVersion)
     if let edition = topic.edition(of: id), edition.fingerprint == fingerprint,
-      let known = topic.known(edition, id, needsValue: needsValue)
+      let known = topic.knownResult(edition, id, needsValue: needsValue)
     {
       return known
     }

@@ -35,8 +35,8 @@ public struct StoreBatch: Sendable {
 
   /// Adds a precondition: the stored value of a key was written by a certain commit.
   ///
-  /// If it wasn't, the commit throws ``StoreError/preconditionFailed(_:)`` and makes none of its changes. The tags are
-  /// compared under the same lock or in the same transaction as the changes.
+  /// If it wasn't, the commit of this batch throws ``StoreError/preconditionFailed(_:)`` and makes none of its changes.
+  /// The tags are compared under the lock or in the transaction in which the changes are made.
   ///
   /// - Parameters:
   ///   - tag: The tag that the stored value must have; `nil` to require that nothing is stored.

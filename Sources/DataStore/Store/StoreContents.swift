@@ -18,7 +18,7 @@ final class StoreContents<Backend: StoreBackend> {
   private let eventRelay: MulticastRelay<StoreEvent>
 
   /// - Parameter memoryLimit: The maximum total size of the values that stay decoded in memory, measured by their
-  ///   stored bytes.
+  ///   stored bytes. The default is 32 MiB.
   init(
     backend: Backend, eventRelay: MulticastRelay<StoreEvent>, now: @escaping @Sendable () -> Date,
     memoryLimit: Int = 32 << 20
@@ -64,10 +64,10 @@ final class StoreContents<Backend: StoreBackend> {
     guard topics[key.collection]?.holdsContent(of: key.id) ?? false else { return nil }
     do throws(StoreError) {
       let slot = try topics.open(key)
-      let known = try withBackend(retriesAfterQuarantine: false) { (backend: inout Backend) throws(StoreError) in
-        try slot.readKnown(from: &backend)
+      let knownResult = try withBackend(retriesAfterQuarantine: false) { (backend: inout Backend) throws(StoreError) in
+        try slot.knownResult(from: &backend)
       }
-      return known.flatMap { reconcile($0, slot).stored }
+      return knownResult.flatMap { reconcile($0, slot).stored }
     } catch {
       if case .corruptStore = error { throw error }
       return nil
@@ -88,8 +88,8 @@ final class StoreContents<Backend: StoreBackend> {
     default: recentlyUsed.remove(slot.key.keyName)
     }
     switch action {
-    case .sendSaved(let new), .sendRemoved(let new):
-      revision = new
+    case .sendSaved(let newRevision), .sendRemoved(let newRevision):
+      revision = newRevision
       lastExternalTag = result.tag
     case .keep, .keepNothing, .hide: break
     }
@@ -108,12 +108,12 @@ final class StoreContents<Backend: StoreBackend> {
   ///
   /// - Returns: The commit, and the values that it has replaced. They may be large, so release them when no caller
   ///   waits.
-  func record(_ commit: PendingCommit) -> (made: StoreCommit, released: [Any]) {
+  func record(_ commit: PendingCommit) -> (made: StoreCommit, replacedValues: [Any]) {
     if commit.keys.contains(where: \.changesSomething) { (revision, lastExternalTag) = (revision + 1, nil) }
     let made = StoreCommit(revision: revision, tag: commit.tag)
-    var released: [Any] = []
-    for key in commit.keys { released.append(record(key, of: commit, made)) }
-    return (made, released)
+    var replacedValues: [Any] = []
+    for key in commit.keys { replacedValues.append(record(key, of: commit, made)) }
+    return (made, replacedValues)
   }
 
   /// Records the change of one key.
@@ -158,7 +158,9 @@ final class StoreContents<Backend: StoreBackend> {
     return movedTo
   }
 
-  /// Sends an event if the read of a key has found a value that observers can't receive.
+  /// Sends an event if the read of a key has found a value that observers can't receive, unless its bytes are corrupt.
+  ///
+  /// For corrupt bytes, ``quarantine(_:of:reason:)`` sends the event.
   func report<Value>(_ result: ReadResult<Value>, _ slot: Slot<Value>) {
     let keyName = slot.key.keyName
     switch result {
@@ -174,8 +176,8 @@ final class StoreContents<Backend: StoreBackend> {
 
   /// Records the use of a decoded value, and releases the least recently used ones if the memory limit is exceeded.
   private func noteUse(of keyName: StoreKeyName, size: Int) {
-    for released in recentlyUsed.use(keyName, size: size) {
-      topics[released.collection]?.releaseContent(of: released.id)
+    for releasedKey in recentlyUsed.use(keyName, size: size) {
+      topics[releasedKey.collection]?.releaseContent(of: releasedKey.id)
     }
   }
 }

@@ -1,8 +1,8 @@
 /// The reason why a call of a store failed.
 ///
-/// The value that was stored before the call is intact or quarantined. It is quarantined if it could not be decoded or
-/// migrated, or if the whole store was corrupt. The exceptions are the unknown outcome that ``writeFailed(_:)``
-/// describes, and an erasure that erased some items before it failed.
+/// The value that was stored before the call is intact or quarantined. It is quarantined only if it could not be
+/// decoded or migrated, or if the whole store was corrupt. The exceptions are the unknown outcome that
+/// ``writeFailed(_:)`` describes, and an erasure that erased some items before it failed.
 public enum StoreError: Error, Hashable, Sendable {
   /// The reason why a key is invalid.
   public enum InvalidKey: Hashable, Sendable {

@@ -19,7 +19,7 @@ final class StoreExecutor: SerialExecutor {
     /// Whether work is running, or is scheduled on the queue.
     var isBusy = false
     /// The number of times that ``runIfIdle(_:)`` may run its work before a caller has to yield.
-    var turns = StoreExecutor.turnsInARow
+    var turnsLeft = StoreExecutor.turnsInARow
   }
 
   /// The number of calls of ``runIfIdle(_:)`` that run their work before a call has to yield.
@@ -56,20 +56,20 @@ final class StoreExecutor: SerialExecutor {
   func runIfIdle<Result>(_ work: () -> Result) -> Result? {
     let hasTurn = state.withLock { state in
       if state.isBusy { return false }
-      if state.turns == 0 {
-        state.turns = Self.turnsInARow
+      if state.turnsLeft == 0 {
+        state.turnsLeft = Self.turnsInARow
         return false
       }
-      (state.isBusy, state.turns) = (true, state.turns - 1)
+      (state.isBusy, state.turnsLeft) = (true, state.turnsLeft - 1)
       return true
     }
     guard hasTurn else { return nil }
     defer {
-      let hasWork = state.withLock { state in
+      let hasWaitingJobs = state.withLock { state in
         state.isBusy = !state.waiting.isEmpty
         return state.isBusy
       }
-      if hasWork { queue.async(execute: drain) }
+      if hasWaitingJobs { queue.async(execute: drain) }
     }
     return queue.sync(execute: work)
   }

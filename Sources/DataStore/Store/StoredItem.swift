@@ -74,15 +74,15 @@ extension StoredItem {
 
   private static func key(ofName name: String) -> StoreKeyName? {
     // The name of a part or of quarantined bytes begins with the encoded key, and is never an encoded key itself.
-    StoreKeyName(encoded: name) ?? StoreKeyName(encoded: owner(of: name))
+    StoreKeyName(encoded: name) ?? StoreKeyName(encoded: encodedKey(in: name))
   }
 
-  /// Returns the encoded key that a part or quarantined bytes belong to.
-  private static func owner(of name: String) -> String {
-    if let end = name.range(of: quarantineMark, options: .backwards) { return String(name[..<end.lowerBound]) }
+  /// Returns the encoded key that the name of a part or of quarantined bytes begins with.
+  private static func encodedKey(in name: String) -> String {
+    if let mark = name.range(of: quarantineMark, options: .backwards) { return String(name[..<mark.lowerBound]) }
     return String(name.prefix { $0 != StorePartName.separator })
   }
 
-  /// The text between the encoded key and the time in a name of quarantined bytes.
+  /// The text between the original name and the time in the name of quarantined bytes.
   static var quarantineMark: String { ".corrupt-" }
 }

@@ -33,7 +33,7 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
   ///
   /// It is twice the number that the last sweep left, but at least 64, so that sweeps cost amortized O(1) for each
   /// channel.
-  private var sweepCount = 64
+  private var sweepThreshold = 64
 
   /// The channel of the collection's observers.
   private var collectionChannel: CollectionChannel?
@@ -62,7 +62,7 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
   func holdsContent(of id: String?) -> Bool { contents[id] != nil }
 
   /// Returns the result of a read that found the last known edition, or `nil` if the value must be decoded again.
-  func known(_ edition: Edition, _ id: String?, needsValue: Bool) -> ReadResult<Value>? {
+  func knownResult(_ edition: Edition, _ id: String?, needsValue: Bool) -> ReadResult<Value>? {
     guard needsValue else { return .unchanged(edition) }
     return contents[id].map { .value(edition, $0) }
   }
@@ -117,7 +117,7 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
   ///   - id: The id that was read.
   ///   - revision: The revision of the change, if the read has found one.
   func reconcile(_ result: ReadResult<Value>, _ id: String?, revision: UInt64) -> TopicState.Action {
-    guard let found = result.reconcilable else { preconditionFailure("Corrupt bytes must be quarantined.") }
+    guard let found = result.foundState else { preconditionFailure("Corrupt bytes must be quarantined.") }
     let action = state.reconcile(found, id, revision: revision)
     switch result {
     case .value(_, let content): contents[id] = content
@@ -156,20 +156,21 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
 
   /// Records a durable removal, which the next ``flush()`` sends.
   func recordRemoval(of id: String?, revision: UInt64) {
-    state.forget(id)
+    state.recordAbsence(of: id)
     (contents[id], seen[id]) = (nil, nil)
     unsent.append(.removed(StoreKey(collection, id: id), revision: revision))
   }
 
   /// Records that the bytes of an id were quarantined.
   func recordQuarantine(of id: String?) {
-    state.forget(id)
+    state.recordAbsence(of: id)
     (contents[id], seen[id]) = (nil, nil)
     channels[id]?.resetReplay()
   }
 
   /// Records corrupt or unmigratable bytes that could not be quarantined.
   func recordUnusable(_ fingerprint: Fingerprint, _ id: String?) {
+    // Unusable bytes have no revision, so the machine ignores this one.
     _ = state.reconcile(.unusable(fingerprint), id, revision: 0)
     contents[id] = nil
     channels[id]?.resetReplay()
@@ -177,7 +178,7 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
 
   /// Records that the whole store was quarantined.
   func recordQuarantineOfAll() {
-    state.forgetAll()
+    state.recordAbsenceOfAll()
     (contents, seen) = ([:], [:])
     for channel in channels.values { channel.resetReplay() }
   }
@@ -217,11 +218,11 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
     channels[id]?.stream
   }
 
-  /// Creates the channel of one key, with the stored value as its replay.
-  func beginChanges(of id: String?, stored: StoredValue<Value>?) -> MulticastStream<StoreChange<Value>, Never> {
-    if channels.count >= sweepCount {
+  /// Creates the channel of one key, with the stored value as its replay, and returns its first stream.
+  func openChannel(of id: String?, stored: StoredValue<Value>?) -> MulticastStream<StoreChange<Value>, Never> {
+    if channels.count >= sweepThreshold {
       channels = channels.filter { $0.value.isReferenced }
-      sweepCount = max(64, 2 * channels.count)
+      sweepThreshold = max(64, 2 * channels.count)
     }
     let (channel, stream) = KeyChannel.makeStream(replay: 1)
     if let stored { channel.send(.saved(StoreKey(collection, id: id), stored)) }

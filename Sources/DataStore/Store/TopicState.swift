@@ -53,7 +53,7 @@ struct TopicState {
 
   /// The ids that had stored bytes, usable or not, when they were last read or written, in no particular order.
   var ids: [String?] {
-    known.compactMap { id, known in if case .nothing = known { nil } else { .some(id) } }
+    known.compactMap { id, state in if case .nothing = state { nil } else { .some(id) } }
   }
 
   /// The number of ids that the machine keeps any state for.
@@ -82,8 +82,8 @@ struct TopicState {
   ///   - revision: The revision to use if the read has found a change.
   mutating func reconcile(_ found: Found, _ id: String?, revision: UInt64) -> Action {
     switch (found, known[id]) {
-    case (.value(let edition), .value(let old, let revision)) where old.fingerprint == edition.fingerprint:
-      return .keep(revision: revision)
+    case (.value(let edition), .value(let old, let knownRevision)) where old.fingerprint == edition.fingerprint:
+      return .keep(revision: knownRevision)
     case (.value(let edition), nil) where !isListed:
       known[id] = .value(edition, revision: 0)
       return .keep(revision: 0)
@@ -91,10 +91,10 @@ struct TopicState {
       known[id] = .value(edition, revision: revision)
       return .sendSaved(revision: revision)
     case (.nothing, .value):
-      forget(id)
+      recordAbsence(of: id)
       return .sendRemoved(revision: revision)
     case (.nothing, let old):
-      forget(id)
+      recordAbsence(of: id)
       return old == nil || old == .nothing ? .keepNothing : .hide(isNew: false)
     case (.unusable(let fingerprint), let old):
       known[id] = .unusable(fingerprint)
@@ -111,15 +111,15 @@ struct TopicState {
   }
 
   /// Records that nothing is stored for an id: a read found nothing, or this store removed or quarantined the bytes.
-  mutating func forget(_ id: String?) {
+  mutating func recordAbsence(of id: String?) {
     // Once all ids are listed, a missing entry means that nothing is stored. Without an entry for each removed id, the
     // state of a collection whose ids come and go stays small.
     known[id] = isListed ? nil : Known.nothing
   }
 
   /// Records that nothing is stored for any id.
-  mutating func forgetAll() {
-    for id in Array(known.keys) { forget(id) }
+  mutating func recordAbsenceOfAll() {
+    for id in Array(known.keys) { recordAbsence(of: id) }
   }
 
   /// Records that all ids have been listed and read.

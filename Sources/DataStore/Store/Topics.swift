@@ -46,6 +46,7 @@ struct Topics {
   func observedNames(_ backend: inout some StoreBackend) throws(StoreError) -> [String] {
     var names = topics.values.contains { $0.isCollectionObserved } ? try backend.names() : []
     for topic in topics.values {
+      // The backend no longer has the name of a key that was removed externally, so the stored keys are added.
       for key in topic.observedKeys + (topic.isCollectionObserved ? topic.storedKeys : []) {
         names.append(try key.encoded())
       }

@@ -44,8 +44,8 @@ struct WatchState {
   mutating func takePlan() -> Plan {
     defer { (unread, hasUnknownChanges) = ([], false) }
     var seen: Set<String> = []
-    let names = unread.reversed().filter { seen.insert($0).inserted }
-    return Plan(names: names.reversed(), includesAllObserved: hasUnknownChanges)
+    let newestFirst = unread.reversed().filter { seen.insert($0).inserted }
+    return Plan(names: newestFirst.reversed(), includesAllObserved: hasUnknownChanges)
   }
 
   /// Records that a name must be read again with the next plan.

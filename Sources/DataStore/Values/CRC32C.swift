@@ -12,9 +12,9 @@ enum CRC32C {
           let low = checksum ^ UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt32.self))
           let high = UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: index + 4, as: UInt32.self))
           checksum = 0
-          for byte in 0..<4 {
-            checksum ^= tables[(7 - byte) * 256 + Int(low >> (8 * byte) & 0xFF)]
-            checksum ^= tables[(3 - byte) * 256 + Int(high >> (8 * byte) & 0xFF)]
+          for offset in 0..<4 {
+            checksum ^= tables[(7 - offset) * 256 + Int(low >> (8 * offset) & 0xFF)]
+            checksum ^= tables[(3 - offset) * 256 + Int(high >> (8 * offset) & 0xFF)]
           }
           index += 8
         }

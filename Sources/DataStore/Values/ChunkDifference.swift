@@ -35,10 +35,10 @@ struct ChunkDifference: Equatable {
     func add(stored range: Range<Int>) { if !range.isEmpty { runs.append(.stored(range)) } }
     func add(new range: Range<Int>) { if !range.isEmpty { runs.append(.new(range)) } }
 
-    let prefix = Value.equalPrefixCount(of: old, and: new)
-    add(stored: 0..<prefix)
+    let prefixCount = Value.equalPrefixCount(of: old, and: new)
+    add(stored: 0..<prefixCount)
     if old.count == new.count {
-      var index = prefix
+      var index = prefixCount
       while index < new.count {
         let start = index
         var equalCount = 0
@@ -52,13 +52,14 @@ struct ChunkDifference: Equatable {
       }
     } else {
       let insertedCount = max(0, new.count - old.count)
-      let (oldRest, newRest) = (prefix + max(0, old.count - new.count), prefix + insertedCount)
-      let equalCount = Value.equalPrefixCount(of: old.extracting(oldRest...), and: new.extracting(newRest...))
-      if equalCount == new.count - newRest {
-        add(new: prefix..<newRest)
-        add(stored: oldRest..<old.count)
+      let deletedCount = max(0, old.count - new.count)
+      let (oldStart, newStart) = (prefixCount + deletedCount, prefixCount + insertedCount)
+      let equalCount = Value.equalPrefixCount(of: old.extracting(oldStart...), and: new.extracting(newStart...))
+      if equalCount == new.count - newStart {
+        add(new: prefixCount..<newStart)
+        add(stored: oldStart..<old.count)
       } else {
-        add(new: prefix..<new.count)
+        add(new: prefixCount..<new.count)
       }
     }
     self.runs = runs

@@ -20,8 +20,8 @@ struct ChunkPlan: Equatable {
     case kept(Int)
     /// A new chunk of these elements of the new version.
     ///
-    /// `basedOn` is the index of the chunk of the older version that probably has most of these elements; `nil` if
-    /// there is no such chunk.
+    /// `basedOn` is the index of the chunk of the older version that probably has most of these elements. It is `nil`
+    /// if no such chunk is known, and for each chunk of a long run that was divided.
     case new(Range<Int>, basedOn: Int? = nil)
   }
 
@@ -82,11 +82,11 @@ struct ChunkPlan: Equatable {
 
   /// Returns the chunks of a piece, which is divided into chunks of about the same size if it is new and too large.
   private static func chunks(of piece: ChunkPiece) -> [Chunk] {
-    if let oldChunk = piece.oldChunk { return [.kept(oldChunk)] }
+    if let keptChunk = piece.keptChunk { return [.kept(keptChunk)] }
     let (start, count) = (piece.elements.lowerBound, piece.elements.count)
-    if count <= maximumCount { return [.new(piece.elements, basedOn: piece.likelyChunk)] }
-    let parts = (count + targetCount / 2) / targetCount
-    return (0..<parts).map { .new(start + count * $0 / parts..<start + count * ($0 + 1) / parts) }
+    if count <= maximumCount { return [.new(piece.elements, basedOn: piece.baseChunk)] }
+    let chunkCount = (count + targetCount / 2) / targetCount
+    return (0..<chunkCount).map { .new(start + count * $0 / chunkCount..<start + count * ($0 + 1) / chunkCount) }
   }
 }
 
@@ -94,29 +94,29 @@ struct ChunkPlan: Equatable {
 private struct ChunkPiece {
   let elements: Range<Int>
   /// The index of the kept chunk with these elements; `nil` for new elements.
-  private(set) var oldChunk: Int?
-  /// The index of the chunk of the older version that probably has most of these elements; `nil` if there is none.
-  let likelyChunk: Int?
+  private(set) var keptChunk: Int?
+  /// The index of the chunk of the older version that probably has most of these elements; `nil` if none is known.
+  let baseChunk: Int?
 
-  var isNew: Bool { oldChunk == nil }
+  var isNew: Bool { keptChunk == nil }
 
-  init(elements: Range<Int>, likelyChunk: Int? = nil) {
+  init(elements: Range<Int>, baseChunk: Int? = nil) {
     self.elements = elements
-    self.likelyChunk = likelyChunk
+    self.baseChunk = baseChunk
   }
 
-  init(elements: Range<Int>, oldChunk: Int) {
+  init(elements: Range<Int>, keptChunk: Int) {
     self.elements = elements
-    (self.oldChunk, likelyChunk) = (oldChunk, oldChunk)
+    (self.keptChunk, baseChunk) = (keptChunk, keptChunk)
   }
 
-  /// Joins two adjacent pieces.
+  /// Joins two adjacent pieces, in either order, into one of new elements.
   init(joining first: ChunkPiece, with second: ChunkPiece) {
     elements =
       min(
         first.elements.lowerBound, second.elements.lowerBound)..<max(
         first.elements.upperBound, second.elements.upperBound)
-    likelyChunk = (first.elements.count > second.elements.count ? first : second).likelyChunk
+    baseChunk = (first.elements.count > second.elements.count ? first : second).baseChunk
   }
 }
 
@@ -150,11 +150,11 @@ private struct ChunkAlignment<Value: PartitionedValue> {
   /// If the number of elements is the same, each chunk is first compared at its old position. If elements were only
   /// changed in place, this finds every unchanged chunk in one pass.
   mutating func alignAll() {
-    let count = starts.count - 1
-    let isSameCount = old.count == new.count
+    let chunkCount = starts.count - 1
+    let hasSameCount = old.count == new.count
     // These comparisons come before any search, because a search may use up all that are allowed.
-    let unchanged = isSameCount ? (0..<count).filter { matches($0, at: starts[$0], in: new.indices) } : []
-    var (chunks, region) = (0..<count, new.indices)
+    let unchanged = hasSameCount ? (0..<chunkCount).filter { matches($0, at: starts[$0], in: new.indices) } : []
+    var (chunks, region) = (0..<chunkCount, new.indices)
     for chunk in unchanged {
       align(chunks.lowerBound..<chunk, with: region.lowerBound..<starts[chunk])
       keep(chunk, at: starts[chunk], &chunks, &region)
@@ -164,12 +164,13 @@ private struct ChunkAlignment<Value: PartitionedValue> {
 
   /// Aligns a range of chunks with a region of the new version, first from the end of both, then from the start.
   private mutating func align(_ chunks: Range<Int>, with region: Range<Int>) {
+    // The first pass has already compared such a chunk at this position, and found it changed.
     if chunks.count == 1, length(chunks) == region.count { return replace(chunks, by: region) }
     var (chunks, region) = (chunks, region)
-    var kept: [ChunkPiece] = []
+    var keptAtEnd: [ChunkPiece] = []
     while let chunk = chunks.last, matches(chunk, at: region.upperBound - length(chunk..<chunk + 1), in: region) {
       let position = region.upperBound - length(chunk..<chunk + 1)
-      kept.append(ChunkPiece(elements: position..<region.upperBound, oldChunk: chunk))
+      keptAtEnd.append(ChunkPiece(elements: position..<region.upperBound, keptChunk: chunk))
       chunks.removeLast()
       region = region.lowerBound..<position
     }
@@ -179,7 +180,7 @@ private struct ChunkAlignment<Value: PartitionedValue> {
       keep(chunk, at: position, &chunks, &region)
     }
     replace(chunks, by: region)
-    pieces += kept.reversed()
+    pieces += keptAtEnd.reversed()
   }
 
   /// Returns the position of a chunk in the region, or `nil` if it isn't found.
@@ -206,23 +207,23 @@ private struct ChunkAlignment<Value: PartitionedValue> {
   /// Adds a kept chunk, and reduces `chunks` and `region` to the parts after it.
   private mutating func keep(_ chunk: Int, at position: Int, _ chunks: inout Range<Int>, _ region: inout Range<Int>) {
     let end = position + length(chunk..<chunk + 1)
-    pieces.append(ChunkPiece(elements: position..<end, oldChunk: chunk))
+    pieces.append(ChunkPiece(elements: position..<end, keptChunk: chunk))
     chunks = chunk + 1..<chunks.upperBound
     region = end..<region.upperBound
   }
 
   /// Adds the elements of a region as new pieces.
   ///
-  /// If `chunks` have the same number of elements in total, the pieces have their borders. Otherwise there is one
-  /// piece.
+  /// If `chunks` have the same number of elements in total, the pieces have the borders of these chunks. Otherwise the
+  /// whole region is one piece.
   private mutating func replace(_ chunks: Range<Int>, by region: Range<Int>) {
     if length(chunks) == region.count {
       let shift = region.lowerBound - starts[chunks.lowerBound]
       for chunk in chunks where length(chunk..<chunk + 1) > 0 {
-        pieces.append(ChunkPiece(elements: starts[chunk] + shift..<starts[chunk + 1] + shift, likelyChunk: chunk))
+        pieces.append(ChunkPiece(elements: starts[chunk] + shift..<starts[chunk + 1] + shift, baseChunk: chunk))
       }
     } else if !region.isEmpty {
-      pieces.append(ChunkPiece(elements: region, likelyChunk: chunks.count == 1 ? chunks.lowerBound : nil))
+      pieces.append(ChunkPiece(elements: region, baseChunk: chunks.count == 1 ? chunks.lowerBound : nil))
     }
   }
 

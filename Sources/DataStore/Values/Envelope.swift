@@ -35,7 +35,7 @@ enum Envelope {
     let partIDs: [String]?
   }
 
-  /// The result of reading the header line.
+  /// The result of verifying the checksum and reading the header line.
   enum Opened {
     case value(Header, body: Data)
     case future(StoredVersion)
@@ -65,7 +65,7 @@ enum Envelope {
       ,"format":\(format)\(parts),"savedAt":\(time)\(padding),"schema":\(header.schema),"tag":"\(header.tag.text)"}
 
       """
-    var bytes = Data(capacity: Checksum.length + line.utf8.count + body.count)
+    var bytes = Data(capacity: Checksum.prefixLength + line.utf8.count + body.count)
     bytes.append(contentsOf: line.utf8)
     bytes.append(body)
     return Checksum.prefix(for: bytes) + bytes
@@ -75,23 +75,24 @@ enum Envelope {
   ///
   /// - Parameters:
   ///   - bytes: The stored bytes.
-  ///   - schema: The newest schema that this program supports for the type of the value.
-  static func open(_ bytes: Data, schema: Int) -> Opened {
+  ///   - supportedSchema: The newest schema that this program supports for the type of the value.
+  static func open(_ bytes: Data, schema supportedSchema: Int) -> Opened {
     let checksum = Checksum(of: bytes)
     if checksum == .wrong { return .corrupt(reason: "the checksum is wrong: the bytes were changed or cut off") }
-    let supported = StoredVersion(format: format, schema: schema)
+    let supported = StoredVersion(format: format, schema: supportedSchema)
     let (headerBytes, body) = split(bytes)
-    if checksum == .right, let body, let header = HeaderScanner.header(in: headerBytes.dropFirst(Checksum.length)),
-      header.schema <= schema
+    if checksum == .right, let body,
+      let header = HeaderScanner.header(in: headerBytes.dropFirst(Checksum.prefixLength)),
+      header.schema <= supportedSchema
     {
       return .value(header, body: body)
     }
     do {
       let version = try JSONDecoder().decode(Version.self, from: headerBytes)
-      let found = version.known(to: supported)
+      let found = version.storedVersion(assumedSchema: supportedSchema)
       // Only format 1 has no checksum. If a line with format number 1 has keys that format 1 doesn't have, it is a
       // corrupt line of a later format that has lost its checksum.
-      let needsChecksum = found.format != 1 || version.hasUnknownKeys
+      let needsChecksum = found.format != 1 || version.hasKeysOfLaterFormats
       guard checksum == .right || !needsChecksum else { return .corrupt(reason: "the checksum is missing") }
       if found.isNewer(than: supported) { return .future(found) }
       guard found.format >= 1, found.schema >= 1 else { return .corrupt(reason: "there was never a \(found)") }
@@ -115,8 +116,8 @@ extension Envelope {
 
     private static let opening = Data(#"{"checksum":""#.utf8)
     private static let closing = UInt8(ascii: "\"")
-    /// The opening, eight digits and the closing quotation mark.
-    static let length = opening.count + 9
+    /// The length of the opening, eight digits and the closing quotation mark.
+    static let prefixLength = opening.count + 9
 
     static func prefix(for rest: Data) -> Data {
       opening + Data(CRC32C.checksum(of: rest).hexadecimalDigits.utf8) + [closing]
@@ -127,8 +128,8 @@ extension Envelope {
         self = .missing
         return
       }
-      let rest = bytes.dropFirst(Self.length)
-      self = bytes.prefix(Self.length) == Self.prefix(for: rest) ? .right : .wrong
+      let rest = bytes.dropFirst(Self.prefixLength)
+      self = bytes.prefix(Self.prefixLength) == Self.prefix(for: rest) ? .right : .wrong
     }
   }
 
@@ -137,15 +138,16 @@ extension Envelope {
     /// The schema; `nil` in a future format, where the key may have another meaning.
     let schema: Int?
     /// Whether the line has keys that format 1 doesn't have.
-    let hasUnknownKeys: Bool
+    let hasKeysOfLaterFormats: Bool
 
+    /// The keys of format 1.
     private enum CodingKeys: CodingKey {
       case format
       case savedAt
       case schema
     }
 
-    /// A key of the line, known or unknown.
+    /// A key of the line, of any format.
     private struct Key: CodingKey {
       let stringValue: String
       var intValue: Int? { nil }
@@ -156,15 +158,15 @@ extension Envelope {
 
     init(from decoder: any Decoder) throws {
       let keys = try decoder.container(keyedBy: Key.self).allKeys
-      hasUnknownKeys = !keys.allSatisfy { CodingKeys(stringValue: $0.stringValue) != nil }
+      hasKeysOfLaterFormats = !keys.allSatisfy { CodingKeys(stringValue: $0.stringValue) != nil }
       let container = try decoder.container(keyedBy: CodingKeys.self)
       format = try container.decode(Int.self, forKey: .format)
       schema = format > Envelope.format ? nil : try container.decode(Int.self, forKey: .schema)
     }
 
-    /// Returns the version, with the supported schema in place of an unknown one.
-    func known(to supported: StoredVersion) -> StoredVersion {
-      StoredVersion(format: format, schema: schema ?? supported.schema)
+    /// Returns the version, with the assumed schema in place of an unknown one.
+    func storedVersion(assumedSchema: Int) -> StoredVersion {
+      StoredVersion(format: format, schema: schema ?? assumedSchema)
     }
   }
 

@@ -38,6 +38,9 @@ enum HeaderScanner {
 
   private typealias Bytes = Slice<UnsafeRawBufferPointer>
 
+  /// Consumes a text if `rest` begins with it.
+  ///
+  /// - Returns: Whether it does.
   private static func take(_ text: StaticString, from rest: inout Bytes) -> Bool {
     let text = UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
     guard rest.starts(with: text) else { return false }
@@ -60,6 +63,7 @@ enum HeaderScanner {
     return take("\"", from: &rest) ? String(decoding: string, as: UTF8.self) : nil
   }
 
+  /// Consumes the text of a number, which the caller parses.
   private static func takeNumber(from rest: inout Bytes) -> String? {
     let number = rest.prefix { byte in
       switch byte {

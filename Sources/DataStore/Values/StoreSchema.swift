@@ -29,12 +29,12 @@ public struct StoreSchema: Sendable {
   ///   - migrations: One migration for each older schema, from 1 to `version - 1`, in this order. With any other list,
   ///     the program stops with a message.
   public init(version: Int, migrations: [StoreMigration] = []) {
-    let found = migrations.map(\.version)
+    let givenVersions = migrations.map(\.version)
     precondition(version >= 1, "A schema's version is at least 1, not \(version).")
     precondition(
-      found == Array(1..<version),
+      givenVersions == Array(1..<version),
       "A schema of version \(version) needs one migration from each version before it, in order: "
-        + "\(Array(1..<version)), not \(found).")
+        + "\(Array(1..<version)), not \(givenVersions).")
     self.version = version
     self.migrations = migrations
   }

@@ -12,12 +12,12 @@ public struct StoredValue<Value: Sendable>: Sendable {
 
   /// The position of the change in the order in which the store object sends changes.
   ///
-  /// The first commit of a store object, or the first external change that it notices, has revision 1, and each later
-  /// one has the next number. All keys share this order, and all changes of one commit have the same revision. The
-  /// saves of an external commit share a revision if they are noticed together, but an external removal may have a
-  /// revision of its own. A value that the store object has neither written nor noticed as a change has revision 0,
-  /// such as one that was stored before the store object existed. A revision has no meaning for another store object;
-  /// use ``tag`` to identify a commit across store objects.
+  /// The first commit of a store object that changes anything, or the first external change that the store object
+  /// notices, has revision 1, and each later one has the next number. All keys share this order, and all changes of one
+  /// commit have the same revision. The saves of an external commit share a revision if they are noticed together, but
+  /// an external removal may have a revision of its own. A value that the store object has neither written nor noticed
+  /// as a change has revision 0, such as one that was stored before the store object existed. A revision has no meaning
+  /// for another store object; use ``tag`` to identify a commit across store objects.
   public let revision: UInt64
 
   /// The tag of the commit that wrote the value.

@@ -58,11 +58,13 @@ enum DecodedValue<Value> {
 
 /// Returns the format of a type: untyped for ``UntypedValue``, in parts for a ``PartitionedValue``, otherwise whole.
 func makeValueFormat<Value: Codable & Sendable>(of type: Value.Type) -> any ValueFormat<Value> {
-  func partitioned<Partitioned: PartitionedValue>(_ type: Partitioned.Type) -> any ValueFormat {
+  func makePartitionedFormat<Partitioned: PartitionedValue>(of type: Partitioned.Type) -> any ValueFormat {
     PartitionedFormat<Partitioned>()
   }
   if type == UntypedValue.self, let format = UntypedFormat() as? any ValueFormat<Value> { return format }
-  if let type = type as? any PartitionedValue.Type, let format = partitioned(type) as? any ValueFormat<Value> {
+  if let type = type as? any PartitionedValue.Type,
+    let format = makePartitionedFormat(of: type) as? any ValueFormat<Value>
+  {
     return format
   }
   return WholeFormat<Value>()
@@ -96,7 +98,7 @@ private struct WholeFormat<Value: Codable & Sendable>: ValueFormat {
   }
 }
 
-/// Encodes the head of a value as one JSON text, and its elements in chunks.
+/// Encodes the head of a value as one JSON text, and its elements in chunks, each as one part.
 private struct PartitionedFormat<Value: PartitionedValue>: ValueFormat {
   let schema = StoreSchema.of(Value.self)
 

@@ -7,7 +7,7 @@ struct APIExchange: Sendable {
 
   let request: HTTPRequest
   /// The only header fields that are sent after a redirection to an origin other than the request's.
-  let messageHeaders: HTTPHeaders
+  let crossOriginHeaders: HTTPHeaders
   let maximumReplySize: Int
   let redirects: RedirectPolicy
   let transport: any HTTPTransport
@@ -18,7 +18,7 @@ struct APIExchange: Sendable {
     let outcome = await withTaskGroup { group -> Result<Received, APISessionError> in
       group.addTask {
         do throws(URLError) {
-          return try await receive()
+          return try await sendAndReceive()
         } catch {
           return .failure(APISessionError(error, isCallCancelled: Task.isCancelled))
         }
@@ -40,7 +40,7 @@ struct APIExchange: Sendable {
     return try outcome.get()
   }
 
-  private func receive() async throws(URLError) -> Result<Received, APISessionError> {
+  private func sendAndReceive() async throws(URLError) -> Result<Received, APISessionError> {
     var request = request
     var redirectCount = 0
     while true {
@@ -55,7 +55,7 @@ struct APIExchange: Sendable {
       let rules = ResponseRules(
         status: response.status, headers: response.headers, maximumReplySize: maximumReplySize)
       if rules.declaresOversizedBody { return .failure(.replyTooLarge(limit: maximumReplySize)) }
-      let (body, isComplete) = try await read(response.body, upTo: rules.maximumBodySize, rules)
+      let (body, isComplete) = try await read(response.body, upTo: rules.maximumBodySize, status: response.status)
       return .success((rules, body, isComplete))
     }
   }
@@ -63,14 +63,12 @@ struct APIExchange: Sendable {
   private func redirected(_ request: HTTPRequest, to target: URL) -> HTTPRequest {
     var redirected = request
     redirected.url = target
-    if Origin(target) != Origin(self.request.url) { redirected.headers = messageHeaders }
+    if Origin(target) != Origin(self.request.url) { redirected.headers = crossOriginHeaders }
     return redirected
   }
 
   /// Reads a body up to a limit, and returns the bytes and whether they are the complete body.
-  private func read(
-    _ body: HTTPBody, upTo limit: Int, _ rules: ResponseRules
-  ) async throws(URLError) -> (Data, isComplete: Bool) {
+  private func read(_ body: HTTPBody, upTo limit: Int, status: Int) async throws(URLError) -> (Data, isComplete: Bool) {
     var bytes = Data()
     do throws(URLError) {
       for try await chunk in body {
@@ -82,9 +80,9 @@ struct APIExchange: Sendable {
       }
       return (bytes, true)
     } catch {
-      // The head of a failure suffices to describe it. Therefore, an error while reading its body is ignored, unless it
-      // is a cancellation.
-      guard !(200...299).contains(rules.status), error.code != .cancelled else { throw error }
+      // The status and the header fields suffice to describe a failure. Therefore, an error while reading the body of
+      // a failure is ignored, unless the error is a cancellation.
+      guard !(200...299).contains(status), error.code != .cancelled else { throw error }
       return (bytes, false)
     }
   }
@@ -96,14 +94,14 @@ extension APISessionError {
     case .timedOut: self = .timedOut
     // The system cancels requests too. The caller sees that as a failure of the transport, not as a cancellation.
     case .cancelled where isCallCancelled: self = .cancelled
-    default: self = .transport(error.cleaned)
+    default: self = .transport(error.sanitized)
     }
   }
 }
 
 extension URLError {
   /// The error with a sanitized description, because the description may quote the server.
-  fileprivate var cleaned: URLError {
+  fileprivate var sanitized: URLError {
     let description = ServerText.line(localizedDescription)
     guard description != localizedDescription else { return self }
     return URLError(code, userInfo: [NSLocalizedDescriptionKey: description])

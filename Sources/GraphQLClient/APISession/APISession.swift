@@ -38,8 +38,10 @@ public struct APISession: Sendable {
   /// The redirections that the session follows.
   public let redirects: RedirectPolicy
 
-  private let messageHeaders: HTTPHeaders
-  private let callerHeaders: [String: String]
+  /// The headers that don't come from the caller: `Content-Type`, `Accept` and ``defaultHeaders(appVersion:)``.
+  private let standardHeaders: HTTPHeaders
+  /// The caller's headers for every request of the session.
+  private let sessionHeaders: [String: String]
   private let transport: any HTTPTransport
   private let clock: any Clock<Duration>
 
@@ -68,11 +70,11 @@ public struct APISession: Sendable {
     self.timeout = timeout
     self.maximumReplySize = maximumReplySize
     self.redirects = redirects
-    messageHeaders = HTTPHeaders([
+    standardHeaders = HTTPHeaders([
       "Content-Type": "application/json",
       "Accept": "application/graphql-response+json, application/json;q=0.9",
     ]).merging(Self.defaultHeaders())
-    callerHeaders = headers
+    sessionHeaders = headers
     self.transport = transport ?? PlatformTransport()
     self.clock = clock
   }
@@ -123,14 +125,14 @@ public struct APISession: Sendable {
     let exchange = APIExchange(
       request: try request(
         GraphQLRequest(document: document, operationName: operationName, variables: variables), headers: headers),
-      messageHeaders: messageHeaders(with: headers), maximumReplySize: maximumReplySize, redirects: redirects,
+      crossOriginHeaders: crossOriginHeaders(with: headers), maximumReplySize: maximumReplySize, redirects: redirects,
       transport: transport)
     let received = try await exchange.run(timeout: timeout, clock: clock)
-    guard received.body.count >= LongWork.threshold else { return try Self.read(received).get() }
-    return try await LongWork.run { Self.read(received) }.get()
+    guard received.body.count >= LongWork.threshold else { return try Self.decode(received).get() }
+    return try await LongWork.run { Self.decode(received) }.get()
   }
 
-  private static func read<Reply: Decodable & Sendable>(_ received: APIExchange.Received) -> Result<
+  private static func decode<Reply: Decodable & Sendable>(_ received: APIExchange.Received) -> Result<
     GraphQLResponse<Reply>, APISessionError
   > {
     do throws(APISessionError) {
@@ -145,9 +147,9 @@ public struct APISession: Sendable {
   private func request(
     _ body: GraphQLRequest<some Encodable & Sendable>, headers: [String: String]
   ) throws(APISessionError) -> HTTPRequest {
-    guard Origin(url) != nil else { throw .unsupportedURL(url.withoutUser.absoluteString) }
-    let headers = messageHeaders.merging(callerHeaders).merging(headers)
-    if let name = headers.firstInvalidName { throw .invalidHeader(name: name) }
+    guard Origin(url) != nil else { throw .unsupportedURL(url.withoutCredentials.absoluteString) }
+    let headers = standardHeaders.merging(sessionHeaders).merging(headers)
+    if let name = headers.nameOfFirstInvalidField { throw .invalidHeader(name: name) }
     do {
       return HTTPRequest(
         url: url, method: "POST", headers: headers, body: try JSONEncoder().encode(body), timeout: timeout)
@@ -160,9 +162,9 @@ public struct APISession: Sendable {
   ///
   /// Of the caller's headers, only `Idempotency-Key` is sent, because it prevents the server from applying a repeated
   /// mutation twice.
-  private func messageHeaders(with headers: [String: String]) -> HTTPHeaders {
-    var allowed = messageHeaders
-    allowed["Idempotency-Key"] = HTTPHeaders(callerHeaders).merging(headers)["Idempotency-Key"]
+  private func crossOriginHeaders(with headers: [String: String]) -> HTTPHeaders {
+    var allowed = standardHeaders
+    allowed["Idempotency-Key"] = HTTPHeaders(sessionHeaders).merging(headers)["Idempotency-Key"]
     return allowed
   }
 }

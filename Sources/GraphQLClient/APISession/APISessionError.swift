@@ -38,7 +38,8 @@ public enum APISessionError: Error, Equatable, Sendable {
   case notAnAPIResponse(status: Int, location: String? = nil, bodyExcerpt: String)
   /// The server answered with a success status but no content.
   ///
-  /// Either the body is empty, or it is a GraphQL response that has no errors and whose `data` is `null` or missing.
+  /// Either the body is a GraphQL response that has no errors and whose `data` is `null` or missing, or it is empty. An
+  /// empty body of another media type than JSON is ``notAnAPIResponse(status:location:bodyExcerpt:)`` instead.
   case emptyReply
   /// The response was larger than `limit` bytes, or declared that it was, and the session stopped reading it.
   case replyTooLarge(limit: Int)
@@ -104,13 +105,13 @@ extension APISessionError: CustomStringConvertible {
     case .cancelled:
       "The request was cancelled before its reply arrived. Send it again if the reply is still wanted."
     case .statusCode(let status, let bodyExcerpt, _):
-      "The server answered with HTTP status \(status)" + Self.quoted(bodyExcerpt)
-        + (isTransient ? tryAgainLater : "Check the server's address and the credentials of the request.")
+      "The server answered with HTTP status \(status)" + Self.clause(quoting: bodyExcerpt)
+        + (isTransient ? tryAgainAdvice : "Check the server's address and the credentials of the request.")
     case .graphQL(let errors, _, _):
       "The server reported errors: \(Self.quoted(errors)). "
-        + (isTransient ? tryAgainLater : "Correct the request; sending it again unchanged will not help.")
+        + (isTransient ? tryAgainAdvice : "Correct the request; sending it again unchanged will not help.")
     case .notAnAPIResponse(let status, let location, let bodyExcerpt):
-      "Something that is not the API answered, with HTTP status \(status)" + Self.quoted(bodyExcerpt)
+      "Something that is not the API answered, with HTTP status \(status)" + Self.clause(quoting: bodyExcerpt)
         + (location.map { "It redirects to “\($0)”; if that is the server, use its address or allow its host. " } ?? "")
         + "Check the server's address, and whether the network requires a sign-in."
     case .emptyReply:
@@ -131,20 +132,20 @@ extension APISessionError: CustomStringConvertible {
     }
   }
 
-  private var tryAgainLater: String {
+  private var tryAgainAdvice: String {
     guard let retryAfter else { return "Try again later." }
     let seconds = retryAfter.components.seconds
     return seconds == 1 ? "Try again in 1 second." : "Try again in \(seconds) seconds."
   }
 
-  private static func quoted(_ bodyExcerpt: String) -> String {
+  private static func clause(quoting bodyExcerpt: String) -> String {
     bodyExcerpt.isEmpty ? " and no text. " : ": “\(bodyExcerpt)”. "
   }
 
   private static func quoted(_ errors: [GraphQLError]) -> String {
     let quoted = errors.prefix(maximumQuotedErrorCount).map(\.description).joined(separator: "; ")
-    let rest = errors.count - maximumQuotedErrorCount
-    return rest > 0 ? "\(quoted); and \(rest) more" : quoted
+    let omittedCount = errors.count - maximumQuotedErrorCount
+    return omittedCount > 0 ? "\(quoted); and \(omittedCount) more" : quoted
   }
 }
 

@@ -5,7 +5,7 @@ internal import Dispatch
 /// Swift concurrency has one thread per core. Decoding a response of 8 MiB takes a quarter of a second, and the server
 /// chooses the size. A few such responses at once would block every task of the process.
 enum LongWork {
-  /// The size in bytes from which a response is decoded by ``run(_:)``.
+  /// The minimum size, in bytes, of a response that is decoded by ``run(_:)``.
   static let threshold = 64 * 1024
 
   /// Runs `work` on a separate thread, and suspends the calling task until the work is done.

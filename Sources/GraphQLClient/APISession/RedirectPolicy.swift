@@ -16,22 +16,22 @@ public struct RedirectPolicy: Hashable, Sendable {
   /// The maximum number of consecutive redirections.
   static let maximumCount = 5
   /// The maximum length of a location that is followed, in bytes.
-  private static let maximumLength = 8 * 1024
+  private static let maximumLocationLength = 8 * 1024
 
-  private let isFollowing: Bool
+  private let followsRedirections: Bool
   private let hosts: Set<String>
 
   /// A policy that follows no redirections.
-  public static let never = RedirectPolicy(isFollowing: false, hosts: [])
+  public static let never = RedirectPolicy(followsRedirections: false, hosts: [])
 
   /// A policy that follows redirections to the same scheme, host and port.
-  public static let sameOrigin = RedirectPolicy(isFollowing: true, hosts: [])
+  public static let sameOrigin = RedirectPolicy(followsRedirections: true, hosts: [])
 
   /// Returns a policy that follows redirections to the same scheme, host and port, and to the given hosts on any port.
   ///
   /// - Parameter hosts: The names of the hosts; their case doesn't matter.
   public static func hosts(_ hosts: Set<String>) -> RedirectPolicy {
-    RedirectPolicy(isFollowing: true, hosts: Set(hosts.map { $0.lowercased() }))
+    RedirectPolicy(followsRedirections: true, hosts: Set(hosts.map { $0.lowercased() }))
   }
 
   /// Returns the target of a redirection; `nil` if the response isn't a redirection that this policy follows.
@@ -41,16 +41,18 @@ public struct RedirectPolicy: Hashable, Sendable {
   ///   - location: The value of the response's `Location` field.
   ///   - url: The URL of the request.
   func target(status: Int, location: String?, from url: URL) -> URL? {
-    guard isFollowing, status == 307 || status == 308, let location, location.utf8.count <= Self.maximumLength,
-      let target = URL(string: location, relativeTo: url)?.absoluteURL, let origin = Origin(target),
-      let source = Origin(url)
+    guard followsRedirections, status == 307 || status == 308, let location,
+      location.utf8.count <= Self.maximumLocationLength,
+      let target = URL(string: location, relativeTo: url)?.absoluteURL, let targetOrigin = Origin(target),
+      let requestOrigin = Origin(url)
     else { return nil }
-    if origin == source {
+    if targetOrigin == requestOrigin {
       // A relative location inherits the user of the request's URL.
-      let isOwn = target.user() == nil || (target.user() == url.user() && target.password() == url.password())
-      return isOwn ? target : nil
+      let isUserAllowed = target.user() == nil || (target.user() == url.user() && target.password() == url.password())
+      return isUserAllowed ? target : nil
     }
-    guard target.user() == nil, hosts.contains(origin.host), origin.scheme == "https" || source.scheme == "http"
+    guard target.user() == nil, hosts.contains(targetOrigin.host),
+      targetOrigin.scheme == "https" || requestOrigin.scheme == "http"
     else { return nil }
     return target
   }

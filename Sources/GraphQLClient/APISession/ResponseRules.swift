@@ -5,13 +5,14 @@ internal import Foundation
 /// The rules are those of the first release of the specification (GraphQL Foundation, September 2026).
 ///
 /// - An `application/graphql-response+json` body comes from a GraphQL server, so it is decoded regardless of the
-///   status.
+///   status. With a failure status, a body without decodable GraphQL errors becomes the error
+///   ``APISessionError/statusCode(_:bodyExcerpt:retryAfter:)``, which quotes the beginning of the body.
 /// - An `application/json` body is decoded only if the status is a success, because a gateway may send this type too.
-///   With a failure status other than 3xx, JSON that is shaped like a GraphQL response becomes the error
-///   ``APISessionError/statusCode(_:bodyExcerpt:retryAfter:)``, which quotes the beginning of the JSON.
-/// - Any other response, and JSON that isn't shaped like a GraphQL response, isn't from the API. As an exception, some
-///   failure statuses (about credentials, conflicts, limits and server failures) mean the same whether the server or a
-///   gateway sends them. A response with such a status also becomes
+///   With a failure status other than 3xx, JSON that is shaped like a GraphQL response becomes the same error. Other
+///   `+json` types, and a missing type, count as `application/json`.
+/// - Any other response, and any other JSON that isn't shaped like a GraphQL response, isn't from the API. As an
+///   exception, some failure statuses (about credentials, conflicts, limits and server failures) mean the same whether
+///   the server or a gateway sends them. A response with such a status also becomes
 ///   ``APISessionError/statusCode(_:bodyExcerpt:retryAfter:)``.
 struct ResponseRules {
   let status: Int
@@ -67,10 +68,10 @@ struct ResponseRules {
   ///   - body: The first bytes of the body, at most ``maximumBodySize``.
   ///   - isComplete: Whether `body` is the complete body.
   ///   - now: The time at which the response arrived.
-  ///   - payload: The type of `data`.
+  ///   - payloadType: The type of `data`.
   /// - Throws: ``APISessionError``.
   func response<Payload: Decodable & Sendable>(
-    body: Data, isComplete: Bool, now: Date, as payload: Payload.Type
+    body: Data, isComplete: Bool, now: Date, as payloadType: Payload.Type
   ) throws(APISessionError) -> GraphQLResponse<Payload> {
     guard isTrusted else { throw failure(body: body, isComplete: isComplete, now: now) }
     guard isComplete else {
@@ -87,22 +88,23 @@ struct ResponseRules {
     } catch {
       if !isSuccess { throw failure(body: body, isComplete: true, now: now) }
       // JSON that isn't an object comes from another API. Invalid JSON may be a truncated reply of this API.
-      if Self.isNotAnObject(error) || Self.isMarkup(body) { throw notAnAPI(body) }
+      if Self.isNonObjectBody(accordingTo: error) || Self.isMarkup(body) { throw notAnAPIResponse(body) }
       throw .undecodable(reason: CodingFailure.reason(of: error), excerpt: ServerText.line(of: body))
     }
     guard reply.isGraphQL else {
-      throw isSuccess ? notAnAPI(body) : failure(body: body, isComplete: true, now: now)
+      throw isSuccess ? notAnAPIResponse(body) : failure(body: body, isComplete: true, now: now)
     }
     return try response(reply, body: body, now: now)
   }
 
   /// Whether a body begins like HTML or XML, regardless of its media type.
   private static func isMarkup(_ body: Data) -> Bool {
-    body.first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) } == UInt8(ascii: "<")
+    let whitespace: [UInt8] = [0x20, 0x09, 0x0A, 0x0D]
+    return body.first { !whitespace.contains($0) } == UInt8(ascii: "<")
   }
 
   /// Whether decoding failed because the body is JSON but not an object.
-  private static func isNotAnObject(_ error: any Error) -> Bool {
+  private static func isNonObjectBody(accordingTo error: any Error) -> Bool {
     switch error {
     case DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context):
       context.codingPath.isEmpty
@@ -122,6 +124,7 @@ struct ResponseRules {
       throw failure(body: body, isComplete: true, now: now)
     case .mismatch(let reason):
       throw .undecodable(reason: reason, excerpt: ServerText.line(of: body))
+    // The cases above handle every payload, so that only `null` and a missing member are left.
     case .payload, .null, .missing:
       throw .emptyReply
     }
@@ -129,7 +132,7 @@ struct ResponseRules {
 
   private func failure(body: Data, isComplete: Bool, now: Date) -> APISessionError {
     guard isUnambiguousFailure || mediaType == .graphQLResponse || isGraphQLShaped(body, isComplete: isComplete) else {
-      return notAnAPI(body)
+      return notAnAPIResponse(body)
     }
     return .statusCode(
       status, bodyExcerpt: ServerText.line(of: body), retryAfter: RetryAfter.delay(in: headers, now: now))
@@ -139,7 +142,7 @@ struct ResponseRules {
     !isSuccess && !(300...399).contains(status) && mediaType == .json && isComplete && GraphQLShape.matches(body)
   }
 
-  private func notAnAPI(_ body: Data) -> APISessionError {
+  private func notAnAPIResponse(_ body: Data) -> APISessionError {
     .notAnAPIResponse(
       status: status, location: headers["Location"].map { ServerText.line($0) }, bodyExcerpt: ServerText.line(of: body))
   }

@@ -41,7 +41,7 @@ public struct GraphQLError: Error, Hashable, Sendable {
     message: String, path: [PathElement]? = nil, code: String? = nil, extensions: [String: JSONValue] = [:]
   ) {
     self.message = ServerText.line(message)
-    self.path = path.map { $0.prefix(Self.maximumPathLength).map(\.cleaned) }
+    self.path = path.map { $0.prefix(Self.maximumPathLength).map(\.sanitized) }
     self.code = (code ?? extensions["code"]?.string).map(ServerText.name)
     self.extensions = extensions
   }
@@ -50,9 +50,9 @@ public struct GraphQLError: Error, Hashable, Sendable {
 extension GraphQLError: CustomStringConvertible {
   /// The message, followed by the path and the code if the error has them.
   public var description: String {
-    let place = path.map { $0.map(\.description).joined(separator: ".") }
+    let joinedPath = path.map { $0.map(\.description).joined(separator: ".") }
     let notes = [
-      place.map { "at \(ServerText.line($0, maximumLength: Self.maximumPathWidth))" },
+      joinedPath.map { "at \(ServerText.line($0, maximumLength: Self.maximumPathWidth))" },
       code.map { "code \($0)" },
     ].compactMap(\.self)
     return notes.isEmpty ? message : "\(message) (\(notes.joined(separator: ", ")))"
@@ -68,7 +68,7 @@ extension GraphQLError.PathElement: CustomStringConvertible {
     }
   }
 
-  fileprivate var cleaned: Self {
+  fileprivate var sanitized: Self {
     switch self {
     case .field(let name): .field(ServerText.name(name))
     case .index: self
@@ -106,8 +106,8 @@ extension GraphQLError {
     var path: [PathElement] = []
     while !list.isAtEnd, path.count < maximumPathLength {
       // An invalid path doesn't invalidate the error.
-      guard let step = try? list.decode(PathElement.self) else { return nil }
-      path.append(step)
+      guard let element = try? list.decode(PathElement.self) else { return nil }
+      path.append(element)
     }
     return path
   }

@@ -9,7 +9,9 @@ struct GraphQLReply<Payload: Decodable & Sendable>: Decodable, Sendable {
     /// The member is `null`, so the execution failed as a whole.
     case null
     case payload(Payload)
-    /// The member exists but isn't a `Payload`. The reason describes the first difference.
+    /// The member exists but isn't a `Payload`.
+    ///
+    /// The reason describes the first difference.
     case mismatch(reason: String)
   }
 
@@ -49,17 +51,17 @@ struct GraphQLReply<Payload: Decodable & Sendable>: Decodable, Sendable {
     guard container.contains(.errors), try !container.decodeNil(forKey: .errors) else { return [] }
     var list = try container.nestedUnkeyedContainer(forKey: .errors)
     var errors: [GraphQLError] = []
-    var failure: (any Error)?
+    var firstFailure: (any Error)?
     while !list.isAtEnd, errors.count < maximumErrorCount {
       // An invalid entry must not hide the valid ones.
       let entry = try list.superDecoder()
       do {
         errors.append(try GraphQLError(from: entry))
       } catch {
-        failure = failure ?? error
+        firstFailure = firstFailure ?? error
       }
     }
-    if errors.isEmpty, let failure { throw failure }
+    if errors.isEmpty, let firstFailure { throw firstFailure }
     return errors
   }
 
@@ -76,7 +78,7 @@ struct GraphQLReply<Payload: Decodable & Sendable>: Decodable, Sendable {
 
 /// A check whether a body is shaped like a GraphQL response, for a response whose sender is uncertain.
 struct GraphQLShape: Decodable {
-  private struct AnyError: Decodable {
+  private struct ErrorEntry: Decodable {
     let message: String
   }
 
@@ -88,7 +90,7 @@ struct GraphQLShape: Decodable {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     if container.contains(.data) { return }
     var errors = try container.nestedUnkeyedContainer(forKey: .errors)
-    _ = try errors.decode(AnyError.self)
+    _ = try errors.decode(ErrorEntry.self)
   }
 
   /// Whether `body` is a JSON object with `data`, or with a list of `errors` whose first entry has a message.

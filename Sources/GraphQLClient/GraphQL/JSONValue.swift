@@ -10,7 +10,9 @@ public enum JSONValue: Hashable, Sendable {
   case integer(Int64)
   /// Any other number.
   case number(Double)
-  /// Text, exactly as the server sent it. Sanitize it before you display it.
+  /// Text, exactly as the server sent it.
+  ///
+  /// Sanitize it before you display it.
   case string(String)
   /// A list.
   case array([JSONValue])

@@ -7,7 +7,8 @@ public import Foundation
 /// - **Single iteration**: Iterate a body only once, unless it was created from `Data`.
 /// - **Backpressure**: A transport reads at most one chunk ahead of the iteration. ``URLSessionTransport`` may read
 ///   more, because a `URLSession` pauses late, or on Linux not at all.
-/// - **Failure**: The iteration throws `URLError` if the connection is lost before the end of the body.
+/// - **Failure**: The iteration throws `URLError` if the exchange fails before the end of the body, for example
+///   because the connection is lost.
 /// - **Cancellation**: When the iterating task is cancelled, `next()` throws `URLError(.cancelled)` and the exchange
 ///   ends. A body that is created from `Data` ignores cancellation.
 public struct HTTPBody: AsyncSequence, Sendable {
@@ -36,7 +37,7 @@ public struct HTTPBody: AsyncSequence, Sendable {
 
   /// Returns an iterator over the body's chunks.
   public func makeAsyncIterator() -> AsyncIterator {
-    AsyncIterator(base: chunks.makeIteratorOfChunks())
+    AsyncIterator(base: chunks.makeErasedIterator())
   }
 
   /// An iterator over the chunks of a body.
@@ -45,8 +46,8 @@ public struct HTTPBody: AsyncSequence, Sendable {
 
     /// Returns the next chunk, or `nil` at the end of the body.
     ///
-    /// - Throws: `URLError` if the connection is lost before the end of the body; `URLError(.cancelled)` if the task is
-    ///   cancelled.
+    /// - Throws: `URLError` if the exchange fails before the end of the body, for example because the connection is
+    ///   lost; `URLError(.cancelled)` if the task is cancelled.
     public mutating func next(
       isolation actor: isolated (any Actor)? = #isolation
     ) async throws(URLError) -> Data? {
@@ -56,7 +57,7 @@ public struct HTTPBody: AsyncSequence, Sendable {
 }
 
 extension AsyncSequence where Element == Data, Failure == URLError {
-  fileprivate func makeIteratorOfChunks() -> any AsyncIteratorProtocol<Data, URLError> { makeAsyncIterator() }
+  fileprivate func makeErasedIterator() -> any AsyncIteratorProtocol<Data, URLError> { makeAsyncIterator() }
 }
 
 private struct SingleChunk: AsyncSequence, Sendable {

@@ -77,7 +77,7 @@ public struct HTTPHeaders: Hashable, Sendable {
   }
 
   /// The name of the first field that would corrupt a request or inject a second field into it; `nil` if all are valid.
-  var firstInvalidName: String? {
+  var nameOfFirstInvalidField: String? {
     fields.first { !$0.isValid }?.name
   }
 }

@@ -45,9 +45,10 @@ extension HTTPRequest {
   ///   field or a second request.
   func check() throws(URLError) {
     guard Origin(url) != nil else { throw URLError(.unsupportedURL) }
-    guard HTTPHeaders.Field(name: method, value: "").isValid, headers.firstInvalidName == nil else {
+    // A valid method is a token, like the name of a field.
+    guard HTTPHeaders.Field(name: method, value: "").isValid, headers.nameOfFirstInvalidField == nil else {
       let description =
-        "The HTTP method or the header “\(ServerText.name(headers.firstInvalidName ?? method))” cannot be sent"
+        "The HTTP method or header “\(ServerText.name(headers.nameOfFirstInvalidField ?? method))” cannot be sent"
       throw URLError(.badURL, userInfo: [NSLocalizedDescriptionKey: description])
     }
   }

@@ -19,17 +19,18 @@ enum MediaType: Equatable {
       self = .json
       return
     }
-    // Works on bytes, because a server can send text whose characters are expensive to process.
+    // The type's name, without parameters and white space. It consists of bytes, because a server can send text whose
+    // characters are expensive to process.
     let bytes = contentType.utf8.prefix { $0 != UInt8(ascii: ";") }.filter { $0 != 0x20 && $0 != 0x09 }
     guard bytes.count <= Self.maximumLength, bytes.allSatisfy({ $0 < 0x80 }) else {
       self = .other
       return
     }
-    let essence = String(decoding: bytes, as: UTF8.self).lowercased()
-    switch essence {
+    let typeName = String(decoding: bytes, as: UTF8.self).lowercased()
+    switch typeName {
     case "application/graphql-response+json": self = .graphQLResponse
     case "application/json", "": self = .json
-    case _ where essence.hasSuffix("+json"): self = .json
+    case _ where typeName.hasSuffix("+json"): self = .json
     default: self = .other
     }
   }

@@ -22,7 +22,7 @@ struct Origin: Hashable, Sendable {
 
 extension URL {
   /// The URL without its user and password, for use in error messages.
-  var withoutUser: URL {
+  var withoutCredentials: URL {
     guard user() != nil, var components = URLComponents(url: self, resolvingAgainstBaseURL: true) else { return self }
     components.user = nil
     components.password = nil

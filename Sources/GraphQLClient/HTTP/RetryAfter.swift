@@ -20,13 +20,13 @@ enum RetryAfter {
       // A number that overflows `Int64` also exceeds the maximum.
       return min(Int64(value).map(Duration.seconds) ?? maximum, maximum)
     }
-    guard let date = date(value) else { return nil }
-    let start = headers["Date"].flatMap(date(_:)) ?? now
-    return min(max(.seconds(date.timeIntervalSince(start)), .zero), maximum)
+    guard let end = parseDate(value) else { return nil }
+    let start = headers["Date"].flatMap(parseDate(_:)) ?? now
+    return min(max(.seconds(end.timeIntervalSince(start)), .zero), maximum)
   }
 
   /// Parses an HTTP date in the format that RFC 9110 requires of senders, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
-  private static func date(_ text: String) -> Date? {
+  private static func parseDate(_ text: String) -> Date? {
     guard text.utf8.count == 29, text.utf8.allSatisfy({ $0 < 0x80 }),
       let match = text.wholeMatch(
         of: /[A-Z][a-z]{2}, ([0-9]{2}) ([A-Z][a-z]{2}) ([0-9]{4}) ([0-9]{2}):([0-9]{2}):([0-9]{2}) GMT/),

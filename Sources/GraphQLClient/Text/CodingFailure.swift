@@ -22,8 +22,9 @@ enum CodingFailure {
   }
 
   private static func located(_ reason: String, at path: [any CodingKey]) -> String {
-    let sentence = reason.hasSuffix(".") ? String(reason.dropLast()) : reason
-    guard !path.isEmpty else { return sentence }
-    return sentence + " at " + path.map { $0.intValue.map(String.init) ?? $0.stringValue }.joined(separator: ".")
+    let reasonWithoutPeriod = reason.hasSuffix(".") ? String(reason.dropLast()) : reason
+    guard !path.isEmpty else { return reasonWithoutPeriod }
+    let location = path.map { $0.intValue.map(String.init) ?? $0.stringValue }.joined(separator: ".")
+    return reasonWithoutPeriod + " at " + location
   }
 }

@@ -10,23 +10,23 @@ internal import Foundation
 /// - SeeAlso: Unicode Standard Annex #15, section 13.
 struct CombiningMarks {
   /// The maximum number of consecutive marks in a body.
-  static let maximumRun = 256
+  static let maximumRunLength = 256
 
-  private var run = 0
+  private var runLength = 0
   /// The first half of a surrogate pair that is written as two escapes.
   private var highSurrogate: UInt32?
 
   /// Whether every run of marks, literal or escaped, in UTF-8 encoded JSON is within the limit.
   ///
   /// - Complexity: O(*n*), where *n* is the number of bytes.
-  static func areReadable(in json: Data) -> Bool {
+  static func areWithinLimit(in json: Data) -> Bool {
     json.withUnsafeBytes { bytes in
-      var marks = CombiningMarks()
+      var scanner = CombiningMarks()
       var index = 0
       while index < bytes.count {
-        let (scalar, length) = marks.scalar(at: index, in: bytes)
+        let (scalar, length) = scanner.readScalar(at: index, in: bytes)
         index += length
-        if let scalar, !marks.accept(scalar) { return false }
+        if let scalar, !scanner.accept(scalar) { return false }
       }
       return true
     }
@@ -38,18 +38,20 @@ struct CombiningMarks {
     guard scalar >= 0x300, let scalar = Unicode.Scalar(scalar),
       scalar.properties.canonicalCombiningClass != .notReordered
     else {
-      run = 0
+      runLength = 0
       return true
     }
-    run += 1
-    return run <= Self.maximumRun
+    runLength += 1
+    return runLength <= Self.maximumRunLength
   }
 
-  /// Returns the scalar at an index and its length in bytes; the scalar is `nil` for the first half of a surrogate
-  /// pair.
-  private mutating func scalar(at index: Int, in bytes: UnsafeRawBufferPointer) -> (UInt32?, length: Int) {
+  /// Reads the scalar at an index, and returns it with its length in bytes.
+  ///
+  /// The scalar is `nil` for the first half of a surrogate pair. It is 0, which isn't a mark, for a truncated sequence
+  /// and for an escape that isn't `\u` with four digits.
+  private mutating func readScalar(at index: Int, in bytes: UnsafeRawBufferPointer) -> (UInt32?, length: Int) {
     let byte = bytes[index]
-    if byte == UInt8(ascii: "\\") { return escape(at: index, in: bytes) }
+    if byte == UInt8(ascii: "\\") { return readEscape(at: index, in: bytes) }
     highSurrogate = nil
     guard byte >= 0xC0 else { return (UInt32(byte), 1) }
     let length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : 2
@@ -59,7 +61,7 @@ struct CombiningMarks {
     return (value, length)
   }
 
-  private mutating func escape(at index: Int, in bytes: UnsafeRawBufferPointer) -> (UInt32?, length: Int) {
+  private mutating func readEscape(at index: Int, in bytes: UnsafeRawBufferPointer) -> (UInt32?, length: Int) {
     guard index + 5 < bytes.count, bytes[index + 1] == UInt8(ascii: "u") else {
       highSurrogate = nil
       return (0, min(2, bytes.count - index))

@@ -11,11 +11,11 @@ enum JSONText {
   /// - Throws: `DecodingError.dataCorrupted` if the body fails the check.
   static func check(_ body: Data) throws {
     let beginning = body.prefix(4)
-    let isUTF8 =
+    let mayBeUTF8 =
       !beginning.contains(0) && !beginning.starts(with: [0xFE, 0xFF]) && !beginning.starts(with: [0xFF, 0xFE])
-    guard isUTF8 else { throw corrupted("The text is not encoded in UTF-8") }
-    guard CombiningMarks.areReadable(in: body) else {
-      throw corrupted("The text has more than \(CombiningMarks.maximumRun) consecutive combining marks")
+    guard mayBeUTF8 else { throw corrupted("The text is not encoded in UTF-8") }
+    guard CombiningMarks.areWithinLimit(in: body) else {
+      throw corrupted("The text has more than \(CombiningMarks.maximumRunLength) consecutive combining marks")
     }
   }
 

@@ -3,9 +3,9 @@ internal import Foundation
 /// Sanitizes text from a server for a log, a terminal or an error message.
 ///
 /// The server controls this text. It may contain escape sequences that a terminal executes or characters that reverse
-/// the direction of a line, and it may be megabytes long. An ``APISession`` returns and throws such text only after
-/// sanitizing it here. The exceptions are data: the `data` of a reply, and the `extensions` of the reply and of its
-/// errors.
+/// the direction of a line, and it may be megabytes long. An ``APISession`` sanitizes such text here before it returns
+/// or throws it. Only the `data` of a reply, and the `extensions` of the reply and of its errors, stay unchanged,
+/// because they are data.
 enum ServerText {
   /// The maximum length of a line, in Unicode scalars.
   static let maximumLength = APISessionError.excerptLength
@@ -44,8 +44,8 @@ enum ServerText {
 
   /// Returns the beginning of a body on one line, with U+FFFD in place of bytes that aren't UTF-8.
   static func line(of body: Data) -> String {
-    // `maximumByteCount` bytes may hold only `maximumLength` scalars. The next four bytes begin another scalar, so that
-    // a longer body is truncated visibly.
+    // If every scalar takes four bytes, `maximumByteCount` bytes hold exactly `maximumLength` scalars. Four more bytes
+    // hold another scalar, so that a longer body ends in “…”.
     line(String(decoding: body.prefix(maximumByteCount + 4), as: UTF8.self))
   }
 

@@ -94,7 +94,7 @@ final class Transfer: Sendable {
 
   /// Waits for the head, and returns the response.
   func response() async throws(URLError) -> HTTPResponse {
-    let head = await withTaskCancellationHandler {
+    let headResult = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         if case .resume(let waiter, let result) = state.withLock({ $0.machine.awaitHead(continuation) }) {
           waiter.resume(returning: result)
@@ -103,14 +103,14 @@ final class Transfer: Sendable {
     } onCancel: {
       cancel()
     }
-    let received = try head.get()
+    let head = try headResult.get()
     let body = HTTPBody(TransferBody(transfer: self))
-    return HTTPResponse(status: received.status, headers: received.headers, body: body)
+    return HTTPResponse(status: head.status, headers: head.headers, body: body)
   }
 
   /// Returns the next chunk of the body, waiting for it if necessary; `nil` at the end.
-  fileprivate func chunk() async throws(URLError) -> Data? {
-    let chunk = await withTaskCancellationHandler {
+  fileprivate func nextChunk() async throws(URLError) -> Data? {
+    let chunkResult = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         let (action, network) = state.withLock { ($0.machine.take(continuation), $0.network) }
         switch action {
@@ -125,7 +125,7 @@ final class Transfer: Sendable {
     } onCancel: {
       cancel()
     }
-    return try chunk.get()
+    return try chunkResult.get()
   }
 
   /// Cancels the transfer: drops the pending chunks, and stops the network side if it is running.
@@ -167,7 +167,7 @@ private struct TransferBody: AsyncSequence, Sendable {
     fileprivate let owner: Owner
 
     func next(isolation actor: isolated (any Actor)?) async throws(URLError) -> Data? {
-      try await owner.transfer.chunk()
+      try await owner.transfer.nextChunk()
     }
   }
 }

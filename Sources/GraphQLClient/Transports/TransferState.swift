@@ -54,13 +54,13 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
     }
   }
 
-  enum HeadAction {
+  enum AwaitHeadAction {
     case wait
     case resume(HeadWaiter, Result<HTTPHead, URLError>)
   }
 
   /// Takes the head, or registers the caller's waiter for it; called once.
-  mutating func awaitHead(_ waiter: HeadWaiter) -> HeadAction {
+  mutating func awaitHead(_ waiter: HeadWaiter) -> AwaitHeadAction {
     precondition(headWaiter == nil, "A transfer has one caller.")
     if case .cancelled = phase { return .resume(waiter, .failure(URLError(.cancelled))) }
     if let head { return .resume(waiter, .success(head)) }
@@ -158,12 +158,12 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
 
   /// Cancels the transfer on behalf of the caller, even if the network side is done, and drops the pending chunks.
   mutating func cancel() -> CancelAction {
-    let isRunning = if case .running = phase { true } else { false }
+    let wasRunning = isRunning
     if case .cancelled = phase { return .ignore }
     phase = .cancelled
     chunks = []
-    let (head, chunk) = (headWaiter.take(), chunkWaiter.take())
-    return isRunning || head != nil || chunk != nil ? .stop(head, chunk) : .ignore
+    let (headWaiter, chunkWaiter) = (self.headWaiter.take(), self.chunkWaiter.take())
+    return wasRunning || headWaiter != nil || chunkWaiter != nil ? .stop(headWaiter, chunkWaiter) : .ignore
   }
 
   /// Whether the transfer has begun, and has neither ended nor been cancelled.

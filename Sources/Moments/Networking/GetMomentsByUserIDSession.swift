@@ -5,13 +5,13 @@ public import GraphQLClient
 /// ## Servers without pages
 ///
 /// A server with the schema of the RxSwift app that this feature replaces supports neither pages nor the URLs of links.
-/// It refuses a document that requests them before it executes anything. If the server refuses a request for a page in
-/// this way, and has never returned a page, the session fetches the complete timeline instead. Once that timeline has
-/// arrived, the session requests no more pages, so such a server usually costs one additional request.
+/// Such a server refuses a document that requests either, without executing any of it. If the server refuses a request
+/// for a page in this way, and has never returned a page, the session fetches the complete timeline instead. Once that
+/// timeline has arrived, the session requests no more pages, so such a server usually costs one additional request.
 public struct GetMomentsByUserIDSession: GetMomentsByUserIDSessionType {
   private let apiSession: APISession
-  private let withLikes: @Sendable () async -> Bool
-  private let paging = PagingSupport()
+  private let requestsLikes: @Sendable () async -> Bool
+  private let pagingSupport = PagingSupport()
 
   /// Creates a session.
   ///
@@ -20,7 +20,7 @@ public struct GetMomentsByUserIDSession: GetMomentsByUserIDSessionType {
   ///   - withLikes: A closure that returns whether to request likes; called for each request.
   public init(apiSession: APISession, withLikes: @escaping @Sendable () async -> Bool = { true }) {
     self.apiSession = apiSession
-    self.withLikes = withLikes
+    requestsLikes = withLikes
   }
 
   /// Creates a session that requests likes while ``InternalToggle/isLikeButtonForMomentEnabled`` is on.
@@ -57,7 +57,7 @@ public struct GetMomentsByUserIDSession: GetMomentsByUserIDSessionType {
     return try await apiSession.post(
       document: Document.text,
       operationName: Document.operationName,
-      variables: Document.Variables(userID: userID, withLikes: await withLikes()),
+      variables: Document.Variables(userID: userID, withLikes: await requestsLikes()),
       as: Document.Reply.self
     ).getMomentsDetailsByUserID
   }
@@ -74,25 +74,25 @@ public struct GetMomentsByUserIDSession: GetMomentsByUserIDSessionType {
   public func getMoments(
     userID: String, first: Int, after: String?
   ) async throws(APISessionError) -> MomentsDetails {
-    guard paging.isPossible else { return try await getMoments(userID: userID) }
+    guard pagingSupport.isPossible else { return try await getMoments(userID: userID) }
     do throws(APISessionError) {
-      let page = try await page(userID: userID, first: first, after: after)
-      paging.confirm()
+      let page = try await fetchPage(userID: userID, first: first, after: after)
+      pagingSupport.confirm()
       return page
     } catch {
-      guard paging.isUnknown, error.isRefusalOfDocument else { throw error }
+      guard pagingSupport.isUnknown, error.isRefusalOfDocument else { throw error }
       let timeline = try await getMoments(userID: userID)
-      paging.ruleOut()
+      pagingSupport.ruleOut()
       return timeline
     }
   }
 
-  private func page(userID: String, first: Int, after: String?) async throws(APISessionError) -> MomentsDetails {
+  private func fetchPage(userID: String, first: Int, after: String?) async throws(APISessionError) -> MomentsDetails {
     typealias Document = MomentsDocument.Page
     return try await apiSession.post(
       document: Document.text,
       operationName: Document.operationName,
-      variables: Document.Variables(userID: userID, withLikes: await withLikes(), first: first, after: after),
+      variables: Document.Variables(userID: userID, withLikes: await requestsLikes(), first: first, after: after),
       as: Document.Reply.self
     ).getMomentsDetailsByUserID
   }

@@ -9,7 +9,7 @@ public enum MomentLikeOutcome: Hashable, Sendable {
   /// its answer can't be used, or can't be stored yet.
   ///
   /// Also returned if another repository on the store sends the like, and either doesn't report a result within ten
-  /// seconds or reports that the like was refused. A refused like is the exception: it is rolled back and isn't sent
-  /// again, and ``MomentsRepo/mutations`` lists it.
+  /// seconds or reports that the like was refused. A refused like isn't visible and isn't sent again: it is rolled
+  /// back, and ``MomentsRepo/mutations`` lists it.
   case queued
 }

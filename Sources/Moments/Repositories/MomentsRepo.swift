@@ -52,7 +52,7 @@ public actor MomentsRepo: MomentsRepoType {
   ) {
     validate = { userID throws(StoreError) in try persistentDataStore.validate(userID: userID) }
     timelines = SyncedRepository(
-      MomentsSource(getMoments: getMomentsByUserIDSession, updateLike: updateMomentLikeSession),
+      MomentsSource(getMomentsSession: getMomentsByUserIDSession, updateLikeSession: updateMomentLikeSession),
       store: persistentDataStore,
       configuration: RepositoryConfiguration(
         pageSize: pageSize, freshness: freshness, retryPolicy: retryPolicy, clock: clock, now: now, random: random,
@@ -62,10 +62,11 @@ public actor MomentsRepo: MomentsRepoType {
   /// The events of the repository, such as requests, retries and changes of the queue, for a log or a chart.
   public nonisolated var events: MulticastStream<RepositoryEvent, Never> { timelines.events }
 
-  /// The likes that the server doesn't have yet, and the refused ones whose call didn't throw the error.
+  /// The likes that the server doesn't have yet or whose timeline isn't stored yet, and the refused likes whose error
+  /// no caller received.
   public nonisolated var mutations: PendingMutations<MomentsSource> { timelines.mutations }
 
-  /// The saved and changed timelines of all users: the newest one first, then every later one, once and in order.
+  /// The saved and changed timelines of all users: first the newest one, then every later one, each once and in order.
   public nonisolated var momentsDetails: ObservedValues<MomentsDetails> { timelines.everyValue }
 
   /// Returns the saved and changed timelines of one user.
@@ -87,7 +88,8 @@ public actor MomentsRepo: MomentsRepoType {
 
   /// Fetches the complete timeline of a user with one request, and saves it once.
   public func getMoments(userID: String) async throws(MomentsRepoError) {
-    try await call(userID) { key async throws(RepositoryError<APISessionError>) in try await timelines.reloadWhole(key)
+    try await withKey(of: userID) { key async throws(RepositoryError<APISessionError>) in
+      try await timelines.reloadWhole(key)
     }
   }
 
@@ -96,7 +98,8 @@ public actor MomentsRepo: MomentsRepoType {
   /// Observers see the stored timeline during the request. Appending a next page doesn't make a timeline fresh. After a
   /// relaunch, the age of a timeline counts from its last save.
   public func refreshMoments(userID: String) async throws(MomentsRepoError) {
-    try await call(userID) { key async throws(RepositoryError<APISessionError>) in try await timelines.refreshWhole(key)
+    try await withKey(of: userID) { key async throws(RepositoryError<APISessionError>) in
+      try await timelines.refreshWhole(key)
     }
   }
 
@@ -104,7 +107,9 @@ public actor MomentsRepo: MomentsRepoType {
   ///
   /// Concurrent calls for the same user share a request.
   public func reloadMoments(userID: String) async throws(MomentsRepoError) {
-    try await call(userID) { key async throws(RepositoryError<APISessionError>) in try await timelines.reload(key) }
+    try await withKey(of: userID) { key async throws(RepositoryError<APISessionError>) in
+      try await timelines.reload(key)
+    }
   }
 
   /// Fetches the page after the last stored moment of a user's timeline, and appends it without duplicates.
@@ -113,7 +118,9 @@ public actor MomentsRepo: MomentsRepoType {
   /// because the moment before it was deleted, the next ``reloadMoments(userID:)`` replaces all stored pages with the
   /// newest one. Later calls of this method continue from that page.
   public func loadMoreMoments(userID: String) async throws(MomentsRepoError) {
-    try await call(userID) { key async throws(RepositoryError<APISessionError>) in try await timelines.loadMore(key) }
+    try await withKey(of: userID) { key async throws(RepositoryError<APISessionError>) in
+      try await timelines.loadMore(key)
+    }
   }
 
   /// Sets whether a user likes a moment.
@@ -132,7 +139,7 @@ public actor MomentsRepo: MomentsRepoType {
     isLiked: Bool, momentID: String, fromUserID userID: String
   ) async throws(MomentsRepoError) -> MomentLikeOutcome {
     let like = MomentLike(userID: userID, momentID: momentID, isLiked: isLiked)
-    let result = try await call(userID) { key async throws(RepositoryError<APISessionError>) in
+    let result = try await withKey(of: userID) { key async throws(RepositoryError<APISessionError>) in
       try await timelines.perform(like, on: key)
     }
     return result == .confirmed ? .confirmed : .queued
@@ -174,8 +181,9 @@ public actor MomentsRepo: MomentsRepoType {
 
   private typealias Key = MomentsSource.Key
 
-  private func call<Result: Sendable>(
-    _ userID: String, _ body: (Key) async throws(RepositoryError<APISessionError>) -> Result
+  /// Checks a user's id, calls `body` with the key of the user's timeline, and converts the errors.
+  private func withKey<Result: Sendable>(
+    of userID: String, _ body: (Key) async throws(RepositoryError<APISessionError>) -> Result
   ) async throws(MomentsRepoError) -> Result {
     do throws(StoreError) {
       try validate(userID)
@@ -193,6 +201,7 @@ public actor MomentsRepo: MomentsRepoType {
 extension MomentsLoadState {
   init(_ state: RepositoryState<MomentsDetails, RepositoryError<APISessionError>>) {
     let loaded = state.value.map {
+      // The age of a timeline counts from its fetch, so the time of the fetch takes the place of the time of the save.
       LoadedValue($0, savedAt: state.fetchedAt ?? .distantPast, isPending: state.isPending)
     }
     if state.isLoading || state.isLoadingMore {

@@ -37,14 +37,14 @@ public enum MomentsRepoError: Error, Sendable, Equatable {
     case .store(let error): self = .store(error)
     case .queueFull: self = .queueFull
     case .signedOut: self = .signedOut
-    case .conflict: preconditionFailure("A like is possible on every timeline.")
+    case .conflict: preconditionFailure("A like can't conflict with a timeline.")
     case .cancelled: self = .cancelled
     }
   }
 }
 
 extension MomentsRepoError: CustomStringConvertible {
-  /// A sentence that says what happened and what to do.
+  /// A text that says what happened and what to do.
   public var description: String {
     switch self {
     case .session(let error): error.description

@@ -16,7 +16,7 @@ public import Repository
 /// - `fetch…` returns a value to the caller only. No stream emits it.
 /// - `perform…` performs an action, such as a sign-in. The streams emit the states that the action passes through.
 public protocol MomentsRepoType: Sendable {
-  /// The saved and changed timelines of all users: the newest one first, then every later one, once and in order.
+  /// The saved and changed timelines of all users: first the newest one, then every later one, each once and in order.
   ///
   /// The first timeline is the newest one that the repository has read. If it hasn't read any yet, an observer receives
   /// all stored timelines, the newest one last. If the store is empty, an observer waits for the first save.
@@ -41,8 +41,8 @@ public protocol MomentsRepoType: Sendable {
 
   /// Fetches the complete timeline of a user with one request, and saves it once.
   ///
-  /// Callers that fetch the same timeline at the same time share the request. If a like is confirmed or another process
-  /// stores the timeline during the request, the reply may be outdated. The timeline is then fetched again.
+  /// Callers that fetch the same timeline at the same time share the request. A further request is sent only if a like
+  /// is confirmed or another process stores the timeline during the request, because the reply may then be outdated.
   ///
   /// When the call returns, the timeline is durable, and a new observer receives it.
   ///

@@ -25,19 +25,19 @@ public struct MomentsSource: PagedSource, MutableSource {
     }
   }
 
-  let getMoments: any GetMomentsByUserIDSessionType
-  let updateLike: any UpdateMomentLikeSessionType
+  let getMomentsSession: any GetMomentsByUserIDSessionType
+  let updateLikeSession: any UpdateMomentLikeSessionType
   /// The name of the store collection that contains the timelines.
   public let name = "moments-details"
 
   /// Fetches the complete timeline of a user.
   public func fetch(_ key: Key) async throws(APISessionError) -> MomentsDetails {
-    try await getMoments.getMoments(userID: key.storeID)
+    try await getMomentsSession.getMoments(userID: key.storeID)
   }
 
   /// Fetches a page of the timeline of a user.
   public func fetch(_ key: Key, after cursor: String?, limit: Int) async throws(APISessionError) -> MomentsDetails {
-    try await getMoments.getMoments(userID: key.storeID, first: limit, after: cursor)
+    try await getMomentsSession.getMoments(userID: key.storeID, first: limit, after: cursor)
   }
 
   /// Sends a like.
@@ -49,10 +49,10 @@ public struct MomentsSource: PagedSource, MutableSource {
   ) async throws(APISessionError) -> MutationReply<MomentsDetails> {
     do throws(APISessionError) {
       return .value(
-        try await updateLike.updateLike(
+        try await updateLikeSession.updateLike(
           like.isLiked, momentID: like.momentID, fromUserID: like.userID, idempotencyKey: id.rawValue))
     } catch {
-      guard error.isUnusableSuccess, let details = await detailsThatShow(like) else { throw error }
+      guard error.isUnusableSuccess, let details = await fetchDetails(confirming: like) else { throw error }
       return .value(details)
     }
   }
@@ -63,12 +63,12 @@ public struct MomentsSource: PagedSource, MutableSource {
   ///
   /// - Returns: The timeline, or `nil` if it contradicts the like, excludes likes, or can't be fetched. A timeline
   ///   without the moment doesn't contradict the like.
-  private func detailsThatShow(_ like: MomentLike) async -> MomentsDetails? {
+  private func fetchDetails(confirming like: MomentLike) async -> MomentsDetails? {
     do throws(APISessionError) {
-      let details = try await getMoments.getMoments(userID: like.userID)
-      var liked = details
-      like.apply(to: &liked)
-      return liked == details ? details : nil
+      let details = try await getMomentsSession.getMoments(userID: like.userID)
+      var detailsWithLike = details
+      like.apply(to: &detailsWithLike)
+      return detailsWithLike == details ? details : nil
     } catch {
       // Whether the server has the like is unknown, so the like is sent again.
       return nil
@@ -96,8 +96,8 @@ extension MomentsSource: CompletingSource {
   /// the same if both timelines end with the same moment and have the same ``MomentsDetails/nextCursor``.
   package func complete(_ fetched: MomentsDetails, with stored: MomentsDetails) -> MomentsDetails {
     var details = fetched.withURLs(from: stored)
-    let endsAlike = details.moments.last?.id == stored.moments.last?.id && details.nextCursor == stored.nextCursor
-    if details.pageInfo != nil, endsAlike { details.pageInfo = stored.pageInfo }
+    let hasSameEnd = details.moments.last?.id == stored.moments.last?.id && details.nextCursor == stored.nextCursor
+    if details.pageInfo != nil, hasSameEnd { details.pageInfo = stored.pageInfo }
     return details
   }
 }
@@ -117,12 +117,12 @@ extension MomentsDetails: PagedValue {
   /// - Complexity: O(*n*), where *n* is the number of moments of both timelines. If the stored timeline has no URLs, no
   ///   additional memory is needed.
   fileprivate func withURLs(from stored: MomentsDetails) -> MomentsDetails {
-    let known = stored.moments.compactMap { moment in moment.url.map { (moment.id, $0) } }
-    if known.isEmpty { return self }
-    let urls = Dictionary(known, uniquingKeysWith: { first, _ in first })
+    let idsAndURLs = stored.moments.compactMap { moment in moment.url.map { (moment.id, $0) } }
+    if idsAndURLs.isEmpty { return self }
+    let urlsByID = Dictionary(idsAndURLs, uniquingKeysWith: { first, _ in first })
     var details = self
     for index in details.moments.indices where details.moments[index].url == nil {
-      details.moments[index].url = urls[details.moments[index].id]
+      details.moments[index].url = urlsByID[details.moments[index].id]
     }
     return details
   }

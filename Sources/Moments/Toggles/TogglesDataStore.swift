@@ -30,7 +30,7 @@ public struct TogglesDataStore<Store: KeyValueStore>: TogglesDataStoreType {
   /// - Throws: ``TogglesDataStoreError/foreignToggle(_:)`` if the toggle isn't an ``InternalToggle``, or
   ///   ``TogglesDataStoreError/store(_:)``.
   public func update(_ toggle: any ToggleType, isOn: Bool) async throws(TogglesDataStoreError) {
-    let key = try key(ofAny: toggle)
+    let key = try checkedKey(of: toggle)
     do throws(StoreError) {
       try await store.save(isOn, for: key)
     } catch {
@@ -45,9 +45,10 @@ public struct TogglesDataStore<Store: KeyValueStore>: TogglesDataStoreType {
   public func states(
     of toggle: any ToggleType
   ) async throws(TogglesDataStoreError) -> any AsyncSequence<Bool, Never> & Sendable {
-    let key = try key(ofAny: toggle)
+    let key = try checkedKey(of: toggle)
     do throws(StoreError) {
       let observation = try await store.observe(collection: key.collection, as: Bool.self)
+      // The collection of a toggle has at most one value.
       let initial = observation.stored.last?.stored.value ?? false
       return ToggleStates(initial: initial, changes: observation.changes)
     } catch {
@@ -55,7 +56,7 @@ public struct TogglesDataStore<Store: KeyValueStore>: TogglesDataStoreType {
     }
   }
 
-  private func key(ofAny toggle: any ToggleType) throws(TogglesDataStoreError) -> StoreKey<Bool> {
+  private func checkedKey(of toggle: any ToggleType) throws(TogglesDataStoreError) -> StoreKey<Bool> {
     guard let internalToggle = toggle as? InternalToggle else {
       throw .foreignToggle("\(type(of: toggle)).\(toggle)")
     }

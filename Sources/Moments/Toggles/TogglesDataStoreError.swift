@@ -1,13 +1,13 @@
 public import DataStore
 public import Foundation
 
-/// An error thrown by a store of toggles.
+/// An error thrown by a data store of toggles.
 ///
 /// The toggle is unchanged, with the exceptions that `StoreError` describes.
 public enum TogglesDataStoreError: Error, Hashable, Sendable {
   /// The data store doesn't keep toggles of this type; the associated value names the type and the toggle.
   case foreignToggle(String)
-  /// The store couldn't read or write the toggle.
+  /// The underlying store couldn't read or write the toggle.
   case store(StoreError)
 }
 

@@ -17,8 +17,8 @@ public protocol TogglesDataStoreType: Sendable {
   /// Returns the states of a toggle: the current state first, then the state after each change, by any process.
   ///
   /// The sequence serves one subscriber, which receives the changes since the call, however late it begins to iterate.
-  /// If the store notices several changes together, only the state after the last one arrives. Call the method again
-  /// for another subscriber. The sequence finishes when the store is released.
+  /// If several changes are noticed together, only the state after the last one arrives. Call the method again for
+  /// another subscriber. The sequence finishes when the store that keeps the toggles is released.
   ///
   /// - Throws: ``TogglesDataStoreError/foreignToggle(_:)`` if the toggle is of another type, because its state would
   ///   never change, or ``TogglesDataStoreError/store(_:)``.

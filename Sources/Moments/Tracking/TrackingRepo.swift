@@ -57,7 +57,8 @@ public final class TrackingRepo: TrackingRepoType {
 
   /// Sends an event to every registered provider once.
   public func track(_ event: TrackingEvent) {
-    guard state.withLock({ $0.add(event) }) else { return }
+    let mustDeliver = state.withLock { $0.add(event) }
+    guard mustDeliver else { return }
     // Outside the lock, because a provider may track an event or register another provider.
     while let deliveries = state.withLock({ $0.takePending() }) {
       for delivery in deliveries {

@@ -56,20 +56,21 @@ public struct MomentListItemViewModel: Sendable, Identifiable {
     isLiked = moment.isLiked ?? false
     likes = (moment.likes ?? []).compactMap { URL(validating: $0.avatar) }
     likeCount = moment.likes?.count ?? 0
-    postDateDescription = moment.postedAt.map { Self.describe($0, from: now, locale: locale) }
+    postDateDescription = moment.postedAt.map { Self.describe($0, relativeTo: now, locale: locale) }
   }
 
   /// Describes a date relative to the current time, such as "3 hours ago".
-  private static func describe(_ date: Date, from now: Date, locale: Locale) -> String {
+  private static func describe(_ date: Date, relativeTo now: Date, locale: Locale) -> String {
     var style = Date.AnchoredRelativeFormatStyle(anchor: date, presentation: .numeric, unitsStyle: .wide)
     style.locale = locale
+    // Describes the anchor relative to the argument.
     return style.format(now)
   }
 
   /// Likes the moment.
   ///
-  /// The tap is tracked first, even if the call fails. Every observer of the repository sees the change, including the
-  /// screen of this row.
+  /// The action is tracked first, even if the call fails. Every observer of the repository sees the change, including
+  /// the screen of this row.
   ///
   /// - Parameter userID: The id of the user who likes the moment.
   /// - Returns: ``MomentLikeOutcome/confirmed`` if the server has the like, otherwise ``MomentLikeOutcome/queued``.
@@ -82,8 +83,8 @@ public struct MomentListItemViewModel: Sendable, Identifiable {
 
   /// Removes the like of a user.
   ///
-  /// The tap is tracked first, even if the call fails. Every observer of the repository sees the change, including the
-  /// screen of this row.
+  /// The action is tracked first, even if the call fails. Every observer of the repository sees the change, including
+  /// the screen of this row.
   ///
   /// - Parameter userID: The id of the user who liked the moment.
   /// - Returns: ``MomentLikeOutcome/confirmed`` if the server has the change, otherwise ``MomentLikeOutcome/queued``.

@@ -62,9 +62,9 @@ public final class MomentsTimelineViewModel {
   @ObservationIgnored private let now: @Sendable () -> Date
   @ObservationIgnored private let locale: Locale
   /// The number of loads by this screen that are in flight.
-  @ObservationIgnored private var loads = 0
+  @ObservationIgnored private var loadsInFlight = 0
   /// The number of calls of ``run()`` in flight; if it is zero, ``loadState`` isn't kept up to date.
-  @ObservationIgnored private var runs = 0
+  @ObservationIgnored private var runsInFlight = 0
   @ObservationIgnored private var loadState = MomentsLoadState.idle
   /// A relay whose streams finish when the model is released.
   @ObservationIgnored private let lifetime = MulticastRelay<Void>(buffering: .latest)
@@ -105,11 +105,11 @@ public final class MomentsTimelineViewModel {
     // The loading states contain the timeline, so the displayed timeline and its loading state are consistent.
     let states = momentsRepo.loadState(userID: userID).buffering(.latest)
     let pendingLikes = momentsRepo.pendingLikes(userID: userID).buffering(.latest)
-    let lifetime = lifetime.stream
-    runs += 1
+    let lifetimeStream = lifetime.stream
+    runsInFlight += 1
     let subscriber = WeakSubscriber(consume self)
     await withTaskGroup { group in
-      group.addTask { for await _ in lifetime {} }
+      group.addTask { for await _ in lifetimeStream {} }
       group.addTask {
         async let showingStates: Void = subscriber.receive(states) { $0.show($1) }
         async let showingPendingLikes: Void = subscriber.receive(pendingLikes) { $0.showPending(Set($1.keys)) }
@@ -122,7 +122,7 @@ public final class MomentsTimelineViewModel {
   }
 
   private func endRun() {
-    runs -= 1
+    runsInFlight -= 1
     updateIsLoading()
   }
 
@@ -160,7 +160,7 @@ public final class MomentsTimelineViewModel {
   private func load(
     _ call: @Sendable (any MomentsRepoType, String) async throws(MomentsRepoError) -> Void
   ) async {
-    loads += 1
+    loadsInFlight += 1
     isLoading = true
     error = nil
     do throws(MomentsRepoError) {
@@ -168,7 +168,7 @@ public final class MomentsTimelineViewModel {
     } catch {
       if error != .cancelled { self.error = error }
     }
-    loads -= 1
+    loadsInFlight -= 1
     // Shows the result before the call returns, because the loop in `run()` may not have received it yet.
     for await state in momentsRepo.loadState(userID: userID).buffering(.latest) {
       show(state)
@@ -197,7 +197,7 @@ public final class MomentsTimelineViewModel {
 
   // MARK: - Updating
 
-  private func show(_ details: MomentsDetails) {
+  private func showTimeline(_ details: MomentsDetails) {
     momentsDetails = details
     showItems()
     let hasMore = details.pageInfo?.hasNextPage ?? false
@@ -210,7 +210,7 @@ public final class MomentsTimelineViewModel {
     loadState = state
     if let loaded = state.loadedValue {
       // Saving an equal timeline again counts as a change, so that the rows' dates are updated.
-      if savedAt != loaded.savedAt || momentsDetails != loaded.value { show(loaded.value) }
+      if savedAt != loaded.savedAt || momentsDetails != loaded.value { showTimeline(loaded.value) }
       if savedAt != loaded.savedAt { savedAt = loaded.savedAt }
     } else if momentsDetails != nil {
       removeItems()
@@ -218,6 +218,7 @@ public final class MomentsTimelineViewModel {
     switch state {
     case .failed(let error, _): if self.error != error { self.error = error }
     case .loading: if error != nil { error = nil }
+    // A change of the timeline alone, such as a like, keeps the error of an earlier load.
     case .idle, .loaded: if error != nil, previous.isLoading || previous.failure != nil { error = nil }
     }
     updateIsLoading()
@@ -252,7 +253,7 @@ public final class MomentsTimelineViewModel {
   }
 
   private func updateIsLoading() {
-    let isLoading = loads > 0 || (runs > 0 && loadState.isLoading)
+    let isLoading = loadsInFlight > 0 || (runsInFlight > 0 && loadState.isLoading)
     if self.isLoading != isLoading { self.isLoading = isLoading }
   }
 }

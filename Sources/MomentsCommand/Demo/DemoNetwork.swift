@@ -10,7 +10,7 @@ struct DemoNetwork: NetworkSwitch {
 
   private let backend: DemonstrationServer
   private let store: FileStore?
-  private let states = CurrentValueRelay(true)
+  private let onlineStates = CurrentValueRelay(true)
 
   /// - Parameter store: The store of the network's state; `nil` for a network that is online at each start.
   init(of backend: DemonstrationServer, store: FileStore?) {
@@ -18,8 +18,8 @@ struct DemoNetwork: NetworkSwitch {
     self.store = store
   }
 
-  /// Whether this process is online.
-  var isOnline: Bool { states.value }
+  /// Whether the network of this process is online.
+  var isOnline: Bool { onlineStates.value }
 
   /// Restores the last state of the network, and returns whether the network is online.
   ///
@@ -28,13 +28,13 @@ struct DemoNetwork: NetworkSwitch {
   func restore() async throws(StoreError) -> Bool {
     let isOnline = try await store?.load(Self.key)?.value ?? true
     await backend.setOnline(isOnline)
-    states.send(isOnline)
+    onlineStates.send(isOnline)
     return isOnline
   }
 
   func setOnline(_ isOnline: Bool) async throws(StoreError) {
     await backend.setOnline(isOnline)
-    states.send(isOnline)
+    onlineStates.send(isOnline)
     try await store?.save(isOnline, for: Self.key)
   }
 }

@@ -13,23 +13,23 @@ struct Demonstration {
   ///
   /// - Parameters:
   ///   - store: The store of the timelines, and of the likes that the server doesn't have yet.
-  ///   - server: The store of the server's own data and of the network's state; `nil` to store neither.
+  ///   - serverStore: The store of the server's own data and of the network's state; `nil` to store neither.
   ///   - latency: The duration of a request.
   ///   - leadership: Decides whether this process sends likes.
   static func open(
-    _ store: any PersistentDataStoreType, server: FileStore?, latency: Duration = .zero,
+    _ store: any PersistentDataStoreType, serverStore: FileStore?, latency: Duration = .zero,
     leadership: any Leadership = StoreLeadership()
   ) async throws(StoreError) -> Demonstration {
     let backend =
-      if let server { try await DemonstrationServer.open(server, latency: latency) } else {
+      if let serverStore { try await DemonstrationServer.open(serverStore, latency: latency) } else {
         DemonstrationServer(latency: latency)
       }
     let repo = MomentsRepo(
       persistentDataStore: store, getMomentsByUserIDSession: backend, updateMomentLikeSession: backend,
       freshness: TimelineCommand.freshness, leadership: leadership)
-    return Demonstration(repo: repo, network: DemoNetwork(of: backend, store: server))
+    return Demonstration(repo: repo, network: DemoNetwork(of: backend, store: serverStore))
   }
 
   /// Returns the store in a data folder for the demonstration server's own data and the network's state.
-  static func server(in folder: URL) -> FileStore { FileStore(folder: folder.appending(path: "demo-server")) }
+  static func serverStore(in folder: URL) -> FileStore { FileStore(folder: folder.appending(path: "demo-server")) }
 }

@@ -11,13 +11,13 @@ enum DemonstrationData {
   static let timelines = [
     MomentsDetails(
       userDetails: jakeLin.userDetails,
-      moments: jakeLinMoments),
+      moments: momentsForJakeLin),
     MomentsDetails(
       userDetails: meiZhou.userDetails,
-      moments: meiZhouMoments),
+      moments: momentsForMeiZhou),
   ]
 
-  private static var jakeLinMoments: [MomentsDetails.Moment] {
+  private static var momentsForJakeLin: [MomentsDetails.Moment] {
     [
       moment(
         "0", by: taylorSwift, "the pic is awesome",
@@ -76,7 +76,7 @@ enum DemonstrationData {
     ]
   }
 
-  private static var meiZhouMoments: [MomentsDetails.Moment] {
+  private static var momentsForMeiZhou: [MomentsDetails.Moment] {
     [
       moment(
         "100", by: jakeLin, "Whiteboard after the planning meeting",
@@ -113,7 +113,7 @@ extension DemonstrationData {
     let slug: String
 
     var avatar: String { "\(root)avatars/\(slug).png" }
-    var author: MomentsDetails.Moment.MomentUserDetails { .init(name: name, avatar: avatar) }
+    var momentUserDetails: MomentsDetails.Moment.MomentUserDetails { .init(name: name, avatar: avatar) }
     var like: MomentsDetails.Moment.Like { .init(id: id, avatar: avatar) }
     var userDetails: MomentsDetails.UserDetails {
       .init(id: id, name: name, avatar: avatar, backgroundImage: "\(root)backgrounds/\(slug).jpg")
@@ -127,17 +127,17 @@ extension DemonstrationData {
     type: MomentsDetails.Moment.MomentType = .photos,
     url: String? = nil,
     photos: [String] = [],
-    at seconds: Int,
+    at secondsSince1970: Int,
     likedBy likers: [Person] = []
   ) -> MomentsDetails.Moment {
     .init(
       id: id,
-      userDetails: author.author,
+      userDetails: author.momentUserDetails,
       type: type,
       title: title,
       url: url.map { root + $0 },
       photos: photos.map { "\(root)photos/\($0).jpg" },
-      createdDate: String(seconds),
+      createdDate: String(secondsSince1970),
       likes: likers.map(\.like))
   }
 }

@@ -13,16 +13,16 @@ public actor DemonstrationServer {
   /// Whether the server can be reached; if not, each request fails as if there were no network.
   public private(set) var isOnline = true
 
-  private static let key = StoreKey<DemonstrationServerState>("demo-server")
+  private static let stateKey = StoreKey<DemonstrationServerState>("demo-server")
 
   /// The state of the server.
   ///
-  /// If there is a store, this property is used only while the store has no state that can be decoded.
+  /// If there is a store, this property is read only while the store has no state that can be decoded.
   private var state: DemonstrationServerState
-  private let changes = AsyncSerialQueue()
+  private let changeQueue = AsyncSerialQueue()
   private let store: FileStore?
   private let latency: Duration
-  private let withLikes: @Sendable () -> Bool
+  private let includesLikes: @Sendable () -> Bool
 
   /// Creates a server with its own copy of the timelines.
   ///
@@ -50,7 +50,7 @@ public actor DemonstrationServer {
     self.state = state
     self.store = store
     self.latency = latency
-    self.withLikes = withLikes
+    self.includesLikes = withLikes
   }
 
   /// Opens a server with its stored state, or with the demonstration data if no state is stored or it can't be decoded.
@@ -62,7 +62,7 @@ public actor DemonstrationServer {
   public static func open(_ store: FileStore, latency: Duration = .zero) async throws(StoreError) -> DemonstrationServer
   {
     do throws(StoreError) {
-      guard let stored = try await store.load(key) else {
+      guard let stored = try await store.load(stateKey) else {
         return DemonstrationServer(latency: latency, store: store)
       }
       return DemonstrationServer(state: stored.value, latency: latency, store: store)
@@ -94,12 +94,12 @@ public actor DemonstrationServer {
 extension DemonstrationServer: GetMomentsByUserIDSessionType {
   /// Returns the timeline of a user.
   public func getMoments(userID: String) async throws(APISessionError) -> MomentsDetails {
-    let withLikes = withLikes()
+    let hasLikes = includesLikes()
     try await reach()
     guard let timeline = try await currentState().state.timeline(of: userID) else {
       throw .refused(DemonstrationServerState.unknownUser(userID), field: "getMomentsDetailsByUserID")
     }
-    return withLikes ? timeline : timeline.withoutLikes
+    return hasLikes ? timeline : timeline.withoutLikes
   }
 }
 
@@ -123,7 +123,7 @@ extension DemonstrationServer: UpdateMomentLikeSessionType {
   {
     try await reach()
     // The changes of this object are made one at a time, so that each begins with the result of the previous one.
-    let reply = try await changes.run { () async throws(APISessionError) in try await make(change, key: key) }
+    let reply = try await changeQueue.run { () async throws(APISessionError) in try await make(change, key: key) }
     switch reply {
     case .made(let details): return details
     case .refused(let message): throw .refused(message, field: "updateMomentLike")
@@ -137,14 +137,14 @@ extension DemonstrationServer: UpdateMomentLikeSessionType {
     _ change: DemonstrationServerState.Change, key: String?
   ) async throws(APISessionError) -> DemonstrationServerState.Reply {
     while true {
-      var (changed, tag) = try await currentState()
-      let reply = try changed.reply(to: change, key: key)
+      var (newState, tag) = try await currentState()
+      let reply = try newState.reply(to: change, key: key)
       var batch = StoreBatch()
-      batch.save(changed, for: Self.key)
-      batch.require(tag, of: Self.key)
+      batch.save(newState, for: Self.stateKey)
+      batch.require(tag, of: Self.stateKey)
       do throws(StoreError) {
         try await store?.commit(batch)
-        state = changed
+        state = newState
         return reply
       } catch {
         if case .preconditionFailed = error { continue }
@@ -158,7 +158,7 @@ extension DemonstrationServer: UpdateMomentLikeSessionType {
   /// Reads the store each time, because another server on the same store may have changed the state.
   private func currentState() async throws(APISessionError) -> (state: DemonstrationServerState, tag: StoreTag?) {
     do throws(StoreError) {
-      let stored = try await store?.load(Self.key)
+      let stored = try await store?.load(Self.stateKey)
       return (stored?.value ?? state, stored?.tag)
     } catch {
       if case .undecodable = error { return (state, nil) }

@@ -5,7 +5,7 @@ internal import Moments
 ///
 /// Timelines and replies are stored as one value, so a change and its reply become durable together.
 struct DemonstrationServerState: Codable, Equatable, Sendable {
-  /// The maximum number of stored replies, each of which may be a complete timeline.
+  /// The maximum number of kept replies, each of which may be a complete timeline.
   ///
   /// Beyond it, the oldest reply is discarded.
   static let maximumReplyCount = 64
@@ -13,7 +13,9 @@ struct DemonstrationServerState: Codable, Equatable, Sendable {
   /// The maximum number of characters of a key, as on the GraphQL server of the tests.
   static let maximumKeyLength = 255
 
-  /// The arguments of a request, which distinguish a repeated request from a different one under the same key.
+  /// A requested change: whether a user likes a moment from now on.
+  ///
+  /// A repeated request under the same key has an equal change.
   struct Change: Codable, Equatable, Sendable {
     var momentID: String
     var userID: String
@@ -22,7 +24,9 @@ struct DemonstrationServerState: Codable, Equatable, Sendable {
 
   /// The reply to a change.
   enum Reply: Codable, Equatable, Sendable {
+    /// The change was made, and resulted in this timeline of the user.
     case made(MomentsDetails)
+    /// The change wasn't made, for the reason that the message states.
     case refused(message: String)
   }
 
@@ -34,7 +38,7 @@ struct DemonstrationServerState: Codable, Equatable, Sendable {
 
   /// The timeline of each user, by id.
   private var timelines: [String: MomentsDetails]
-  /// The stored replies, oldest first.
+  /// The kept replies, oldest first.
   private var keptReplies: [KeptReply] = []
 
   init(timelines: [MomentsDetails]) {
@@ -43,15 +47,15 @@ struct DemonstrationServerState: Codable, Equatable, Sendable {
 
   /// Returns a user's timeline, including likes, or `nil` if the user is unknown.
   func timeline(of userID: String) -> MomentsDetails? {
-    timelines[userID]?.withDerivedLikes
+    timelines[userID]?.withDerivedIsLiked
   }
 
-  /// Makes a change, or returns the stored reply to an earlier attempt under the same key.
+  /// Makes a change, or returns the kept reply to an earlier attempt under the same key.
   ///
   /// - Parameters:
   ///   - change: The change.
   ///   - key: The key of the change, the same for all attempts; `nil` to make the change unconditionally.
-  /// - Returns: The reply, the same for all attempts under one key as long as the reply is stored.
+  /// - Returns: The reply, the same for all attempts under one key as long as the reply is kept.
   /// - Throws: The status 422 if the key belongs to another change, or 400 if its length isn't valid.
   mutating func reply(to change: Change, key: String?) throws(APISessionError) -> Reply {
     guard let key else { return make(change) }
@@ -81,16 +85,17 @@ struct DemonstrationServerState: Codable, Equatable, Sendable {
     }
     timeline.moments[index].setLiked(change.isLiked, by: timeline.userDetails)
     timelines[change.userID] = timeline
-    return .made(timeline.withDerivedLikes)
+    return .made(timeline.withDerivedIsLiked)
   }
 
+  /// Returns the message for a request whose user is unknown.
   static func unknownUser(_ userID: String) -> String {
     #"No user has the id "\#(userID)"."#
   }
 }
 
 extension APISessionError {
-  /// Returns a status error whose body has the GraphQL server's message.
+  /// Returns a status error whose body has the message in the format of the GraphQL server.
   fileprivate static func status(_ code: Int, _ message: String) -> APISessionError {
     let escaped = message.replacing("\\", with: #"\\"#).replacing("\"", with: #"\""#)
     return .statusCode(code, bodyExcerpt: #"{"errors":[{"message":"\#(escaped)"}]}"#)
@@ -99,7 +104,7 @@ extension APISessionError {
 
 extension MomentsDetails {
   /// The timeline with `isLiked` derived from the likes.
-  fileprivate var withDerivedLikes: MomentsDetails {
+  fileprivate var withDerivedIsLiked: MomentsDetails {
     var details = self
     for index in details.moments.indices {
       details.moments[index].isLiked = details.moments[index].isLiked(by: userDetails)
@@ -113,7 +118,7 @@ extension MomentsDetails.Moment {
     likes?.contains { $0.id == user.id } ?? false
   }
 
-  /// Appends or removes the user's like, unless the likes are already in this state.
+  /// Appends the user's like if `isLiked` is `true`, and removes it otherwise, unless that is already so.
   fileprivate mutating func setLiked(_ isLiked: Bool, by user: MomentsDetails.UserDetails) {
     guard isLiked != self.isLiked(by: user) else { return }
     var likes = likes ?? []

@@ -14,7 +14,7 @@ extension MomentsDetails {
 }
 
 extension MomentsDetails.Moment {
-  /// Returns a moment for tests, by "Taylor Swift" and with one photo.
+  /// Returns a moment for tests, by "Taylor Swift", and by default with one photo.
   public static func fixture(
     id: String = "0", title: String? = "the pic is awesome", photos: [String] = ["https://example.com/photos/0.png"],
     createdDate: String = "1605521360", isLiked: Bool? = false,

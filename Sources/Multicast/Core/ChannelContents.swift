@@ -33,7 +33,7 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
   /// - Returns: The waiters to resume with the element, or `nil` if the channel has terminated.
   @inline(__always)
   mutating func send(_ element: Element, releasing released: inout Released) -> ChannelState<Waiter>.Resumptions? {
-    if state.hasEnded { return nil }
+    if state.hasTerminated { return nil }
     if !state.bufferedSubscribers.isEmpty { offer(element, releasing: &released) }
     let action = state.send()
     if action.releaseCount > 0 { release(action.releaseCount, into: &released) }
@@ -121,7 +121,7 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
       return failureBox == nil ? .finished : .failed
     case .overflow(let capacity): return .overflowed(capacity: capacity)
     case .returnNil: return .finished
-    case .suspend: return .wait
+    case .suspend: return .nothingYet
     }
   }
 
@@ -141,7 +141,8 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
   /// The error that the channel failed with, if any.
   var failure: Failure? { failureBox?.failure }
 
-  /// Ends a subscriber at once and moves its backlog to `released`, except elements that are still needed.
+  /// Ends a subscriber at once and moves its backlog to `released`, except elements that another subscriber or the
+  /// replay needs.
   ///
   /// - Returns: The waiters to resume, which then return `nil`.
   @inline(__always)
@@ -159,7 +160,7 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
     }
   }
 
-  /// Removes a subscriber whose `next()` cannot be called again.
+  /// Removes a subscriber whose `next()` can't be called again.
   @inline(__always)
   mutating func remove(_ id: Int, releasing released: inout Released) {
     let waiters = cancel(id, releasing: &released)
@@ -221,5 +222,5 @@ enum ReadOutcome {
   /// A subscriber's reads return this only once, so that the error is thrown once.
   case overflowed(capacity: Int)
   /// No element is available yet.
-  case wait
+  case nothingYet
 }

@@ -5,8 +5,8 @@ internal import Synchronization
 /// It changes the contents under the lock, and performs the resulting actions after unlocking.
 ///
 /// No continuation is resumed and no element is released under the lock, because either may run user code at once. An
-/// executor may run the resumed task inside `resume`, and an element's `deinit` may call the channel. Under the lock,
-/// such a call would deadlock.
+/// executor may run the resumed task inside `resume`, and both that task and an element's `deinit` may call the
+/// channel. Under the lock, such a call would deadlock.
 ///
 /// Streams and subscriptions refer to the core and never to the channel object. They therefore don't keep that object
 /// alive, and its release finishes the channel.
@@ -20,7 +20,7 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
   private let progressCount = Atomic<Int>(0)
 
   /// Shows the thread sanitizer that a hand-off happens before the subscriber reads the element.
-  private let handOff = SanitizerOrder()
+  private let handOffOrder = SanitizerOrder()
 
   /// A closure for ``noticeIfUnused()`` to call outside the lock, or `nil` if the core's creator doesn't need it.
   ///
@@ -30,7 +30,7 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
   /// The token that counts the channel of an ``UnownedChannel`` as live, or `nil` for any other channel.
   ///
   /// The other channel types have a token of their own. The channel of an ``Upstream`` isn't counted.
-  private let live: MulticastDiagnostics.LiveChannel?
+  private let liveChannelToken: MulticastDiagnostics.LiveChannel?
 
   /// A closure that runs when the last reference to the core is released.
   private let onRelease: (@Sendable () -> Void)?
@@ -40,7 +40,7 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
     onRelease: (@Sendable () -> Void)? = nil
   ) {
     contents = Lock(Contents(replay: replay))
-    live = isCounted ? MulticastDiagnostics.LiveChannel() : nil
+    liveChannelToken = isCounted ? MulticastDiagnostics.LiveChannel() : nil
     self.onUnused = onUnused
     self.onRelease = onRelease
   }
@@ -50,10 +50,12 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
   }
 
   /// Whether the channel's producer calls ``demand()`` and needs ``signalDemand()``.
+  ///
+  /// Only an ``Upstream`` has such a producer, and only an upstream creates its core with `onUnused`.
   var isPulled: Bool { onUnused != nil }
 
   /// Whether the channel has no subscribers and hasn't terminated.
-  var isUnused: Bool { contents.withLock { !$0.state.hasEnded && $0.state.subscriberCount == 0 } }
+  var isUnused: Bool { contents.withLock { !$0.state.hasTerminated && $0.state.subscriberCount == 0 } }
 
   var latest: Element? { contents.withLock { $0.latest } }
   var subscriberCount: Int { contents.withLock { $0.state.subscriberCount } }
@@ -76,7 +78,7 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
     return .sent
   }
 
-  /// Sends an element if no element was sent since `version`, and returns `nil` otherwise.
+  /// Sends an element if `version` is still the number of elements sent, and returns `nil` otherwise.
   func send(_ element: Element, ifVersionIs version: Int) -> SendResult? {
     var released = Contents.Released()
     defer { released.release() }
@@ -98,8 +100,8 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
   private func resume(_ resumptions: ChannelState<Waiter>.Resumptions, with element: Element) {
     switch resumptions {
     case .none: break
-    case .one(let waiter): waiter.resume(with: element, order: handOff)
-    case .many(let waiters): for waiter in waiters { waiter.resume(with: element, order: handOff) }
+    case .one(let waiter): waiter.resume(with: element, order: handOffOrder)
+    case .many(let waiters): for waiter in waiters { waiter.resume(with: element, order: handOffOrder) }
     }
   }
 
@@ -152,7 +154,7 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
   }
 
   /// Shows the thread sanitizer that the calling subscriber continues after the hand-off of its element.
-  func noticeHandOff() { handOff.acquire() }
+  func showHandOffToSanitizer() { handOffOrder.acquire() }
 
   /// The error that the channel failed with.
   ///

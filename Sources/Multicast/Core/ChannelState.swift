@@ -30,7 +30,7 @@
 ///   sent while it was receiving.
 /// - `subscriberCount` is the number of subscribers that are receiving.
 struct ChannelState<Waiter> {
-  /// An element that is no longer needed is released after at most this number of sends.
+  /// The maximum number of sends after which an element that is no longer needed is released.
   static var releaseInterval: Int { 16 }
 
   /// The position of the next element, which is the number of elements sent.
@@ -38,7 +38,7 @@ struct ChannelState<Waiter> {
   /// The position of the oldest kept element.
   private(set) var floor = 0
   /// Whether the channel has terminated.
-  private(set) var hasEnded = false
+  private(set) var hasTerminated = false
   /// The number of subscribers that are receiving.
   private(set) var subscriberCount = 0
   /// The ids of the cursor subscribers that have not ended.
@@ -79,7 +79,7 @@ struct ChannelState<Waiter> {
 
   func isBuffered(_ id: Int) -> Bool { subscribers[id].buffer != nil }
 
-  /// Whether a subscriber has something to read, including a termination.
+  /// Whether a subscriber has something to read, including a completion or an error, or has ended.
   ///
   /// Also true if elements may be left in the batch of the ``ChannelSubscriber``, which must check the batch before it
   /// suspends.
@@ -95,6 +95,7 @@ struct ChannelState<Waiter> {
   /// The number of elements that a subscriber was sent but will never receive.
   func droppedCount(_ id: Int) -> Int {
     let cursor = cursors[id]
+    // The position is `.max` if the subscriber has no cursor, because it is buffered or has ended.
     return subscribers[id].droppedCount + (cursor.position == .max ? 0 : place(of: cursor) - cursor.position)
   }
 
@@ -159,7 +160,7 @@ struct ChannelState<Waiter> {
     case many(ContiguousArray<Waiter>)
   }
 
-  /// Assigns the next position to an element.
+  /// Assigns the next position to an element, and takes the waiters for its hand-off.
   ///
   /// - Precondition: The channel has not terminated.
   @inline(__always)
@@ -185,20 +186,20 @@ struct ChannelState<Waiter> {
     }
     var waiters = ContiguousArray<Waiter>()
     waiters.reserveCapacity(waitingSubscribers.count)
-    var stillWaiting = 0
+    var stillWaitingCount = 0
     for id in waitingSubscribers {
       waiters.append(subscribers[id].takeWaiter())
       let usesCursor = subscribers[id].usesCursor
       if usesCursor { cursors[id].position = head }
       if subscribers[id].firstWaiter != nil {
-        subscribers[id].waitingIndex = stillWaiting
-        waitingSubscribers[stillWaiting] = id
-        stillWaiting += 1
+        subscribers[id].waitingIndex = stillWaitingCount
+        waitingSubscribers[stillWaitingCount] = id
+        stillWaitingCount += 1
       } else if usesCursor {
         waitingCursorCount -= 1
       }
     }
-    waitingSubscribers.removeLast(waitingSubscribers.count - stillWaiting)
+    waitingSubscribers.removeLast(waitingSubscribers.count - stillWaitingCount)
     return .many(waiters)
   }
 
@@ -212,8 +213,8 @@ struct ChannelState<Waiter> {
 
   /// Terminates the channel, unless it has already terminated.
   mutating func finish() -> FinishAction {
-    if hasEnded { return .none }
-    hasEnded = true
+    if hasTerminated { return .none }
+    hasTerminated = true
     subscriberCount = 0
     for id in bufferedSubscribers { subscribers[id].phase = .draining }
     for id in cursorSubscribers { subscribers[id].phase = .draining }
@@ -266,7 +267,7 @@ struct ChannelState<Waiter> {
       cursor = Cursor(position: replayStart, capacity: capacity)
       subscriber.cursorIndex = cursorSubscribers.count
     }
-    if hasEnded {
+    if hasTerminated {
       subscriber.phase = .draining
     } else {
       subscriberCount += 1
@@ -276,7 +277,7 @@ struct ChannelState<Waiter> {
       cursorSubscribers.append(id)
       return .readKept(id: id)
     }
-    if !hasEnded { bufferedSubscribers.append(id) }
+    if !hasTerminated { bufferedSubscribers.append(id) }
     return .createBuffer(id: id, replay: replayStart..<head)
   }
 
@@ -402,7 +403,7 @@ struct ChannelState<Waiter> {
     return .release(releaseCount: raiseFloor(), resuming: waiters)
   }
 
-  /// Frees the id of a subscriber whose `next()` cannot be called again.
+  /// Frees the id of a subscriber whose `next()` can't be called again.
   ///
   /// - Precondition: The subscriber has been cancelled.
   mutating func remove(_ id: Int) {
@@ -420,6 +421,7 @@ struct ChannelState<Waiter> {
   ///
   /// They are stored apart from the rest of the subscriber, so that a scan of all cursors touches few cache lines.
   private struct Cursor {
+    /// The placeholder for a subscriber without a cursor, which is buffered or has ended.
     static var none: Cursor { Cursor(position: .max, capacity: .max) }
 
     var position: Int
@@ -438,21 +440,21 @@ struct ChannelState<Waiter> {
   ///   if all cursor subscribers wait, or if the slowest one is unbounded and its cursor is still at the floor.
   /// - Returns: The number of oldest elements to release.
   private mutating func raiseFloor() -> Int {
-    var needed = replayStart
-    if needed == floor { return 0 }
+    var firstNeeded = replayStart
+    if firstNeeded == floor { return 0 }
     if !allCursorSubscribersWait {
       let slowest = cursors[slowestCursorSubscriber]
       if slowest.capacity == .max, slowest.position == floor { return 0 }
       for id in cursorSubscribers {
         let place = place(of: cursors[id])
-        if place < needed {
-          needed = place
+        if place < firstNeeded {
+          firstNeeded = place
           slowestCursorSubscriber = id
         }
       }
     }
-    defer { floor = needed }
-    return needed - floor
+    defer { floor = firstNeeded }
+    return firstNeeded - floor
   }
 
   private mutating func removeCursor(of id: Int) {
@@ -538,7 +540,7 @@ struct ChannelState<Waiter> {
     }
   }
 
-  /// The capacity and the element count of a buffered subscriber's buffer.
+  /// The state of a buffered subscriber's buffer, without its elements.
   private struct BufferState {
     let capacity: Int
     let overflow: OverflowBehavior

@@ -16,7 +16,7 @@ final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
   private let core: ChannelCore<Element, Failure>
   private let id: Int
   private let policy: BufferingPolicy<Failure>
-  private let live = MulticastDiagnostics.LiveSubscription()
+  private let liveSubscriptionToken = MulticastDiagnostics.LiveSubscription()
 
   private let gate = Atomic<Bool>(false)
   private let isCancelled = Atomic<Bool>(false)
@@ -68,11 +68,11 @@ final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
 
   /// Tries to enter the gate in order to take the next element from the batch.
   ///
-  /// - Returns: Whether the gate was entered. If it was, the caller must call ``takeFromBatch()``; otherwise, it must
-  ///   call ``advance()``.
+  /// - Returns: Whether the caller now holds the gate. If so, it must call ``takeFromBatch()``; otherwise, it must call
+  ///   ``advance()``.
   @usableFromInline
   func beginTakingFromBatch() -> Bool {
-    if isBatchEmpty.load(ordering: .relaxed) || Task.isCancelled || !enterGate() { return false }
+    if isBatchEmpty.load(ordering: .relaxed) || Task.isCancelled || !enterGateIfFree() { return false }
     if !batch.isEmpty, !isCancelled.load(ordering: .relaxed) { return true }
     leaveGate()
     return false
@@ -93,7 +93,7 @@ final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
   /// ``advance()`` returns the location instead of the element, to avoid a lookup of the type's metadata. Unspecialized
   /// code needs the lookup to keep a generic value across a suspension, but not to move it.
   @usableFromInline
-  enum Position {
+  enum Location {
     /// The element is in the batch, and the gate is held. The caller must call ``takeFromBatch()``.
     case batch
     /// The element is in a hand-off slot. The caller must call ``take(from:)``.
@@ -104,7 +104,7 @@ final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
 
   /// Finds the next element, and suspends first if there is none yet.
   @usableFromInline
-  nonisolated(nonsending) func advance() async throws(Failure) -> Position {
+  nonisolated(nonsending) func advance() async throws(Failure) -> Location {
     // A subscriber that found nothing to read suspends without another read if there was no progress since. If one of
     // the two hints is wrong, `park` resumes this call at once.
     var isIdle = isBatchEmpty.load(ordering: .relaxed) && core.progress == idleProgress.load(ordering: .relaxed)
@@ -114,18 +114,18 @@ final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
           cancel()
           return .end
         }
-        while !enterGate() { await Task.yield() }
+        while !enterGateIfFree() { await Task.yield() }
         let progress = core.progress
         switch fillBatch() {
         case .elements:
-          return isDemanding ? .handOffSlot(takeAndSignalDemand()) : .batch
+          return requestsByTaking ? .handOffSlot(takeAndSignalDemand()) : .batch
         case .finished:
           return .end
         case .failed:
           throw core.failure
         case .overflowed(let capacity):
           throw policy.makeError(BufferOverflow(capacity: capacity))
-        case .wait:
+        case .nothingYet:
           idleProgress.store(progress, ordering: .relaxed)
         }
       }
@@ -140,7 +140,7 @@ final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
         cancel()
       }
       if wake == .element {
-        core.noticeHandOff()
+        core.showHandOffToSanitizer()
         // The hand-off was the first send since the subscriber found nothing to read, so the subscriber has read every
         // element up to and including this one.
         idleProgress.store(idleProgress.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
@@ -169,17 +169,18 @@ final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
     defer { this.release() }
     isCancelled.store(true, ordering: .relaxed)
     core.cancel(id)
-    if discardBatchIfFree() || batchLimit == 1 { return }
-    // A concurrent call holds the gate. If it is a `next()`, the rest of the batch would stay until another `next()`,
-    // which may never be called. So another task retries until the gate is free.
+    if discardBatchIfGateIsFree() || batchLimit == 1 { return }
+    // A concurrent call holds the gate, and the batch may have several elements. If the call is a `next()`, the rest
+    // of the batch would stay until another `next()`, which may never be called. So another task retries until the
+    // gate is free.
     Task { [weak self] in
-      while self?.discardBatchIfFree() == false { await Task.yield() }
+      while self?.discardBatchIfGateIsFree() == false { await Task.yield() }
     }
   }
 
   // MARK: - The batch
 
-  private func enterGate() -> Bool {
+  private func enterGateIfFree() -> Bool {
     !gate.exchange(true, ordering: .acquiring)
   }
 
@@ -207,8 +208,8 @@ final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
   /// Discards the rest of the batch and counts it as dropped, unless another call holds the gate.
   ///
   /// - Returns: Whether the gate was free.
-  private func discardBatchIfFree() -> Bool {
-    guard enterGate() else { return false }
+  private func discardBatchIfGateIsFree() -> Bool {
+    guard enterGateIfFree() else { return false }
     var discarded = ReleasedElements<Element>()
     if !batch.isEmpty {
       core.countDropped(id, batch.count)
@@ -223,7 +224,7 @@ final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
   }
 
   /// Whether taking an element may create the demand that the channel's producer waits for.
-  private var isDemanding: Bool { core.isPulled && policy.keepsOldest }
+  private var requestsByTaking: Bool { core.isPulled && policy.keepsOldest }
 
   /// Moves the element of the batch to a hand-off slot, leaves the gate, and then signals demand.
   ///

@@ -10,8 +10,8 @@
 ///
 /// Invariants:
 /// - The `count` slots from `start` on, counted modulo `capacity`, are initialized, and no other slots are.
-/// - The ring moves elements out instead of destroying them, so that the caller can release them after unlocking. The
-///   exceptions are trivial elements, whose release does nothing, and `deinit`.
+/// - The ring moves elements out instead of destroying them, so that the caller can release them after it has unlocked
+///   the channel. The exceptions are trivial elements, whose release does nothing, and `deinit`.
 struct ElementRing<Element>: ~Copyable {
   private var slots: UnsafeMutablePointer<Element>
   private(set) var capacity = 0
@@ -54,35 +54,35 @@ struct ElementRing<Element>: ~Copyable {
   /// Copies `count` elements, starting at an offset from the first one, into uninitialized memory.
   @inline(__always)
   func copy(from offset: Int, count: Int, to target: UnsafeMutablePointer<Element>) {
-    let first = (start &+ offset) & (capacity &- 1)
-    let untilWrap = min(count, capacity &- first)
-    target.initialize(from: slots + first, count: untilWrap)
+    let firstIndex = (start &+ offset) & (capacity &- 1)
+    let untilWrap = min(count, capacity &- firstIndex)
+    target.initialize(from: slots + firstIndex, count: untilWrap)
     if untilWrap < count { (target + untilWrap).initialize(from: slots, count: count &- untilWrap) }
   }
 
-  /// Moves the first elements into uninitialized memory.
+  /// Moves the first `movedCount` elements into uninitialized memory.
   @inline(__always)
-  mutating func moveFirst(_ moved: Int, to target: UnsafeMutablePointer<Element>) {
-    let untilWrap = min(moved, capacity &- start)
+  mutating func moveFirst(_ movedCount: Int, to target: UnsafeMutablePointer<Element>) {
+    let untilWrap = min(movedCount, capacity &- start)
     target.moveInitialize(from: slots + start, count: untilWrap)
-    if untilWrap < moved { (target + untilWrap).moveInitialize(from: slots, count: moved &- untilWrap) }
-    start = (start &+ moved) & (capacity &- 1)
-    count -= moved
+    if untilWrap < movedCount { (target + untilWrap).moveInitialize(from: slots, count: movedCount &- untilWrap) }
+    start = (start &+ movedCount) & (capacity &- 1)
+    count -= movedCount
   }
 
-  /// Moves the first elements to `released`, or discards them if they are trivial.
+  /// Moves the first `removedCount` elements to `released`, or discards them if they are trivial.
   ///
-  /// - Complexity: O(`removed`). O(1) if the elements are trivial, or if the ring has more than 64 elements and all of
-  ///   them move to an empty `released`, which then takes over the ring's memory.
+  /// - Complexity: O(`removedCount`). O(1) if the elements are trivial, or if the ring has more than 64 elements and
+  ///   all of them move to an empty `released`, which then takes over the ring's memory.
   @inline(__always)
-  mutating func removeFirst(_ removed: Int, into released: inout ReleasedElements<Element>) {
+  mutating func removeFirst(_ removedCount: Int, into released: inout ReleasedElements<Element>) {
     if !Self.hasTrivialElements {
       // Up to 64 elements are moved one by one, so that the ring keeps its memory for later ones.
-      if removed > 64, removed == count, released.isEmpty { return removeAll(into: &released) }
-      for offset in 0..<removed { released.append(movingFrom: slot(offset)) }
+      if removedCount > 64, removedCount == count, released.isEmpty { return removeAll(into: &released) }
+      for offset in 0..<removedCount { released.append(movingFrom: slot(offset)) }
     }
-    start = (start &+ removed) & (capacity &- 1)
-    count -= removed
+    start = (start &+ removedCount) & (capacity &- 1)
+    count -= removedCount
   }
 
   private mutating func removeAll(into released: inout ReleasedElements<Element>) {
@@ -93,18 +93,18 @@ struct ElementRing<Element>: ~Copyable {
 
   /// Replaces the last element, which is moved to `released`.
   mutating func replaceLast(with element: Element, into released: inout ReleasedElements<Element>) {
-    let last = slot(count - 1)
-    released.append(movingFrom: last)
-    last.initialize(to: element)
+    let lastSlot = slot(count - 1)
+    released.append(movingFrom: lastSlot)
+    lastSlot.initialize(to: element)
   }
 
   /// Reduces a capacity of more than 64 slots when at most an eighth of the slots is in use.
   @inline(__always)
   mutating func shrink() {
     guard capacity > 64, count <= capacity / 8 else { return }
-    var smaller = 16
-    while smaller < count * 2 { smaller *= 2 }
-    resize(to: smaller)
+    var newCapacity = 16
+    while newCapacity < count * 2 { newCapacity *= 2 }
+    resize(to: newCapacity)
   }
 
   @inline(__always)

@@ -35,7 +35,7 @@ final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Elemen
     iteration.withLock { $0 }?.task?.cancel()
   }
 
-  /// Registers a subscriber, then starts an iteration if there is none.
+  /// Registers a subscriber, then starts an iteration if there is none, and returns the subscriber's iterator.
   ///
   /// If the base has terminated, its iteration is still stored, so the subscriber receives the replay and then the
   /// completion or error.
@@ -44,17 +44,18 @@ final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Elemen
   ) -> MulticastSubscription<Base.Element, Base.Failure>.AsyncIterator {
     let registration = iteration.withLock { iteration in
       let isFirst = iteration == nil
-      let core = iteration?.core ?? Core(replay: replay, onUnused: { [weak self] core in self?.stop(core) })
+      let core = iteration?.core ?? Core(replay: replay, onUnused: { [weak self] core in self?.stopIfUnused(core) })
       if isFirst { iteration = Iteration(core: core) }
       return Registration(core: core, subscriber: ChannelSubscriber(core: core, policy: policy), isFirst: isFirst)
     }
-    // Outside the lock, because `start` and `signalDemand` may run the base's code, which is user code.
-    if registration.isFirst { start(registration.core) } else { registration.core.signalDemand() }
+    // Outside the lock, because `startTask` and `signalDemand` may run the base's code, which is user code.
+    if registration.isFirst { startTask(for: registration.core) } else { registration.core.signalDemand() }
     return .init(subscriber: registration.subscriber)
   }
 
-  private func start(_ core: Core) {
-    let task = iterate(core)
+  /// Starts the iterating task, and stores it in the iteration of `core`, or cancels it if that was already stopped.
+  private func startTask(for core: Core) {
+    let task = makeTask(sendingTo: core)
     // The iteration may have been stopped already, because the base's first elements overflowed the last subscriber.
     let isStopped = iteration.withLock { iteration in
       guard iteration?.core === core else { return true }
@@ -64,7 +65,7 @@ final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Elemen
     if isStopped { task.cancel() }
   }
 
-  private func iterate(_ core: Core) -> Task<Void, Never> {
+  private func makeTask(sendingTo core: Core) -> Task<Void, Never> {
     let base = base
     return Task {
       // Even the first element needs demand, because a subscriber without capacity accepts none until it suspends.
@@ -73,7 +74,7 @@ final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Elemen
       do throws(Base.Failure) {
         for try await element in base {
           core.send(element)
-          // An overflow may have ended the last subscriber. Unlike a cancellation, it is detected only here.
+          // The element may have overflowed the last subscriber. Unlike a cancellation, this is detected only here.
           core.noticeIfUnused()
           await core.demand()
           if Task.isCancelled { return }
@@ -87,11 +88,11 @@ final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Elemen
 
   /// Cancels and discards the iteration of `core`, unless the base has terminated or a subscriber has registered in the
   /// meantime.
-  private func stop(_ core: Core) {
-    let unused = iteration.withLock { iteration -> Iteration? in
+  private func stopIfUnused(_ core: Core) {
+    let unusedIteration = iteration.withLock { iteration -> Iteration? in
       guard iteration?.core === core, core.isUnused else { return nil }
       return iteration.take()
     }
-    unused?.task?.cancel()
+    unusedIteration?.task?.cancel()
   }
 }

@@ -3,8 +3,8 @@ internal import Multicast
 /// A clock whose time changes only when a test advances it.
 ///
 /// ``advance(by:)`` ends the sleeps whose deadline is reached, in the order of their deadlines. When it returns, the
-/// tasks that slept until then have been resumed. A test that awaits ``sleepers(_:)`` before it advances the clock
-/// knows that the code under test is asleep.
+/// tasks of these sleeps have been resumed. A test that awaits ``sleepers(_:)`` before it advances the clock knows that
+/// the code under test is asleep.
 ///
 /// Cancelling a sleeping task ends its sleep at once with a `CancellationError`.
 public final class ManualClock: Clock {
@@ -29,65 +29,67 @@ public final class ManualClock: Clock {
   }
 
   private struct Sleeper {
-    let number: Int
+    let id: Int
     let deadline: Instant
     /// The suspended task's continuation, or `nil` until the task has suspended.
+    ///
+    /// It is resumed with `true` when the deadline is reached, and with `false` when the task is cancelled.
     var continuation: CheckedContinuation<Bool, Never>?
   }
 
   /// A task that waits for a number of sleepers.
   private struct Waiter {
-    let number: Int
-    let count: Int
+    let id: Int
+    let sleeperCount: Int
     let continuation: CheckedContinuation<Void, Never>
   }
 
   private struct State {
     var now = Instant(offset: .zero)
-    var lastNumber = 0
+    var lastID = 0
     /// The sleepers, ordered by deadline and, for equal deadlines, by arrival.
     var sleepers: [Sleeper] = []
     var waiters: [Waiter] = []
 
-    /// Registers a sleeper and returns its number, or returns `nil` if the deadline is already reached.
-    mutating func register(until deadline: Instant) -> Int? {
+    /// Registers a sleeper and returns its id, or returns `nil` if the deadline is already reached.
+    mutating func registerSleeper(until deadline: Instant) -> Int? {
       if deadline <= now { return nil }
-      let number = nextNumber()
-      let place = sleepers.firstIndex { $0.deadline > deadline } ?? sleepers.endIndex
-      sleepers.insert(Sleeper(number: number, deadline: deadline), at: place)
-      return number
+      let id = makeID()
+      let index = sleepers.firstIndex { $0.deadline > deadline } ?? sleepers.endIndex
+      sleepers.insert(Sleeper(id: id, deadline: deadline), at: index)
+      return id
     }
 
     /// Stores the continuation of a registered sleeper, and returns `false` if its sleep has already ended.
-    mutating func suspend(_ number: Int, _ continuation: CheckedContinuation<Bool, Never>) -> Bool {
-      guard let index = sleepers.firstIndex(where: { $0.number == number }) else { return false }
+    mutating func storeContinuation(_ continuation: CheckedContinuation<Bool, Never>, of id: Int) -> Bool {
+      guard let index = sleepers.firstIndex(where: { $0.id == id }) else { return false }
       sleepers[index].continuation = continuation
       return true
     }
 
     /// Removes a cancelled sleeper and returns its continuation, if it has suspended.
-    mutating func remove(_ number: Int) -> CheckedContinuation<Bool, Never>? {
-      guard let index = sleepers.firstIndex(where: { $0.number == number }) else { return nil }
+    mutating func removeSleeper(_ id: Int) -> CheckedContinuation<Bool, Never>? {
+      guard let index = sleepers.firstIndex(where: { $0.id == id }) else { return nil }
       return sleepers.remove(at: index).continuation
     }
 
-    /// Removes the waiters whose `count` of sleepers has been reached, and returns their continuations.
+    /// Removes the waiters whose `sleeperCount` has been reached, and returns their continuations.
     mutating func takeSatisfiedWaiters() -> [CheckedContinuation<Void, Never>] {
-      let count = suspendedCount
-      let satisfied = waiters.filter { $0.count <= count }.map(\.continuation)
-      waiters.removeAll { $0.count <= count }
+      let suspendedCount = suspendedCount
+      let satisfied = waiters.filter { $0.sleeperCount <= suspendedCount }.map(\.continuation)
+      waiters.removeAll { $0.sleeperCount <= suspendedCount }
       return satisfied
     }
 
-    /// Returns an unused number for a sleeper or a waiter.
-    mutating func nextNumber() -> Int {
-      lastNumber += 1
-      return lastNumber
+    /// Returns an unused id for a sleeper or a waiter.
+    mutating func makeID() -> Int {
+      lastID += 1
+      return lastID
     }
 
     /// Removes a cancelled waiter and returns its continuation, if it is still waiting.
-    mutating func removeWaiter(_ number: Int) -> CheckedContinuation<Void, Never>? {
-      guard let index = waiters.firstIndex(where: { $0.number == number }) else { return nil }
+    mutating func removeWaiter(_ id: Int) -> CheckedContinuation<Void, Never>? {
+      guard let index = waiters.firstIndex(where: { $0.id == id }) else { return nil }
       return waiters.remove(at: index).continuation
     }
 
@@ -122,20 +124,20 @@ public final class ManualClock: Clock {
   /// - Throws: `CancellationError` if the calling task is cancelled before the sleep ends.
   public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
     try Task.checkCancellation()
-    guard let number = state.withLock({ $0.register(until: deadline) }) else { return }
-    let hasSlept = await withTaskCancellationHandler {
+    guard let id = state.withLock({ $0.registerSleeper(until: deadline) }) else { return }
+    let hasReachedDeadline = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        let (isSuspended, isDue, waiters) = state.withLock { state in
-          (state.suspend(number, continuation), deadline <= state.now, state.takeSatisfiedWaiters())
+        let (isStored, isDue, waiters) = state.withLock { state in
+          (state.storeContinuation(continuation, of: id), deadline <= state.now, state.takeSatisfiedWaiters())
         }
         for waiter in waiters { waiter.resume() }
         // A sleeper that is no longer registered was woken or cancelled before it suspended.
-        if !isSuspended { continuation.resume(returning: isDue) }
+        if !isStored { continuation.resume(returning: isDue) }
       }
     } onCancel: {
-      state.withLock { $0.remove(number) }?.resume(returning: false)
+      state.withLock { $0.removeSleeper(id) }?.resume(returning: false)
     }
-    if !hasSlept { throw CancellationError() }
+    if !hasReachedDeadline { throw CancellationError() }
   }
 
   /// Advances the time, and wakes the sleepers whose deadline is reached, the earliest first.
@@ -151,20 +153,20 @@ public final class ManualClock: Clock {
 
   /// Suspends until at least `count` tasks sleep, or the calling task is cancelled.
   public func sleepers(_ count: Int = 1) async {
-    let number = state.withLock { $0.nextNumber() }
+    let id = state.withLock { $0.makeID() }
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        let isOver = state.withLock { state in
+        let isWaitOver = state.withLock { state in
           // If the task is cancelled after this check, the handler takes the lock after this section and finds the
           // waiter.
           if state.suspendedCount >= count || Task.isCancelled { return true }
-          state.waiters.append(Waiter(number: number, count: count, continuation: continuation))
+          state.waiters.append(Waiter(id: id, sleeperCount: count, continuation: continuation))
           return false
         }
-        if isOver { continuation.resume() }
+        if isWaitOver { continuation.resume() }
       }
     } onCancel: {
-      state.withLock { $0.removeWaiter(number) }?.resume()
+      state.withLock { $0.removeWaiter(id) }?.resume()
     }
   }
 }

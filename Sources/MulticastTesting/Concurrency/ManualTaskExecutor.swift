@@ -14,7 +14,7 @@ internal import Multicast
 /// ``runUntilIdle()`` runs jobs in the order in which they became ready. Code that is isolated to the main actor, or to
 /// an actor with an executor of its own, doesn't run here.
 public final class ManualTaskExecutor: TaskExecutor {
-  private let ready = Lock<[UnownedJob]>([])
+  private let readyJobs = Lock<[UnownedJob]>([])
 
   /// Creates an executor without any jobs.
   public init() {}
@@ -24,7 +24,7 @@ public final class ManualTaskExecutor: TaskExecutor {
   /// The Swift runtime calls this method.
   public func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
-    ready.withLock { $0.append(job) }
+    readyJobs.withLock { $0.append(job) }
   }
 
   /// Runs the ready jobs, and the jobs that these make ready, until none is ready.
@@ -32,9 +32,9 @@ public final class ManualTaskExecutor: TaskExecutor {
   /// Only one thread at a time may call this method or ``run(atMost:using:)``.
   public func runUntilIdle() {
     while true {
-      let jobs = ready.withLock { ready in
-        defer { ready = [] }
-        return ready
+      let jobs = readyJobs.withLock { readyJobs in
+        defer { readyJobs = [] }
+        return readyJobs
       }
       if jobs.isEmpty { return }
       for job in jobs { job.runSynchronously(on: asUnownedTaskExecutor()) }
@@ -56,10 +56,10 @@ public final class ManualTaskExecutor: TaskExecutor {
   public func run(atMost limit: Int = .max, using random: inout some RandomNumberGenerator) -> Int {
     var count = 0
     while count < limit {
-      let readyCount = ready.withLock { $0.count }
+      let readyCount = readyJobs.withLock { $0.count }
       if readyCount == 0 { break }
       let index = Int.random(in: 0..<readyCount, using: &random)
-      let job = ready.withLock { $0.remove(at: index) }
+      let job = readyJobs.withLock { $0.remove(at: index) }
       job.runSynchronously(on: asUnownedTaskExecutor())
       count += 1
     }

@@ -1,6 +1,6 @@
 /// A seeded random number generator, which makes a test run reproducible.
 ///
-/// It implements the SplitMix64 algorithm. It is not suitable for cryptography.
+/// It implements the SplitMix64 algorithm. It isn't suitable for cryptography.
 public struct SplitMix64: RandomNumberGenerator, Sendable {
   private var state: UInt64
 

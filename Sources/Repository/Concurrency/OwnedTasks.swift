@@ -4,11 +4,11 @@ internal import Multicast
 final class OwnedTasks: Sendable {
   private struct State {
     var tasks: [UInt64: Task<Void, Never>] = [:]
-    /// The numbers of the tasks that finished before ``start(_:)`` registered them in `tasks`.
+    /// The ids of the tasks that finished before ``start(_:)`` registered them in `tasks`.
     ///
     /// Empty after ``cancelAll()``, because from then on no task is registered.
     var finished: Set<UInt64> = []
-    var lastNumber: UInt64 = 0
+    var lastID: UInt64 = 0
     var isCancelled = false
   }
 
@@ -30,16 +30,16 @@ final class OwnedTasks: Sendable {
   /// - Returns: A function that cancels the task.
   @discardableResult
   func start(_ work: @escaping @Sendable () async -> Void) -> @Sendable () -> Void {
-    let number = state.withLock { state in
-      state.lastNumber += 1
-      return state.lastNumber
+    let id = state.withLock { state in
+      state.lastID += 1
+      return state.lastID
     }
     let task = Task(executorPreference: executor) { [weak self] in
       await work()
-      self?.finish(number)
+      self?.recordFinish(of: id)
     }
     let isCancelled = state.withLock { state in
-      if state.finished.remove(number) == nil, !state.isCancelled { state.tasks[number] = task }
+      if state.finished.remove(id) == nil, !state.isCancelled { state.tasks[id] = task }
       return state.isCancelled
     }
     if isCancelled { task.cancel() }
@@ -62,9 +62,9 @@ final class OwnedTasks: Sendable {
     for (_, task) in tasks { task.cancel() }
   }
 
-  private func finish(_ number: UInt64) {
+  private func recordFinish(of id: UInt64) {
     state.withLock { state in
-      if state.tasks.removeValue(forKey: number) == nil, !state.isCancelled { state.finished.insert(number) }
+      if state.tasks.removeValue(forKey: id) == nil, !state.isCancelled { state.finished.insert(id) }
     }
   }
 }

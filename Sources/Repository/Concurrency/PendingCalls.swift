@@ -8,7 +8,7 @@ internal import Multicast
 final class PendingCalls<ID: Hashable & Sendable, Outcome: Sendable>: Sendable {
   private enum Call {
     /// The call doesn't wait yet.
-    case open
+    case announced
     case waiting(CheckedContinuation<Outcome, Never>)
     /// The outcome arrived before the call waited.
     case ended(Outcome)
@@ -25,7 +25,7 @@ final class PendingCalls<ID: Hashable & Sendable, Outcome: Sendable>: Sendable {
     mutating func end(_ id: ID, _ outcome: Outcome) -> CheckedContinuation<Outcome, Never>? {
       claimed.remove(id)
       switch calls[id] {
-      case .open: calls[id] = .ended(outcome)
+      case .announced: calls[id] = .ended(outcome)
       case .waiting(let continuation):
         calls[id] = nil
         return continuation
@@ -40,11 +40,11 @@ final class PendingCalls<ID: Hashable & Sendable, Outcome: Sendable>: Sendable {
   /// Whether there are no calls.
   var isEmpty: Bool { state.withLock { $0.calls.isEmpty } }
 
-  /// Whether there is a call that has no outcome yet.
+  /// Whether there is a call of the given id that has no outcome yet.
   func isOpen(_ id: ID) -> Bool {
     state.withLock { state in
       switch state.calls[id] {
-      case .open, .waiting: true
+      case .announced, .waiting: true
       case .ended, nil: false
       }
     }
@@ -52,7 +52,7 @@ final class PendingCalls<ID: Hashable & Sendable, Outcome: Sendable>: Sendable {
 
   /// Announces a call, whose outcome may arrive from now on.
   func open(_ id: ID) {
-    state.withLock { $0.calls[id] = .open }
+    state.withLock { $0.calls[id] = .announced }
   }
 
   /// Forgets a call that will not wait.
@@ -73,7 +73,7 @@ final class PendingCalls<ID: Hashable & Sendable, Outcome: Sendable>: Sendable {
   func claim(_ id: ID) -> Bool {
     state.withLock { state in
       switch state.calls[id] {
-      case .open, .waiting:
+      case .announced, .waiting:
         state.claimed.insert(id)
         return true
       case .ended, nil: return false
@@ -86,7 +86,7 @@ final class PendingCalls<ID: Hashable & Sendable, Outcome: Sendable>: Sendable {
     state.withLock { $0.end(id, outcome) }?.resume(returning: outcome)
   }
 
-  /// Ends a call whose task is cancelled, unless it is claimed or has an outcome already.
+  /// Ends a call whose task is cancelled, unless the call is claimed or has an outcome already.
   private func cancel(_ id: ID, _ outcome: Outcome) {
     state.withLock { $0.claimed.contains(id) ? nil : $0.end(id, outcome) }?.resume(returning: outcome)
   }

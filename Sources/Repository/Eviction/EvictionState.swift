@@ -24,15 +24,15 @@ struct EvictionState<Key: Hashable & Sendable> {
     var revision: UInt64
     var byteCount: Int
     var usedAt: Date
-    /// The place of the last use in `order`, or `nil` if the value isn't in `order`.
-    var place: UInt64?
+    /// The id of the last use, or `nil` if `order` doesn't contain that use.
+    var useID: UInt64?
     /// Whether this repository removed the value and the store hasn't reported that yet.
     var isRemoved = false
   }
 
   private struct Use {
     let key: Key
-    let place: UInt64
+    let id: UInt64
   }
 
   private let policy: EvictionPolicy
@@ -41,7 +41,7 @@ struct EvictionState<Key: Hashable & Sendable> {
   ///
   /// May contain uses that a later use of the same value has replaced.
   private var order = FIFO<Use>()
-  private var lastPlace: UInt64 = 0
+  private var lastUseID: UInt64 = 0
 
   /// The number of values.
   private(set) var count = 0
@@ -106,23 +106,24 @@ struct EvictionState<Key: Hashable & Sendable> {
     byteCount -= item.byteCount
   }
 
-  /// Records the end of a use.
+  /// Records a use of a value, which is now the most recently used one.
   mutating func recordUse(of key: Key, at time: Date) {
     guard items[key] != nil else { return }
-    lastPlace += 1
+    lastUseID += 1
     items[key]?.usedAt = time
-    items[key]?.place = lastPlace
-    order.append(Use(key: key, place: lastPlace))
-    // Bounds the memory by the number of values.
-    if order.count > 2 * items.count + 16 { order.removeAll { items[$0.key]?.place != $0.place } }
+    items[key]?.useID = lastUseID
+    order.append(Use(key: key, id: lastUseID))
+    // Bounds the memory by the number of values: more than half of the uses are outdated and are removed. The 16 avoids
+    // doing that too often while there are few values.
+    if order.count > 2 * items.count + 16 { order.removeAll { items[$0.key]?.useID != $0.id } }
   }
 
   // MARK: - Evicting
 
   /// Takes at most `limit` values to remove, the least recently used first, until the remaining values are within the
-  /// limits and not idle.
+  /// limits of the policy and not idle.
   ///
-  /// The taken values, and those that must be kept, are not considered again until their next use. The taken ones are
+  /// The taken values, and those that must be kept, aren't considered again until their next use. The taken ones are
   /// also considered again after ``restoreVictims(_:)``.
   ///
   /// - Parameters:
@@ -132,31 +133,31 @@ struct EvictionState<Key: Hashable & Sendable> {
   /// - Complexity: O(*n*) amortized, where *n* is the number of values that are taken or must be kept.
   mutating func takeVictims(at now: Date, limit: Int, isKept: (Key) -> Bool) -> [Victim] {
     var victims: [Victim] = []
-    var (count, byteCount) = (count, byteCount)
+    var (remainingCount, remainingByteCount) = (count, byteCount)
     while victims.count < limit, let (key, item) = firstInOrder(),
-      isOverLimit(count, byteCount) || isIdle(item, at: now)
+      isOverLimit(remainingCount, remainingByteCount) || isIdle(item, at: now)
     {
       _ = order.removeFirst()
-      items[key]?.place = nil
+      items[key]?.useID = nil
       if isKept(key) { continue }
       victims.append(Victim(key: key, tag: item.tag))
-      count -= 1
-      byteCount -= item.byteCount
+      remainingCount -= 1
+      remainingByteCount -= item.byteCount
     }
     return victims
   }
 
-  /// Restores values that could not be removed.
+  /// Restores values that couldn't be removed.
   ///
   /// They are the first to be taken again, except those used meanwhile.
   ///
   /// - Complexity: That of ``FIFO/prepend(_:)`` for each of them.
   mutating func restoreVictims(_ victims: [Victim]) {
     for victim in victims.reversed() {
-      guard let item = items[victim.key], item.place == nil else { continue }
-      lastPlace += 1
-      items[victim.key]?.place = lastPlace
-      order.prepend(Use(key: victim.key, place: lastPlace))
+      guard let item = items[victim.key], item.useID == nil else { continue }
+      lastUseID += 1
+      items[victim.key]?.useID = lastUseID
+      order.prepend(Use(key: victim.key, id: lastUseID))
     }
   }
 
@@ -170,10 +171,10 @@ struct EvictionState<Key: Hashable & Sendable> {
     policy.idleTime.map { item.usedAt + TimeInterval($0) <= now } ?? false
   }
 
-  /// Returns the least recently used value, except those that were taken or had to be kept.
+  /// Returns the least recently used of the values in `order`, and removes the outdated uses before it.
   private mutating func firstInOrder() -> (Key, Item)? {
     while let use = order.first {
-      if let item = items[use.key], item.place == use.place, !item.isRemoved { return (use.key, item) }
+      if let item = items[use.key], item.useID == use.id, !item.isRemoved { return (use.key, item) }
       _ = order.removeFirst()
     }
     return nil

@@ -7,7 +7,7 @@ internal import Multicast
 ///
 /// A commit removes a value only if the stored value still has the tag that was read last, so a value that another
 /// process has just stored isn't removed. While a value is being removed, the engine doesn't read it for an observer or
-/// a call; see ``waitUntilRemoved(_:isolation:)``. So a new observer never receives a value that is then removed.
+/// a call; see ``waitWhileRemoving(_:isolation:)``. So a new observer never receives a value that is then removed.
 ///
 /// Belongs to one ``SyncEngine`` and is used in its isolation only.
 final class SyncEvictions<Source: RepositorySource> {
@@ -30,13 +30,13 @@ final class SyncEvictions<Source: RepositorySource> {
   private let alarm: Alarm
   private var state: State
   /// Makes the removals of this repository run one at a time.
-  private let turns = AsyncSerialQueue()
-  private let starting = AsyncSerialQueue()
+  private let removalQueue = AsyncSerialQueue()
+  private let startQueue = AsyncSerialQueue()
   private var hasStarted = false
   /// The number of failed attempts in a row to make room.
-  private var failures = 0
+  private var failureCount = 0
   /// Whether a task that makes room is scheduled.
-  private var isMakingRoom = false
+  private var isMakingRoomScheduled = false
   /// The keys whose values are being removed.
   private var keysBeingRemoved: Set<Key> = []
 
@@ -63,10 +63,11 @@ final class SyncEvictions<Source: RepositorySource> {
     await makeRoom(in: engine)
   }
 
+  /// Reads which values are stored and subscribes to their changes, unless that has been done.
   private func start(in engine: isolated Engine) async throws(StoreError) {
     if hasStarted { return }
     try await engine.start()
-    try await starting.run { () async throws(StoreError) in
+    try await startQueue.run { () async throws(StoreError) in
       if hasStarted { return }
       let observation = try await store.observe(collection: name, as: Value.self)
       hasStarted = true
@@ -117,7 +118,7 @@ final class SyncEvictions<Source: RepositorySource> {
   }
 
   /// Records a value that this repository has just stored, without waiting for the store's report, and makes room.
-  func makeRoom(for key: StoreKey<Value>, of cell: SyncCell<Source>, in engine: isolated Engine) async {
+  func makeRoom(afterSaving key: StoreKey<Value>, of cell: SyncCell<Source>, in engine: isolated Engine) async {
     guard isLimited else { return }
     do throws(StoreError) {
       if let stored = try await store.load(key) { record(stored, of: cell.key) }
@@ -129,10 +130,10 @@ final class SyncEvictions<Source: RepositorySource> {
   }
 
   private func makeRoomSoon(in engine: isolated Engine) {
-    guard !isMakingRoom else { return }
-    isMakingRoom = true
+    guard !isMakingRoomScheduled else { return }
+    isMakingRoomScheduled = true
     engine.start { engine in
-      engine.evictions.isMakingRoom = false
+      engine.evictions.isMakingRoomScheduled = false
       await engine.evictions.makeRoom(in: engine)
     }
   }
@@ -144,20 +145,20 @@ final class SyncEvictions<Source: RepositorySource> {
   ///
   /// If the store fails, sets the alarm for another attempt.
   private func makeRoom(in engine: isolated Engine) async {
-    var wait = Duration?.none
+    var delay = Duration?.none
     do throws(StoreError) {
       try await start(in: engine)
-      try await turns.run { () async throws(StoreError) in
+      try await removalQueue.run { () async throws(StoreError) in
         while case let victims = takeVictims(in: engine), !victims.isEmpty { try await remove(victims, in: engine) }
       }
-      failures = 0
-      wait = state.nextIdleTime().map { .seconds($0.timeIntervalSince(now())) }
+      failureCount = 0
+      delay = state.nextIdleTime().map { .seconds($0.timeIntervalSince(now())) }
     } catch {
       events.emit(.storeFailed(error))
-      failures += 1
-      wait = engine.backoff.delay(forAttempt: failures)
+      failureCount += 1
+      delay = engine.backoff.delay(forAttempt: failureCount)
     }
-    alarm.set(wait.map { clock.elapsed() + $0 }) { [weak engine] deadline in
+    alarm.set(delay.map { clock.elapsed() + $0 }) { [weak engine] deadline in
       await engine?.makeRoom(at: deadline)
     }
   }
@@ -175,8 +176,8 @@ final class SyncEvictions<Source: RepositorySource> {
   /// Removes the values of the selected keys, except those that must be kept.
   func evict(_ selection: KeySelection<Key>, in engine: isolated Engine) async throws(StoreError) {
     try await engine.start()
-    try await turns.run { () async throws(StoreError) in
-      var victims = try await stored(selection)[...]
+    try await removalQueue.run { () async throws(StoreError) in
+      var victims = try await loadVictims(selection)[...]
       while !victims.isEmpty {
         let batch = victims.prefix(Self.batchLimit).filter { !isKept($0.key, in: engine) }
         try await remove(batch, in: engine)
@@ -185,7 +186,7 @@ final class SyncEvictions<Source: RepositorySource> {
     }
   }
 
-  private func stored(
+  private func loadVictims(
     _ selection: KeySelection<Key>, isolation: isolated (any Actor)? = #isolation
   ) async throws(StoreError) -> [State.Victim] {
     if case .key(let key) = selection {
@@ -221,7 +222,7 @@ final class SyncEvictions<Source: RepositorySource> {
     }
   }
 
-  /// Removes values in one commit.
+  /// Removes values in one commit, and empties `victims`.
   ///
   /// If one of the stored values has changed, removes none, and only drops that value from `victims`.
   private func commitRemoval(of victims: inout [State.Victim], in engine: isolated Engine) async throws(StoreError) {
@@ -240,12 +241,12 @@ final class SyncEvictions<Source: RepositorySource> {
         throw error
       }
       // Another repository has removed or changed the value. A change counts as a use.
-      try await reload(victims.remove(at: index).key)
+      try await recordStoredValue(of: victims.remove(at: index).key)
     }
   }
 
-  /// Records the value that is stored for a key now, or that there is none, after the removal of its value has failed.
-  private func reload(_ key: Key, isolation: isolated (any Actor)? = #isolation) async throws(StoreError) {
+  /// After a failed removal, records the value that is stored for the key now, or that there is none.
+  private func recordStoredValue(of key: Key, isolation: isolated (any Actor)? = #isolation) async throws(StoreError) {
     do throws(StoreError) {
       if let stored = try await store.load(StoreKey<Value>(name, id: key.storeID)) { return record(stored, of: key) }
     } catch {
@@ -255,6 +256,7 @@ final class SyncEvictions<Source: RepositorySource> {
       default: throw error
       }
     }
+    // The revision of the removal isn't known. No recorded one is newer than `.max`.
     state.recordRemoval(of: key, revision: .max)
   }
 
@@ -265,8 +267,8 @@ final class SyncEvictions<Source: RepositorySource> {
   }
 
   /// Waits until the removal of a value has succeeded or failed.
-  func waitUntilRemoved(_ key: Key, isolation: isolated (any Actor)? = #isolation) async {
-    while keysBeingRemoved.contains(key) { await turns.run {} }
+  func waitWhileRemoving(_ key: Key, isolation: isolated (any Actor)? = #isolation) async {
+    while keysBeingRemoved.contains(key) { await removalQueue.run {} }
   }
 }
 

@@ -3,7 +3,7 @@
 /// The other repository may be suspended, or may wait for something that it doesn't report, such as its network. So a
 /// call waits for its result for a limited time.
 ///
-/// Used in the isolation of one object.
+/// Belongs to one ``SyncEngine`` and is used in its isolation only.
 final class CallTimeouts {
   /// The time for which a call waits.
   private static var timeout: Duration { .seconds(10) }
@@ -35,18 +35,18 @@ final class CallTimeouts {
     setAlarm(ring)
   }
 
-  /// Removes the calls whose timeout has passed, and returns their mutations.
+  /// Removes the calls whose timeout has passed, and returns the ids of their mutations.
   func removeExpired(
     at deadline: Duration, ring: @escaping @Sendable (_ deadline: Duration) async -> Void
   ) -> [MutationID] {
     alarm.silence(deadline)
-    var due: [MutationID] = []
+    var expired: [MutationID] = []
     while let first = calls.first, first.deadline <= clock.elapsed() {
-      due.append(first.id)
+      expired.append(first.id)
       _ = calls.removeFirst()
     }
     setAlarm(ring)
-    return due
+    return expired
   }
 
   private func setAlarm(_ ring: @escaping @Sendable (_ deadline: Duration) async -> Void) {

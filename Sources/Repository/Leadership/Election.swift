@@ -9,7 +9,7 @@ final class Election<Source: RepositorySource> {
   typealias Engine = SyncEngine<Source>
 
   private let leadership: any Leadership
-  private let name: String
+  private let collection: String
   private let store: any KeyValueStore
   private let clock: ElapsedClock
   private let events: RepositoryEvents
@@ -21,21 +21,21 @@ final class Election<Source: RepositorySource> {
   private var vacancies: MulticastStream<Void, Never>?
   private var isCampaigning = false
   /// The number of failed attempts in a row.
-  private var failures = 0
+  private var failureCount = 0
   /// The number of leases lost since ``LeadershipLease/isHeld()`` last returned `true`.
   private var lossCount = 0
 
   /// - Parameters:
   ///   - leadership: The rule that decides which repository leads.
-  ///   - name: The collection of the mutations.
+  ///   - collection: The collection of the mutations.
   ///   - store: The store.
   ///   - clock: The clock that measures the waits between attempts.
   ///   - events: Receives the repository's events.
   init(
-    _ leadership: any Leadership, _ name: String, on store: any KeyValueStore, clock: ElapsedClock,
+    _ leadership: any Leadership, _ collection: String, on store: any KeyValueStore, clock: ElapsedClock,
     events: RepositoryEvents
   ) {
-    (self.leadership, self.name, self.store) = (leadership, name, store)
+    (self.leadership, self.collection, self.store) = (leadership, collection, store)
     (self.clock, self.events) = (clock, events)
   }
 
@@ -47,8 +47,8 @@ final class Election<Source: RepositorySource> {
   private func tryToLead(isolation: isolated (any Actor)? = #isolation) async -> LeadershipStatus {
     if lease != nil { return .leading }
     do throws(StoreError) {
-      let result = try await leadership.tryToLead(name, on: store)
-      failures = 0
+      let result = try await leadership.tryToLead(collection, on: store)
+      failureCount = 0
       switch result {
       case .leading(let lease):
         self.lease = lease
@@ -62,7 +62,7 @@ final class Election<Source: RepositorySource> {
       }
     } catch {
       events.emit(.storeFailed(error))
-      failures += 1
+      failureCount += 1
       return .following
     }
   }
@@ -74,10 +74,10 @@ final class Election<Source: RepositorySource> {
   /// - Returns: Whether the repository may send.
   func confirmLead(in engine: isolated Engine) async -> Bool {
     guard let lease else { return engine.queue.sends }
-    let count = leaseCount
+    let leaseCountBefore = leaseCount
     let isHeld = await lease.isHeld()
     // Another check may have found the loss meanwhile.
-    guard leaseCount == count, self.lease != nil else { return false }
+    guard leaseCount == leaseCountBefore, self.lease != nil else { return false }
     if isHeld {
       lossCount = 0
       return true
@@ -89,21 +89,21 @@ final class Election<Source: RepositorySource> {
     return false
   }
 
-  /// Attempts to lead until the repository sends, or has nothing to send.
+  /// Starts attempts to lead, which end when the repository sends or has nothing to send.
   func campaign(in engine: isolated Engine) {
     guard !isCampaigning else { return }
     isCampaigning = true
-    engine.start { engine in await engine.election.run(in: engine) }
+    engine.start { engine in await engine.election.runCampaign(in: engine) }
   }
 
-  private func run(in engine: isolated Engine) async {
+  private func runCampaign(in engine: isolated Engine) async {
     defer { isCampaigning = false }
     // After one loss, tries at once, because the next lease may last. After further losses in a row, pauses first.
     if lossCount > 1 { await engine.backoff.wait(afterAttempt: lossCount - 1) }
     while !Task.isCancelled, engine.queue.needsLeader {
       // Subscribed before the attempt, so that no vacancy is missed.
-      let vacancies = vacancies?.subscribe()
-      let isSubscribed = vacancies != nil
+      let subscription = vacancies?.subscribe()
+      let isSubscribed = subscription != nil
       let status = await tryToLead()
       if status != .following {
         do throws(StoreError) {
@@ -115,9 +115,9 @@ final class Election<Source: RepositorySource> {
         }
       }
       // Tries again at once with a subscription, because a vacancy may have been missed.
-      if !isSubscribed, self.vacancies != nil { continue }
-      let delay = failures == 0 ? .zero : engine.backoff.delay(forAttempt: failures)
-      await clock.wait(until: clock.elapsed() + max(leadership.retryInterval, delay), or: vacancies)
+      if !isSubscribed, vacancies != nil { continue }
+      let delay = failureCount == 0 ? .zero : engine.backoff.delay(forAttempt: failureCount)
+      await clock.wait(until: clock.elapsed() + max(leadership.retryInterval, delay), or: subscription)
     }
   }
 }

@@ -71,7 +71,7 @@ public enum LeadershipStatus: String, Codable, Hashable, Sendable {
   case independent
 }
 
-/// The rule that the repository that holds a lock of the store leads; see `KeyValueStore.acquireLock(_:)`.
+/// The rule by which a repository leads while it holds a lock of the store; see `KeyValueStore.acquireLock(_:)`.
 ///
 /// The lock ends with the process, however the process ends. Another repository with mutations to send then acquires
 /// the lock after ``retryInterval`` at most, and leads once it has read the queue. A process that is only suspended
@@ -101,7 +101,7 @@ public struct StoreLeadership: Leadership {
   }
 }
 
-/// The rule that a repository never leads: it shows and fetches values and makes mutations durable, and another
+/// The rule by which a repository never leads: it shows and fetches values and makes mutations durable, and another
 /// repository sends them.
 ///
 /// It is meant for a tool, or for an app extension that may be suspended at any time.

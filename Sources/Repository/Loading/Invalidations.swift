@@ -9,23 +9,24 @@ struct Invalidations<Key: RepositoryKey> {
   /// The maximum number of keys and users that are remembered individually.
   static var limit: Int { 4_096 }
 
-  private var all: Date?
-  private var users: [String: Date] = [:]
-  private var keys: [Key: Date] = [:]
+  private var markTimeOfAll: Date?
+  private var markTimesByUser: [String: Date] = [:]
+  private var markTimesByKey: [Key: Date] = [:]
 
   /// Marks as stale the selected values that were saved until `now`.
   mutating func add(_ selection: KeySelection<Key>, at now: Date) {
     switch selection {
-    case .key(let key): keys[key] = now
-    case .user(let userID): users[userID] = now
-    case .all: all = now
+    case .key(let key): markTimesByKey[key] = now
+    case .user(let userID): markTimesByUser[userID] = now
+    case .all: markTimeOfAll = now
     }
-    if keys.count + users.count > Self.limit { all = now }
-    if all == now { (keys, users) = ([:], [:]) }
+    if markTimesByKey.count + markTimesByUser.count > Self.limit { markTimeOfAll = now }
+    if markTimeOfAll == now { (markTimesByKey, markTimesByUser) = ([:], [:]) }
   }
 
   /// Returns whether the value of a key was marked as stale after it was saved.
   func contains(_ key: Key, savedAt: Date) -> Bool {
-    [all, keys[key], key.userID.flatMap { users[$0] }].contains { $0.map { savedAt <= $0 } ?? false }
+    let markTimes = [markTimeOfAll, markTimesByKey[key], key.userID.flatMap { markTimesByUser[$0] }]
+    return markTimes.contains { $0.map { savedAt <= $0 } ?? false }
   }
 }

@@ -1,7 +1,7 @@
 /// The state of a value that is loaded from elsewhere.
 ///
-/// An existing value is kept when another load begins, fails or is cancelled. In the table, a dash means that the state
-/// doesn't change.
+/// An existing value is kept when another load begins, fails or is cancelled. The table shows only the value of each
+/// state, without the error of `failed`; a dash means that the state doesn't change.
 ///
 /// | | ``beginLoading()`` | ``succeed(_:)`` | ``fail(_:)`` | ``cancel()`` | ``receive(_:)`` |
 /// | --- | --- | --- | --- | --- | --- |

@@ -19,8 +19,8 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     }
   }
 
-  /// The state of a key, from its first observer until the stop timeout after its last observer has passed.
-  private struct ObservedKey {
+  /// The observation of a key, from its first observer until the stop timeout after its last observer has passed.
+  private struct Observation {
     /// Its place in the order in which observations began.
     let number: UInt64
     /// The schedules of the current observers.
@@ -35,7 +35,7 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     var isFetching = false
     /// The request that became due since the one in progress began.
     var newRequest: Request?
-    /// Whether the observation is removed when the request ends.
+    /// Whether the stop timeout passed during a request, so that the observation is removed when the request ends.
     var hasStopped = false
     /// The number of the valid alarm, which distinguishes it from earlier ones.
     var alarmNumber: UInt64 = 0
@@ -51,7 +51,7 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     let purpose: Purpose
   }
 
-  private var observations: [Key: ObservedKey] = [:]
+  private var observations: [Key: Observation] = [:]
   /// Alarms by deadline, possibly including outdated ones.
   private var alarms = DeadlineHeap<KeyAlarm>()
   private var lastNumber: UInt64 = 0
@@ -64,7 +64,7 @@ struct ObservedLoadingState<Key: RepositoryKey> {
   /// The number of keys that count as observed.
   var count: Int { observations.count }
 
-  private var canLoad: Bool { isActive && isOnline }
+  private var canFetch: Bool { isActive && isOnline }
 
   // MARK: - Observers
 
@@ -79,15 +79,15 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     _ key: Key, _ schedule: LoadingSchedule, lastLoad: Duration? = nil, at now: Duration
   ) -> [Request] {
     if observations[key]?.schedules.contains(schedule) ?? false { return [] }
-    var observation = observations[key] ?? ObservedKey(number: makeNumber(), lastLoad: lastLoad ?? now)
-    let isNew = observations[key] == nil || observation.hasStopped
-    let isBack = !observation.isObserved
+    var observation = observations[key] ?? Observation(number: makeNumber(), lastLoad: lastLoad ?? now)
+    let isNewObservation = observations[key] == nil || observation.hasStopped
+    let isFirstObserver = !observation.isObserved
     observation.hasStopped = false
     observation.schedules.insert(schedule)
     observations[key] = observation
     setAlarm(of: key)
-    guard isBack, isNew || observation.hasMissedRequest else { return [] }
-    return requestWhatIsDue(key, at: now)
+    guard isFirstObserver, isNewObservation || observation.hasMissedRequest else { return [] }
+    return requestReloadOrRefresh(key, at: now)
   }
 
   /// Records that the last observer with a schedule is gone.
@@ -116,12 +116,12 @@ struct ObservedLoadingState<Key: RepositoryKey> {
   /// Records that a request that this state machine returned has ended.
   ///
   /// - Parameters:
-  ///   - ended: The request.
+  ///   - endedRequest: The request.
   ///   - result: The result of the request.
-  ///   - isReasonLeft: Whether the cause of the request remains: the fetched value is older than the cause, or the
-  ///     failed request may have begun before the cause.
-  mutating func endFetch(_ ended: Request, _ result: RequestResult, isReasonLeft: Bool) -> [Request] {
-    let key = ended.key
+  ///   - isStillDue: Whether the request is still due: the fetched value is older than the cause of the request, or the
+  ///     failed request may have begun before that cause.
+  mutating func endRequest(_ endedRequest: Request, _ result: RequestResult, isStillDue: Bool) -> [Request] {
+    let key = endedRequest.key
     guard let observation = observations[key], observation.isFetching else { return [] }
     if observation.hasStopped {
       observations[key] = nil
@@ -130,10 +130,11 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     observations[key]?.isFetching = false
     observations[key]?.newRequest = nil
     if observation.isObserved { setAlarm(of: key) }
-    // A fetched value is new enough for the request that became due meanwhile, unless `isReasonLeft` says otherwise.
-    let left = [isReasonLeft ? ended : nil, result == .fetched ? nil : observation.newRequest].compactMap(\.self)
-    if left.isEmpty { return [] }
-    return request(result == .failed && left.contains(.reload(key)) ? .reload(key) : .refresh(key))
+    // A fetched value is new enough for the request that became due meanwhile, unless `isStillDue` says otherwise.
+    let due = [isStillDue ? endedRequest : nil, result == .fetched ? nil : observation.newRequest].compactMap(\.self)
+    if due.isEmpty { return [] }
+    // If the request didn't fail, the value was fetched or found fresh, so a refresh suffices, even for a reload.
+    return request(result == .failed && due.contains(.reload(key)) ? .reload(key) : .refresh(key))
   }
 
   // MARK: - Requests
@@ -191,16 +192,17 @@ struct ObservedLoadingState<Key: RepositoryKey> {
 
   private mutating func requestAll(at now: Duration) -> [Request] {
     var requests: [Request] = []
-    for key in keysInOrder { requests += requestWhatIsDue(key, at: now) }
+    for key in keysInOrder { requests += requestReloadOrRefresh(key, at: now) }
     return requests
   }
 
-  private mutating func requestWhatIsDue(_ key: Key, at now: Duration) -> [Request] {
+  /// Requests a reload if the interval of a key has passed, and a refresh otherwise.
+  private mutating func requestReloadOrRefresh(_ key: Key, at now: Duration) -> [Request] {
     guard let observation = observations[key] else { return [] }
-    let isDue = observation.interval.map { observation.lastLoad + $0 <= now } ?? false
-    // The key's alarm would cause a second request.
-    if isDue { silenceAlarm(of: key) }
-    return request(isDue ? .reload(key) : .refresh(key))
+    let isReloadDue = observation.interval.map { observation.lastLoad + $0 <= now } ?? false
+    // Otherwise the key's alarm would cause a second request.
+    if isReloadDue { silenceAlarm(of: key) }
+    return request(isReloadDue ? .reload(key) : .refresh(key))
   }
 
   private var keysInOrder: [Key] { observations.sorted { $0.value.number < $1.value.number }.map(\.key) }
@@ -210,9 +212,9 @@ struct ObservedLoadingState<Key: RepositoryKey> {
   /// Otherwise records that it was missed, or that it follows the one in progress.
   private mutating func request(_ request: Request) -> [Request] {
     guard var observation = observations[request.key] else { return [] }
-    let number = makeNumber()
+    let newAlarmNumber = makeNumber()
     defer { observations[request.key] = observation }
-    observation.hasMissedRequest = !canLoad || !observation.isObserved
+    observation.hasMissedRequest = !canFetch || !observation.isObserved
     if observation.hasMissedRequest { return [] }
     if observation.isFetching {
       // Made after the request in progress, unless that one fetches the value.
@@ -221,7 +223,7 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     }
     observation.isFetching = true
     // Invalidates the present alarm. The next one is set when the request has ended.
-    observation.alarmNumber = number
+    observation.alarmNumber = newAlarmNumber
     return [request]
   }
 
@@ -243,9 +245,9 @@ struct ObservedLoadingState<Key: RepositoryKey> {
   private mutating func insert(_ alarm: KeyAlarm, deadline: Duration) {
     // Removes outdated alarms before there are too many of them.
     if alarms.items.count > 2 * observations.count + 32 {
-      let valid = alarms.items.filter { isValid($0.element) }
+      let validItems = alarms.items.filter { isValid($0.element) }
       alarms.removeAll()
-      for item in valid { alarms.insert(item.element, deadline: item.deadline) }
+      for item in validItems { alarms.insert(item.element, deadline: item.deadline) }
     }
     alarms.insert(alarm, deadline: deadline)
   }

@@ -1,8 +1,7 @@
 public import DataStore
 internal import Multicast
 
-/// Values that exist only on the device: stored, observed by any number of subscribers, and updated without lost
-/// updates.
+/// Stored values that exist only on the device, with any number of observers and without lost updates.
 ///
 /// ```swift
 /// let drafts = LocalRepository<String, Draft>("drafts", default: Draft(), store: store)
@@ -25,19 +24,20 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
   private let tasks = OwnedTasks(executor: nil)
   /// The queues of the keys with pending or running work.
   private var queues: [Key: KeyQueue] = [:]
-  private var observations: [Key: ObservedKey] = [:]
-  private var lastObservation: UInt64 = 0
+  private var subscriptions: [Key: StoreSubscription] = [:]
+  private var lastSubscriptionNumber: UInt64 = 0
 
-  /// The work on one key, kept while any of it is pending or running.
+  /// The queue of the work on one key, kept while any work is pending or running.
   private struct KeyQueue {
     let queue = AsyncSerialQueue()
-    var count = 0
+    /// The number of pending and running pieces of work.
+    var workCount = 0
   }
 
   /// The subscription to the stored value of a key.
-  private struct ObservedKey {
+  private struct StoreSubscription {
     let number: UInt64
-    let end: @Sendable () -> Void
+    let cancel: @Sendable () -> Void
   }
 
   /// Creates a repository.
@@ -93,7 +93,7 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
     _ key: Key, _ change: @Sendable (inout Value) -> Result
   ) async throws(StoreError) -> Result {
     let storeKey = storeKey(key)
-    return try await inTurn(key) { () async throws(StoreError) in
+    return try await runInTurn(on: key) { () async throws(StoreError) in
       while true {
         let stored = try await store.load(storeKey)
         var value = stored?.value ?? defaultValue
@@ -118,7 +118,7 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
   ///
   /// - Throws: A `StoreError`. The value is then unchanged, with the same exceptions as for ``update(_:_:)``.
   public func remove(_ key: Key) async throws(StoreError) {
-    try await inTurn(key) { () async throws(StoreError) in try await store.remove(storeKey(key)) }
+    try await runInTurn(on: key) { () async throws(StoreError) in try await store.remove(storeKey(key)) }
   }
 
   private func storeKey(_ key: Key) -> StoreKey<Value> { StoreKey(name, id: key is OnlyKey ? nil : key.storeID) }
@@ -127,19 +127,21 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
   /// another one fail.
   ///
   /// If the key is observed, subscribes to its stored value before the work begins, so that observers get the results
-  /// of the work.
-  private func inTurn<Result, Failure: Error>(
-    _ key: Key, _ work: () async throws(Failure) -> Result
+  /// of the work. An existing subscription is kept if the present observers have got a value.
+  private func runInTurn<Result, Failure: Error>(
+    on key: Key, _ work: () async throws(Failure) -> Result
   ) async throws(Failure) -> Result {
     var keyQueue = queues[key] ?? KeyQueue()
-    keyQueue.count += 1
+    keyQueue.workCount += 1
     queues[key] = keyQueue
     defer {
-      queues[key]?.count -= 1
-      if queues[key]?.count == 0 { queues[key] = nil }
+      queues[key]?.workCount -= 1
+      if queues[key]?.workCount == 0 { queues[key] = nil }
     }
     return try await keyQueue.queue.run { () async throws(Failure) in
-      if channels.isObserved(key), observations[key] == nil || !channels.hasReplay(of: key) { await watch(key) }
+      if channels.isObserved(key), subscriptions[key] == nil || !channels.hasReplay(of: key) {
+        await subscribe(to: key)
+      }
       return try await work()
     }
   }
@@ -147,27 +149,28 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
   // MARK: - Observing
 
   private func observe(_ key: Key) async {
-    await inTurn(key) {}
+    // Subscribes before the work, which is empty here.
+    await runInTurn(on: key) {}
   }
 
-  /// Sends the present value of a key, and every later one, to its observers.
-  private func watch(_ key: Key) async {
-    endWatch(of: key)
+  /// Subscribes to the stored value of a key, and sends the present value and every later one to its observers.
+  private func subscribe(to key: Key) async {
+    endSubscription(of: key)
     do throws(StoreError) {
       // Subscribed before the load, so that no change is missed. A change that the load already includes has no newer
       // revision.
       let changes = try await store.changes(of: storeKey(key)).subscribe()
       let stored = try await store.load(storeKey(key))
-      // Otherwise the last observer has left.
+      // The last observer may have left during the load.
       guard channels.isObserved(key) else { return }
       channels.sendFirst(stored?.value ?? defaultValue, to: key)
       let revision = stored?.revision ?? 0
-      lastObservation += 1
-      let number = lastObservation
-      let end = tasks.start { [weak self] in
+      lastSubscriptionNumber += 1
+      let number = lastSubscriptionNumber
+      let cancel = tasks.start { [weak self] in
         for await change in changes where change.revision > revision { await self?.receive(change, key, number) }
       }
-      observations[key] = ObservedKey(number: number, end: end)
+      subscriptions[key] = StoreSubscription(number: number, cancel: cancel)
     } catch {
       // The next update or removal of the key tries again. So does the first observer after all present ones have left.
       // While the store can't be read, an update throws the error of its own read.
@@ -176,15 +179,15 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
 
   private func receive(_ change: StoreChange<Value>, _ key: Key, _ number: UInt64) {
     // An earlier subscription may deliver a change that the present one has already delivered.
-    guard observations[key]?.number == number else { return }
+    guard subscriptions[key]?.number == number else { return }
     channels.send(change.stored?.value ?? defaultValue, to: key)
   }
 
-  private func endWatch(of key: Key) {
-    observations.removeValue(forKey: key)?.end()
+  private func endSubscription(of key: Key) {
+    subscriptions.removeValue(forKey: key)?.cancel()
   }
 
   private func endObserving(_ key: Key) {
-    if channels.forgetReleased(key) { endWatch(of: key) }
+    if channels.forgetReleased(key) { endSubscription(of: key) }
   }
 }

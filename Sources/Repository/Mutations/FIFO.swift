@@ -41,7 +41,9 @@ struct FIFO<Element: Sendable>: Sendable {
     }
   }
 
-  /// Inserts an element in front of the longest run of elements at the end that must all be behind it.
+  /// Inserts an element right behind the last element that needn't be behind it.
+  ///
+  /// If there is no such element, inserts it at the front.
   ///
   /// - Parameters:
   ///   - element: The new element.
@@ -56,7 +58,7 @@ struct FIFO<Element: Sendable>: Sendable {
   mutating func removeFirst() -> Element? {
     guard let first else { return nil }
     head += 1
-    // This moves fewer elements than were removed since the last move.
+    // Frees the places of removed elements. That moves fewer elements than were removed since it was last done.
     if head > 32, head * 2 > storage.count {
       storage.removeFirst(head)
       head = 0

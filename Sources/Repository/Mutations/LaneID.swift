@@ -11,7 +11,7 @@ struct LaneID: Hashable, Sendable {
 extension LaneID: Comparable, CustomStringConvertible {
   /// The name of the lane in logs and reports.
   ///
-  /// Two lanes may have the same one.
+  /// Two lanes may have the same description.
   var description: String {
     guard let userID, userID != orderingKey else { return orderingKey }
     return "\(userID)/\(orderingKey)"

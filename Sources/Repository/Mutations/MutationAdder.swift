@@ -76,6 +76,7 @@ final class MutationAdder<Source: RepositorySource> {
     }
     guard isAdded else {
       engine.removeFromOverlay([id], of: key)
+      // If the user hasn't signed out, another process has decided about the mutation that this one replaces.
       throw cell.isClosed ? .signedOut : .cancelled
     }
     return id
@@ -109,8 +110,8 @@ final class MutationAdder<Source: RepositorySource> {
   ///   - engine: The engine.
   /// - Returns: Whether the mutation was added. It was not if its user has signed out meanwhile, or if another process
   ///   has requeued, resolved or discarded the mutation that it replaces.
-  /// - Throws: A `StoreError` if the record could not be written. The mutation is then forgotten, except that one that
-  ///   was to be sent again under its old id is refused or in conflict as before.
+  /// - Throws: A `StoreError` if the record could not be written. The mutation is then forgotten. If it was to be sent
+  ///   again under its old id, it is instead refused or in conflict as before.
   private func makeDurable(
     _ id: MutationID, replacing replaced: Entry?, in engine: isolated Engine
   ) async throws(StoreError) -> Bool {
@@ -119,17 +120,17 @@ final class MutationAdder<Source: RepositorySource> {
     do throws(StoreError) {
       added = try await writeAddition(of: entry, replacing: replaced, in: engine)
     } catch {
-      // It isn't known any more if its user has signed out meanwhile.
-      let isKnown = state[id] != nil
-      forgetUnadded(id, in: engine)
-      if let replaced, replaced.id == id, isKnown {
+      // If the user has signed out meanwhile, the mutation is no longer in the queue.
+      let isInQueue = state[id] != nil
+      forgetUndurable(id, in: engine)
+      if let replaced, replaced.id == id, isInQueue {
         state.restoreRefused(replaced)
         engine.queue.reportChanges(in: engine)
       }
       throw error
     }
     guard let added else {
-      forgetUnadded(id, in: engine)
+      forgetUndurable(id, in: engine)
       return false
     }
     let sequence = added.record.sequence
@@ -137,7 +138,7 @@ final class MutationAdder<Source: RepositorySource> {
       of: id, sequence: sequence, tag: added.commit.tag, revision: added.commit.revision)
     if let replaced, replaced.id != id { state.remove(replaced.id) }
     guard state[id]?.isLive ?? false else {
-      // It came into conflict while it was being written. If its user signed out instead, these calls do nothing.
+      // It came into conflict while it was being written. If its user signed out instead, both statements do nothing.
       await engine.writer.save(id, in: engine)
       calls.end(id, .success(.conflicted(id)))
       return true
@@ -173,6 +174,7 @@ final class MutationAdder<Source: RepositorySource> {
         guard case .preconditionFailed(requirement?.key.keyName) = error, let userID = entry.key.userID else {
           throw error
         }
+        // The user's record has changed. Reading it removes the mutation from the queue if the user has signed out.
         try await engine.users.reload(UserDigest(userID), in: engine)
         if state[entry.id] == nil { return nil }
       }
@@ -180,7 +182,7 @@ final class MutationAdder<Source: RepositorySource> {
   }
 
   /// Forgets a mutation that could not be made durable.
-  private func forgetUnadded(_ id: MutationID, in engine: isolated Engine) {
+  private func forgetUndurable(_ id: MutationID, in engine: isolated Engine) {
     state.remove(id)
     calls.close(id)
     engine.queue.reportChanges(in: engine)

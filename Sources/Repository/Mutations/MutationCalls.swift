@@ -54,21 +54,22 @@ final class MutationCalls<Source: RepositorySource> {
 
   /// Starts the timeout of a call whose mutation another repository sends.
   func startTimeout(of id: MutationID, in engine: isolated Engine) {
-    timeouts.add(id, ring: endExpired(of: engine))
+    timeouts.add(id, ring: expiryAction(of: engine))
   }
 
   /// Ends the timeouts of the calls whose mutations meet a condition, because this repository sends these mutations
   /// now.
   func endTimeouts(in engine: isolated Engine, where isSentHere: (MutationID) -> Bool) {
-    timeouts.removeAll(where: isSentHere, ring: endExpired(of: engine))
+    timeouts.removeAll(where: isSentHere, ring: expiryAction(of: engine))
   }
 
   /// Completes the calls whose timeout has passed.
   func endExpired(at deadline: Duration, in engine: isolated Engine) {
-    for id in timeouts.removeExpired(at: deadline, ring: endExpired(of: engine)) { calls.end(id, .success(.queued)) }
+    for id in timeouts.removeExpired(at: deadline, ring: expiryAction(of: engine)) { calls.end(id, .success(.queued)) }
   }
 
-  private func endExpired(of engine: Engine) -> @Sendable (Duration) async -> Void {
+  /// Returns the action for the next timeout: it completes the calls whose timeout has passed.
+  private func expiryAction(of engine: Engine) -> @Sendable (Duration) async -> Void {
     { [weak engine] deadline in await engine?.endExpiredCalls(at: deadline) }
   }
 }

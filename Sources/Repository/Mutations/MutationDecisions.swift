@@ -73,7 +73,7 @@ final class MutationDecisions<Source: RepositorySource> {
     case .retry: return try await requeue(entry, in: engine)
     case .replace(let mutation): return try await replace(entry, by: mutation, in: engine)
     case .discard:
-      try await remove(entry, in: engine)
+      try await discard(entry, in: engine)
       return nil
     }
   }
@@ -82,7 +82,7 @@ final class MutationDecisions<Source: RepositorySource> {
   func discard(_ id: MutationID, in engine: isolated Engine) async throws(PendingMutationError) {
     let entry = try await find(id, in: engine)
     switch state.standing(of: entry) {
-    case .refused, .conflicted: try await remove(entry, in: engine)
+    case .refused, .conflicted: try await discard(entry, in: engine)
     case .waiting, .inFlight, .needsSignIn: throw .notRefused(id)
     }
   }
@@ -117,7 +117,7 @@ final class MutationDecisions<Source: RepositorySource> {
     }
   }
 
-  private func remove(_ entry: Entry, in engine: isolated Engine) async throws(PendingMutationError) {
+  private func discard(_ entry: Entry, in engine: isolated Engine) async throws(PendingMutationError) {
     state.hold(entry.id)
     defer { release(entry.id, in: engine) }
     let isRemoved: Bool
@@ -126,7 +126,7 @@ final class MutationDecisions<Source: RepositorySource> {
     } catch {
       throw .store(error)
     }
-    // Otherwise another process has already decided about it, or its user has signed out.
+    // If the mutation wasn't removed, another process has already decided about it, or its user has signed out.
     guard isRemoved else { throw .unknown(entry.id) }
     events.emit(.mutationDiscarded(entry.id))
     engine.queue.reportChanges(in: engine)
@@ -162,7 +162,7 @@ final class MutationDecisions<Source: RepositorySource> {
       case .gone:
         if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
         return false
-      case .written, .unchanged, .kept, .decided:
+      case .written, .unchanged, .kept, .keptVerdict:
         // Tries again if the record was changed by a write of this repository.
         guard let entry = state[id], entry.tag != tag, state.standing(of: entry) != .inFlight else { return false }
       }
@@ -182,7 +182,7 @@ final class MutationDecisions<Source: RepositorySource> {
     case .gone:
       if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
       return false
-    case .written, .unchanged, .kept, .decided: return false
+    case .written, .unchanged, .kept, .keptVerdict: return false
     }
   }
 }

@@ -28,9 +28,11 @@ extension MutationID: CustomStringConvertible {
 extension UUID {
   /// Returns a random UUID, version 4 of RFC 9562.
   ///
-  /// Observers of a mutation wait until it has an id. On Linux, `UUID()` opens and reads `/dev/urandom` each time. On a
-  /// busy machine, that takes 11 µs, several times as long as this function.
+  /// A new mutation becomes visible to observers only when it has an id, so the id must be made quickly. On Linux,
+  /// `UUID()` opens and reads `/dev/urandom` each time. On a busy machine, that takes 11 µs, several times as long as
+  /// this function.
   fileprivate static func random() -> UUID {
+    // Sets the version to 4 in the high half, and the variant to binary 10 in the low half.
     let high = UInt64.random(in: .min ... .max) & ~0xF000 | 0x4000
     let low = UInt64.random(in: .min ... .max) >> 2 | 1 << 63
     return withUnsafeBytes(of: (high.bigEndian, low.bigEndian)) { UUID(uuid: $0.load(as: uuid_t.self)) }

@@ -23,11 +23,14 @@ struct MutationLanes {
     case idle
     /// Waits for a free slot.
     case ready
-    /// Has a slot unless the send has exceeded its time limit. The number identifies the attempt.
+    /// Has a slot unless the send has exceeded its time limit.
     ///
-    /// `signIns` is the number of times the user had signed in when the attempt began.
-    case inFlight(number: UInt64, hasSlot: Bool, signIns: UInt64)
-    /// Waits for a deadline. The number identifies the wait.
+    /// `number` identifies the attempt. `signInCount` is the number of times that the user had signed in when the
+    /// attempt began.
+    case inFlight(number: UInt64, hasSlot: Bool, signInCount: UInt64)
+    /// Waits for a deadline.
+    ///
+    /// `number` identifies the wait.
     case backingOff(number: UInt64, isServerDelay: Bool)
     case needsSignIn
 
@@ -62,7 +65,7 @@ struct MutationLanes {
   /// The number of lanes in flight that have a slot.
   private var usedSlotCount = 0
   /// The users who have to sign in again.
-  private(set) var signedOutUsers: Set<String?> = []
+  private(set) var usersNeedingSignIn: Set<String?> = []
   /// The number of times that each user has signed in.
   private var signInCounts: [String?: UInt64] = [:]
   private var lanes: [LaneID: Lane] = [:]
@@ -93,32 +96,32 @@ struct MutationLanes {
   /// Appends a mutation to its lane.
   ///
   /// - Parameter isDurable: Whether it may be sent. Otherwise it blocks the lane until ``unblock(_:lane:)``.
-  mutating func append(_ id: MutationID, lane name: LaneID, userID: String?, isDurable: Bool = true) {
+  mutating func append(_ id: MutationID, lane laneID: LaneID, userID: String?, isDurable: Bool = true) {
     if !isDurable { blocked.insert(id) }
-    lanes[name, default: Lane(userID: userID)].waiting.append(id)
-    makeReady(name)
+    lanes[laneID, default: Lane(userID: userID)].waiting.append(id)
+    makeReadyOrForget(laneID)
   }
 
   /// Inserts a mutation at its place among the waiting mutations of its lane.
   ///
   /// - Parameters:
   ///   - id: The id of the mutation.
-  ///   - name: The name of the lane.
+  ///   - laneID: The id of the lane.
   ///   - userID: The user of the lane.
   ///   - isBehind: Returns whether another mutation of the lane must be sent later.
-  mutating func insert(_ id: MutationID, lane name: LaneID, userID: String?, before isBehind: (MutationID) -> Bool) {
-    lanes[name, default: Lane(userID: userID)].waiting.insert(id, before: isBehind)
-    makeReady(name)
+  mutating func insert(_ id: MutationID, lane laneID: LaneID, userID: String?, before isBehind: (MutationID) -> Bool) {
+    lanes[laneID, default: Lane(userID: userID)].waiting.insert(id, before: isBehind)
+    makeReadyOrForget(laneID)
   }
 
   /// Moves a waiting mutation behind those that must be sent before it.
   ///
   /// - Complexity: O(*m*) for the *m* mutations of the lane.
-  mutating func move(_ id: MutationID, in name: LaneID, before isBehind: (MutationID) -> Bool) {
-    guard lanes[name]?.waiting.elements.contains(id) ?? false else { return }
-    lanes[name]?.waiting.removeAll { $0 == id }
-    lanes[name]?.waiting.insert(id, before: isBehind)
-    makeReady(name)
+  mutating func move(_ id: MutationID, in laneID: LaneID, before isBehind: (MutationID) -> Bool) {
+    guard lanes[laneID]?.waiting.elements.contains(id) ?? false else { return }
+    lanes[laneID]?.waiting.removeAll { $0 == id }
+    lanes[laneID]?.waiting.insert(id, before: isBehind)
+    makeReadyOrForget(laneID)
   }
 
   /// Keeps a mutation, and those behind it, from being sent until ``unblock(_:lane:)``.
@@ -127,28 +130,28 @@ struct MutationLanes {
   }
 
   /// Lets a mutation be sent.
-  mutating func unblock(_ id: MutationID, lane name: LaneID) {
+  mutating func unblock(_ id: MutationID, lane laneID: LaneID) {
     blocked.remove(id)
-    makeReady(name)
+    makeReadyOrForget(laneID)
   }
 
   /// Whether a mutation that is added now would be alone in its lane, with a free slot and nothing to wait for.
-  func isFree(_ name: LaneID) -> Bool {
-    lanes[name] == nil && usedSlotCount < maximumInFlight && !isPaused && !signedOutUsers.contains(name.userID)
+  func isFree(_ laneID: LaneID) -> Bool {
+    lanes[laneID] == nil && usedSlotCount < maximumInFlight && !isPaused && !usersNeedingSignIn.contains(laneID.userID)
   }
 
   /// Whether the mutations of a lane wait for something other than their turn.
-  func isStalled(_ name: LaneID) -> Bool {
-    guard let lane = lanes[name] else { return false }
+  func isStalled(_ laneID: LaneID) -> Bool {
+    guard let lane = lanes[laneID] else { return false }
     if isPaused { return true }
     switch lane.status {
     case .backingOff, .needsSignIn: return true
     // A mutation in flight makes no difference: whatever the server answers, those behind it wait for the sign-in.
-    case .idle, .ready, .inFlight: return signedOutUsers.contains(lane.userID)
+    case .idle, .ready, .inFlight: return usersNeedingSignIn.contains(lane.userID)
     }
   }
 
-  /// The failures and the status of each lane, by name.
+  /// The failures and the status of each lane, by id.
   ///
   /// - Parameter now: The present time.
   /// - Complexity: O(*n*) for *n* lanes.
@@ -159,7 +162,7 @@ struct MutationLanes {
       let status: RepositoryReport.LaneReport.Status =
         switch lane.status {
         case .inFlight: .inFlight
-        case _ where signedOutUsers.contains(lane.userID): .needsSignIn
+        case _ where usersNeedingSignIn.contains(lane.userID): .needsSignIn
         case .needsSignIn: .needsSignIn
         case _ where isPaused: .offline
         case .backingOff(let number, _): .backingOff(max((deadlines[number] ?? now) - now, .zero))
@@ -175,12 +178,12 @@ struct MutationLanes {
   func lanes(of userID: String?) -> [LaneID] { lanes.filter { $0.value.userID == userID }.keys.sorted() }
 
   /// The waiting mutations of a lane, in order.
-  func waiting(in name: LaneID) -> [MutationID] { lanes[name]?.waiting.elements ?? [] }
+  func waiting(in laneID: LaneID) -> [MutationID] { lanes[laneID]?.waiting.elements ?? [] }
 
   /// Whether there is a mutation, waiting or in flight, whose user doesn't have to sign in.
   ///
   /// - Complexity: O(*n*) for *n* lanes.
-  var canSend: Bool { lanes.values.contains { !signedOutUsers.contains($0.userID) } }
+  var hasMutationsToSend: Bool { lanes.values.contains { !usersNeedingSignIn.contains($0.userID) } }
 
   /// The waiting mutations of all lanes.
   ///
@@ -190,7 +193,7 @@ struct MutationLanes {
   var allWaiting: [MutationID] { lanes.sorted { $0.key < $1.key }.flatMap(\.value.waiting.elements) }
 
   /// The first waiting mutations of a lane, in order.
-  func upcoming(in name: LaneID, count: Int) -> [MutationID] { lanes[name]?.waiting.first(count) ?? [] }
+  func upcoming(in laneID: LaneID, count: Int) -> [MutationID] { lanes[laneID]?.waiting.first(count) ?? [] }
 
   /// Returns the next step, and records that the mutation it names is in flight.
   mutating func next(at now: Duration) -> Step {
@@ -204,32 +207,33 @@ struct MutationLanes {
       releaseSlot(first.element)
     }
     guard usedSlotCount < maximumInFlight else {
+      // The deadline of a slot matters only if a lane is ready to take the slot.
       let deadlines = [slotDeadlines.first?.deadline, backOffs.first?.deadline]
       return .wait(until: ready.first == nil ? backOffs.first?.deadline : deadlines.compactMap(\.self).min())
     }
-    while let name = ready.removeFirst() {
-      guard let lane = lanes[name], lane.status == .ready else { continue }
-      if signedOutUsers.contains(lane.userID) {
-        lanes[name]?.status = .needsSignIn
+    while let laneID = ready.removeFirst() {
+      guard let lane = lanes[laneID], lane.status == .ready else { continue }
+      if usersNeedingSignIn.contains(lane.userID) {
+        lanes[laneID]?.status = .needsSignIn
         continue
       }
       guard let first = lane.waiting.first, !blocked.contains(first) else {
         // The first mutation was removed or blocked while the lane waited for a slot.
-        lanes[name]?.status = .idle
-        makeReady(name)
+        lanes[laneID]?.status = .idle
+        makeReadyOrForget(laneID)
         continue
       }
       // Taken out of the dictionary while it changes, to avoid a copy of its mutations.
-      lanes[name] = nil
+      lanes[laneID] = nil
       var sending = lane
       let id = first
       _ = sending.waiting.removeFirst()
       lastNumber += 1
-      sending.status = .inFlight(number: lastNumber, hasSlot: true, signIns: signInCounts[lane.userID, default: 0])
-      lanes[name] = sending
+      sending.status = .inFlight(number: lastNumber, hasSlot: true, signInCount: signInCounts[lane.userID, default: 0])
+      lanes[laneID] = sending
       usedSlotCount += 1
-      slotDeadlines.insert(LaneDeadline(lane: name, number: lastNumber), deadline: now + slotTimeout)
-      return .send(id, lane: name)
+      slotDeadlines.insert(LaneDeadline(lane: laneID, number: lastNumber), deadline: now + slotTimeout)
+      return .send(id, lane: laneID)
     }
     return .wait(until: backOffs.first?.deadline)
   }
@@ -239,77 +243,79 @@ struct MutationLanes {
   }
 
   private mutating func releaseSlot(_ attempt: LaneDeadline) {
-    guard case .inFlight(attempt.number, hasSlot: true, let signIns) = lanes[attempt.lane]?.status else { return }
-    lanes[attempt.lane]?.status = .inFlight(number: attempt.number, hasSlot: false, signIns: signIns)
+    guard case .inFlight(attempt.number, hasSlot: true, let signInCount) = lanes[attempt.lane]?.status else { return }
+    lanes[attempt.lane]?.status = .inFlight(number: attempt.number, hasSlot: false, signInCount: signInCount)
     usedSlotCount -= 1
   }
 
   /// Ends the attempt of a lane.
   ///
   /// - Returns: Whether the lane was in flight.
-  private mutating func endAttempt(_ name: LaneID) -> Bool {
-    guard case .inFlight(_, let hasSlot, _) = lanes[name]?.status else { return false }
+  private mutating func endAttempt(_ laneID: LaneID) -> Bool {
+    guard case .inFlight(_, let hasSlot, _) = lanes[laneID]?.status else { return false }
     if hasSlot { usedSlotCount -= 1 }
-    lanes[name]?.status = .idle
+    lanes[laneID]?.status = .idle
     return true
   }
 
   /// Records that the attempt of a lane is complete, so that its next mutation may be sent.
-  mutating func complete(lane name: LaneID) {
-    guard endAttempt(name) else { return }
-    lanes[name]?.failures = 0
-    failing.remove(name)
-    makeReady(name)
+  mutating func complete(lane laneID: LaneID) {
+    guard endAttempt(laneID) else { return }
+    lanes[laneID]?.failures = 0
+    failing.remove(laneID)
+    makeReadyOrForget(laneID)
   }
 
   /// The number of consecutive failed attempts of a lane, counting the present attempt as failed.
-  func failures(in name: LaneID) -> Int { (lanes[name]?.failures ?? 0) + 1 }
+  func failures(in laneID: LaneID) -> Int { (lanes[laneID]?.failures ?? 0) + 1 }
 
   /// Records that an attempt failed: the mutation returns to the front of its lane, which waits for a deadline.
   ///
   /// - Parameters:
   ///   - id: The id of the mutation.
-  ///   - name: The name of the lane.
+  ///   - laneID: The id of the lane.
   ///   - deadline: The time of the next attempt.
   ///   - isServerDelay: Whether the server named the delay, so that ``retryNow()`` doesn't shorten it.
-  mutating func backOff(_ id: MutationID, lane name: LaneID, until deadline: Duration, isServerDelay: Bool) {
-    guard endAttempt(name) else { return }
+  mutating func backOff(_ id: MutationID, lane laneID: LaneID, until deadline: Duration, isServerDelay: Bool) {
+    guard endAttempt(laneID) else { return }
     lastNumber += 1
-    lanes[name]?.waiting.prepend(id)
-    lanes[name]?.failures += 1
-    failing.insert(name)
-    lanes[name]?.status = .backingOff(number: lastNumber, isServerDelay: isServerDelay)
-    backOffs.insert(LaneDeadline(lane: name, number: lastNumber), deadline: deadline)
+    lanes[laneID]?.waiting.prepend(id)
+    lanes[laneID]?.failures += 1
+    failing.insert(laneID)
+    lanes[laneID]?.status = .backingOff(number: lastNumber, isServerDelay: isServerDelay)
+    backOffs.insert(LaneDeadline(lane: laneID, number: lastNumber), deadline: deadline)
   }
 
   /// Records the end of an attempt that doesn't count as failed: the mutation returns to the front of its lane.
   ///
   /// - Parameters:
   ///   - id: The id of the mutation.
-  ///   - name: The name of the lane.
+  ///   - laneID: The id of the lane.
   ///   - needsSignIn: Whether the server asked for a sign-in. All lanes of the user then wait for new credentials,
   ///     unless the credentials have changed since the attempt began.
-  mutating func release(_ id: MutationID, lane name: LaneID, needsSignIn: Bool) {
-    guard let lane = lanes[name], case .inFlight(_, _, let signIns) = lane.status, endAttempt(name) else { return }
-    lanes[name]?.waiting.prepend(id)
-    if needsSignIn, signIns == signInCounts[lane.userID, default: 0] {
-      lanes[name]?.status = .needsSignIn
-      signedOutUsers.insert(lane.userID)
+  mutating func release(_ id: MutationID, lane laneID: LaneID, needsSignIn: Bool) {
+    guard let lane = lanes[laneID], case .inFlight(_, _, let signInCount) = lane.status, endAttempt(laneID) else {
+      return
+    }
+    lanes[laneID]?.waiting.prepend(id)
+    if needsSignIn, signInCount == signInCounts[lane.userID, default: 0] {
+      lanes[laneID]?.status = .needsSignIn
+      usersNeedingSignIn.insert(lane.userID)
     } else {
-      makeReady(name)
+      makeReadyOrForget(laneID)
     }
   }
 
   /// Removes a waiting mutation.
-  mutating func remove(_ id: MutationID, lane name: LaneID) {
+  mutating func remove(_ id: MutationID, lane laneID: LaneID) {
     blocked.remove(id)
-    let wasFirst = lanes[name]?.waiting.first == id
-    lanes[name]?.waiting.removeAll { $0 == id }
-    if wasFirst, case .backingOff = lanes[name]?.status {
+    let wasFirst = lanes[laneID]?.waiting.first == id
+    lanes[laneID]?.waiting.removeAll { $0 == id }
+    if wasFirst, case .backingOff = lanes[laneID]?.status {
       // The removed mutation was the one whose attempt failed. The next one has not been tried.
-      lanes[name]?.status = .idle
+      lanes[laneID]?.status = .idle
     }
-    makeReady(name)
+    makeReadyOrForget(laneID)
   }
 
   /// Forgets all mutations, including those in flight.
@@ -329,7 +335,7 @@ struct MutationLanes {
     isPaused = true
   }
 
-  /// Ends ``pause()``.
+  /// Allows sending again after ``pause()``.
   mutating func resume() {
     isPaused = false
   }
@@ -345,36 +351,36 @@ struct MutationLanes {
         endBackOff(item.element)
       }
     }
-    for name in failing { lanes[name]?.failures = 0 }
+    for laneID in failing { lanes[laneID]?.failures = 0 }
     failing = []
   }
 
   /// Lets the mutations of a user be sent again, because the user's credentials have changed.
   mutating func signedIn(userID: String?) {
-    signedOutUsers.remove(userID)
+    usersNeedingSignIn.remove(userID)
     signInCounts[userID, default: 0] += 1
-    for name in lanes(of: userID) where lanes[name]?.status == .needsSignIn {
-      lanes[name]?.status = .idle
-      makeReady(name)
+    for laneID in lanes(of: userID) where lanes[laneID]?.status == .needsSignIn {
+      lanes[laneID]?.status = .idle
+      makeReadyOrForget(laneID)
     }
   }
 
   private mutating func endBackOff(_ backOff: LaneDeadline) {
     guard case .backingOff(backOff.number, _) = lanes[backOff.lane]?.status else { return }
     lanes[backOff.lane]?.status = .idle
-    makeReady(backOff.lane)
+    makeReadyOrForget(backOff.lane)
   }
 
   /// Makes an idle lane ready unless its first mutation is blocked, or forgets the lane if it is empty.
-  private mutating func makeReady(_ name: LaneID) {
-    guard lanes[name]?.status == .idle else { return }
-    guard let first = lanes[name]?.waiting.first else {
-      lanes[name] = nil
-      failing.remove(name)
+  private mutating func makeReadyOrForget(_ laneID: LaneID) {
+    guard lanes[laneID]?.status == .idle else { return }
+    guard let first = lanes[laneID]?.waiting.first else {
+      lanes[laneID] = nil
+      failing.remove(laneID)
       return
     }
     if blocked.contains(first) { return }
-    lanes[name]?.status = .ready
-    ready.append(name)
+    lanes[laneID]?.status = .ready
+    ready.append(laneID)
   }
 }

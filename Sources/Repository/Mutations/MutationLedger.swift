@@ -6,8 +6,8 @@ internal import Foundation
 /// A pure state machine. ``MutationLanes`` decides the order of sending, and ``SyncState`` applies mutations to values.
 ///
 /// - Complexity: O(1) amortized for each function that takes a mutation or its id, and for ``oldest``.
-///   ``list(signedOutUsers:)`` is O(*n* log *n*) for *n* mutations, and ``liveMutations(of:)`` for the *n* mutations of
-///   the key.
+///   ``list(usersNeedingSignIn:)`` is O(*n* log *n*) for *n* mutations. ``liveMutations(of:)`` is O(*m* log *m*) for
+///   the *m* mutations of the key.
 struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   typealias Record = MutationRecord<Mutation>
   typealias Standing = PendingMutation<Key, Mutation>.Standing
@@ -48,44 +48,50 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     /// The position in the order of addition.
     ///
     /// It orders the mutations that have no sequence number yet.
-    fileprivate(set) var number: UInt64 = 0
+    fileprivate(set) var additionNumber: UInt64 = 0
 
     /// Whether it is *live*: waiting, in flight, or answered while the value with the change isn't stored yet.
     ///
     /// A refused or conflicted mutation isn't live.
     var isLive: Bool { record.isLive }
+
+    /// Whether ``MutationLedger/liveCount`` counts it.
     fileprivate var isCounted: Bool { isLive && !isExternal }
 
-    /// The position in the order of all mutations: by sequence number, or without one, by addition.
-    fileprivate var order: (UInt64, UInt64) { (record.sequence, number) }
+    /// The position in the order of all mutations.
+    ///
+    /// The mutations with a sequence number come first, by that number. The others follow in the order of addition.
+    fileprivate var position: (UInt64, UInt64) { (record.sequence, additionNumber) }
 
     /// The standing of the mutation in the list.
     ///
-    /// - Parameter signedOutUsers: The users who have to sign in again.
-    func standing(signedOutUsers: Set<String?>) -> Standing {
+    /// - Parameter usersNeedingSignIn: The users who have to sign in again.
+    func standing(usersNeedingSignIn: Set<String?>) -> Standing {
       switch record.verdict {
       case .conflicted(let conflict): .conflicted(conflict)
       case .refused(let reason): .refused(reason: reason)
       // If another repository has marked it, that repository may be sending it.
       case nil where isInFlight || isAnswered || (record.isMarked && !ownsMark): .inFlight
-      case nil: signedOutUsers.contains(key.userID) ? .needsSignIn : .waiting
+      case nil: usersNeedingSignIn.contains(key.userID) ? .needsSignIn : .waiting
       }
     }
   }
 
-  /// A mutation in the order of addition.
-  private struct Place {
+  /// An addition of a mutation.
+  ///
+  /// A mutation that was removed and added again has two of them.
+  private struct Addition {
     let id: MutationID
     let number: UInt64
   }
 
   private var entries: [MutationID: Entry] = [:]
-  private var lastNumber: UInt64 = 0
-  private var idsOfKeys: [Key: Set<MutationID>] = [:]
-  /// The mutations in the order of addition.
+  private var lastAdditionNumber: UInt64 = 0
+  private var idsByKey: [Key: Set<MutationID>] = [:]
+  /// The additions, in order.
   ///
-  /// May contain mutations that were removed or aren't live, but the first one is live.
-  private var order = FIFO<Place>()
+  /// May contain those of mutations that were removed or aren't live, but the first one's mutation is live.
+  private var additions = FIFO<Addition>()
   private(set) var byteCount = 0
   /// The number of live mutations, except those that another independent repository sends.
   private(set) var liveCount = 0
@@ -94,7 +100,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   private(set) var undecidedCount = 0
   /// The number of mutations that aren't durable yet.
   private(set) var undurableCount = 0
-  /// A number that grows with each change of ``list(signedOutUsers:)``.
+  /// A number that grows with each change of ``list(usersNeedingSignIn:)``.
   private(set) var version: UInt64 = 0
 
   var count: Int { entries.count }
@@ -103,92 +109,96 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
 
   /// The live mutations of a key, in order.
   func liveMutations(of key: Key) -> [Entry] {
-    let live = idsOfKeys[key]?.compactMap { entries[$0] }.filter(\.isLive) ?? []
-    return live.sorted { $0.order < $1.order }
+    let live = idsByKey[key]?.compactMap { entries[$0] }.filter(\.isLive) ?? []
+    return live.sorted { $0.position < $1.position }
   }
 
   /// All mutations, in order.
   ///
-  /// - Parameter signedOutUsers: The users who have to sign in again.
-  func list(signedOutUsers: Set<String?>) -> [PendingMutation<Key, Mutation>] {
-    entries.values.sorted { $0.order < $1.order }.map {
+  /// - Parameter usersNeedingSignIn: The users who have to sign in again.
+  func list(usersNeedingSignIn: Set<String?>) -> [PendingMutation<Key, Mutation>] {
+    entries.values.sorted { $0.position < $1.position }.map {
       PendingMutation(
-        id: $0.id, key: $0.key, mutation: $0.record.mutation, standing: $0.standing(signedOutUsers: signedOutUsers),
-        attempts: $0.record.attempts, madeAt: $0.record.madeAt)
+        id: $0.id, key: $0.key, mutation: $0.record.mutation,
+        standing: $0.standing(usersNeedingSignIn: usersNeedingSignIn), attempts: $0.record.attempts,
+        madeAt: $0.record.madeAt)
     }
   }
 
   /// The mutations that ``liveCount`` counts, by lane: their number, and the time at which the oldest one was made.
   ///
   /// - Complexity: O(*n*) for *n* mutations.
-  var lanes: [LaneID: (count: Int, oldest: Date)] {
-    entries.values.filter(\.isCounted).reduce(into: [:]) { lanes, entry in
-      let lane = lanes[entry.lane]
-      lanes[entry.lane] = ((lane?.count ?? 0) + 1, min(lane?.oldest ?? entry.record.madeAt, entry.record.madeAt))
+  var laneSummaries: [LaneID: (count: Int, oldest: Date)] {
+    entries.values.filter(\.isCounted).reduce(into: [:]) { summaries, entry in
+      let (summary, madeAt) = (summaries[entry.lane], entry.record.madeAt)
+      summaries[entry.lane] = ((summary?.count ?? 0) + 1, min(summary?.oldest ?? madeAt, madeAt))
     }
   }
 
   /// All live mutations, in order.
   ///
   /// - Complexity: O(*n* log *n*) for *n* mutations.
-  var live: [Entry] { entries.values.filter(\.isLive).sorted { $0.order < $1.order } }
+  var live: [Entry] { entries.values.filter(\.isLive).sorted { $0.position < $1.position } }
 
   /// All mutations in order, whether live or not.
   ///
   /// - Complexity: O(*n* log *n*) for *n* mutations.
-  var all: [Entry] { entries.values.sorted { $0.order < $1.order } }
+  var all: [Entry] { entries.values.sorted { $0.position < $1.position } }
 
   /// The ids of all durable mutations, in order.
   ///
   /// - Complexity: O(*n* log *n*) for *n* mutations.
-  var durableIDs: [MutationID] { entries.values.filter { $0.tag != nil }.sorted { $0.order < $1.order }.map(\.id) }
+  var durableIDs: [MutationID] {
+    entries.values.filter { $0.tag != nil }.sorted { $0.position < $1.position }.map(\.id)
+  }
 
-  /// Whether the first of two mutations is sent after the second.
+  /// Whether the mutation `id` must be sent after the mutation `other`, if both are in the same lane.
   ///
   /// If one of them isn't durable yet, it has no sequence number, and the order of addition decides.
-  func isBehind(_ id: MutationID, _ other: MutationID) -> Bool {
+  func isMutation(_ id: MutationID, behind other: MutationID) -> Bool {
     guard let entry = entries[id], let other = entries[other] else { return false }
-    return entry.tag == nil || other.tag == nil ? entry.number > other.number : entry.order > other.order
+    return entry.tag == nil || other.tag == nil
+      ? entry.additionNumber > other.additionNumber : entry.position > other.position
   }
 
   /// The number of live mutations of each key, including those that another repository sends.
   ///
   /// - Complexity: O(*n*) for *n* mutations.
-  var liveCounts: [Key: Int] {
+  var liveCountsByKey: [Key: Int] {
     entries.values.filter(\.isLive).reduce(into: [:]) { $0[$1.key, default: 0] += 1 }
   }
 
   /// The time at which the first live mutation in the order of addition was made, or `nil` if none is live.
-  var oldest: Date? { order.first.flatMap { entries[$0.id]?.record.madeAt } }
+  var oldest: Date? { additions.first.flatMap { entries[$0.id]?.record.madeAt } }
 
   // MARK: - Adding and removing
 
   mutating func add(_ entry: Entry) {
     guard entries[entry.id] == nil else { return }
-    lastNumber += 1
+    lastAdditionNumber += 1
     entries[entry.id] = entry
-    entries[entry.id]?.number = lastNumber
-    idsOfKeys[entry.key, default: []].insert(entry.id)
-    order.append(Place(id: entry.id, number: lastNumber))
+    entries[entry.id]?.additionNumber = lastAdditionNumber
+    idsByKey[entry.key, default: []].insert(entry.id)
+    additions.append(Addition(id: entry.id, number: lastAdditionNumber))
     byteCount += entry.record.byteCount
     if entry.isCounted { liveCount += 1 }
     if !entry.isLive { undecidedCount += 1 }
     if entry.tag == nil { undurableCount += 1 }
     version += 1
-    pruneOrder()
+    pruneAdditions()
   }
 
   @discardableResult
   mutating func remove(_ id: MutationID) -> Entry? {
     guard let entry = entries.removeValue(forKey: id) else { return nil }
-    idsOfKeys[entry.key]?.remove(id)
-    if idsOfKeys[entry.key]?.isEmpty ?? false { idsOfKeys[entry.key] = nil }
+    idsByKey[entry.key]?.remove(id)
+    if idsByKey[entry.key]?.isEmpty ?? false { idsByKey[entry.key] = nil }
     byteCount -= entry.record.byteCount
     if entry.isCounted { liveCount -= 1 }
     if !entry.isLive { undecidedCount -= 1 }
     if entry.tag == nil { undurableCount -= 1 }
     version += 1
-    pruneOrder()
+    pruneAdditions()
     return entry
   }
 
@@ -218,17 +228,18 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
       $0.ownsMark = false
       $0.isTakenOver = $0.isInFlight
       // An outcome that was unknown stays unknown. If the record is marked, the other repository may be sending the
-      // mutation. A reply to this repository may then repeat the server's answer to that one, so the outcome counts as
-      // unknown too.
+      // mutation. The server's reply to this repository may then repeat its answer to the other one, so the outcome
+      // counts as unknown too.
       if isOutcomeUnknown || record.isMarked { $0.record.isOutcomeUnknown = true }
     }
-    pruneOrder()
+    pruneAdditions()
   }
 
   /// Counts an interrupted attempt if the mutation was the first of its lane and another process has marked it.
   ///
-  /// That process has ended or lost its lead, so the mark is removed. Called when this repository starts to send the
-  /// mutation.
+  /// Called when this repository starts to send the mutation. A process that has marked it has ended or lost its lead,
+  /// so the mark is removed, and the outcome counts as unknown. If the mutation wasn't the first of its lane, its
+  /// number of interrupted attempts in a row is reset.
   ///
   /// - Parameters:
   ///   - id: The id of the mutation.
@@ -250,7 +261,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
       let refusal = MutationRefusal.cutOff(attempts: $0.record.interruptedAttempts)
       $0.record.verdict = .refused(reason: refusal.description)
     }
-    pruneOrder()
+    pruneAdditions()
   }
 
   // MARK: - Attempts
@@ -346,7 +357,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
       ($0.record.verdict, $0.record.isMarked, $0.record.interruptedAttempts) = (verdict, false, 0)
       ($0.isInFlight, $0.ownsMark, $0.isAnswered) = (false, false, false)
     }
-    pruneOrder()
+    pruneAdditions()
   }
 
   // MARK: - Decisions
@@ -377,14 +388,19 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     version += 1
   }
 
-  /// Returns the mutation of a place, or `nil` if it was removed, even if it was added again at another place.
-  private static func entry(at place: Place, in entries: [MutationID: Entry]) -> Entry? {
-    entries[place.id].flatMap { $0.number == place.number ? $0 : nil }
+  /// Returns the mutation of an addition, or `nil` if it was removed since, even if it was added again later.
+  private static func entry(of addition: Addition, in entries: [MutationID: Entry]) -> Entry? {
+    entries[addition.id].flatMap { $0.additionNumber == addition.number ? $0 : nil }
   }
 
-  /// Keeps a live mutation at the front of ``order``, and drops removed mutations before they dominate it.
-  private mutating func pruneOrder() {
-    while let first = order.first, !(Self.entry(at: first, in: entries)?.isLive ?? false) { _ = order.removeFirst() }
-    if order.count > 2 * entries.count + 32 { order.removeAll { [entries] in Self.entry(at: $0, in: entries) == nil } }
+  /// Keeps a live mutation at the front of ``additions``, and drops removed mutations before they dominate it.
+  private mutating func pruneAdditions() {
+    while let first = additions.first, !(Self.entry(of: first, in: entries)?.isLive ?? false) {
+      _ = additions.removeFirst()
+    }
+    // Without the 32, a short queue would be pruned often.
+    if additions.count > 2 * entries.count + 32 {
+      additions.removeAll { [entries] in Self.entry(of: $0, in: entries) == nil }
+    }
   }
 }

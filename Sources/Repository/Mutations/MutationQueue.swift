@@ -42,7 +42,7 @@ final class MutationQueue<Source: RepositorySource> {
   typealias Failure = RepositoryError<Source.Failure>
   typealias State = MutationQueueState<Source.Key, Mutation>
   typealias Entry = State.Entry
-  typealias Listed = PendingMutation<Source.Key, Mutation>
+  typealias List = [PendingMutation<Source.Key, Mutation>]
 
   let records: MutationRecords<Mutation>
 
@@ -64,7 +64,7 @@ final class MutationQueue<Source: RepositorySource> {
   init(
     _ capabilities: SourceCapabilities<Source>, _ state: State, _ records: MutationRecords<Mutation>,
     _ calls: MutationCalls<Source>, events: RepositoryEvents, liveCounts: CurrentValueRelay<Int>,
-    version: CurrentValueRelay<UInt64>, lists: KeyChannels<String, [Listed]>
+    version: CurrentValueRelay<UInt64>, lists: KeyChannels<String, List>
   ) {
     (self.capabilities, self.state, self.records) = (capabilities, state, records)
     (self.calls, self.events) = (calls, events)
@@ -152,21 +152,21 @@ final class MutationQueue<Source: RepositorySource> {
 
   /// Adds the state of the queue to a report.
   func report(to report: inout RepositoryReport, at now: Duration) {
-    report.lanes = state.report(at: now)
+    report.lanes = state.laneReports(at: now)
     report.undecidedCount = state.undecidedCount
     report.queueByteCount = state.byteCount
     report.leadership = capabilities.sending == nil ? nil : state.leadership
   }
 
   /// The number of live mutations of each key.
-  var liveCountsOfKeys: [Source.Key: Int] { state.liveCounts }
+  var liveCountsByKey: [Source.Key: Int] { state.liveCountsByKey }
 
   /// All mutations, in order.
-  var list: [Listed] { state.list }
+  var list: List { state.list }
 
   /// Whether a user has live mutations.
   func hasLiveMutations(of user: UserDigest) -> Bool {
-    state.liveCounts.keys.contains { UserDigest($0.userID) == user }
+    state.liveCountsByKey.keys.contains { UserDigest($0.userID) == user }
   }
 
   /// The number of a user's mutations that weren't refused; see ``UnsentPolicy``.
@@ -181,7 +181,7 @@ final class MutationQueue<Source: RepositorySource> {
   var ids: Set<MutationID> { Set(state.all.map(\.id)) }
 
   /// The users who have to sign in again.
-  var signedOutUsers: Set<String?> { state.signedOutUsers }
+  var usersNeedingSignIn: Set<String?> { state.usersNeedingSignIn }
 
   /// Sends the present list to a new observer.
   func sendFirstList() {
@@ -224,7 +224,7 @@ final class MutationQueue<Source: RepositorySource> {
     }
   }
 
-  /// Records the failed attempt of a repository that no longer leads.
+  /// Records that an attempt failed after this repository lost its lead.
   ///
   /// The next leader sends the mutation again.
   func handOffAttempt(_ entry: Entry) {
@@ -237,7 +237,7 @@ final class MutationQueue<Source: RepositorySource> {
     state.recordAnswer(to: entry)
   }
 
-  /// Completes the attempt of a lane, so that its next mutation may be sent.
+  /// Completes the attempt of a mutation, so that the next mutation of its lane may be sent.
   func complete(_ entry: Entry) {
     state.complete(entry)
   }
@@ -258,7 +258,7 @@ final class MutationQueue<Source: RepositorySource> {
     state.recordUnknownOutcome(of: id)
   }
 
-  /// The number of failed attempts of a mutation's lane in a row, the present one included.
+  /// The number of consecutive failed attempts of a mutation's lane, counting the present attempt as failed.
   func failures(of entry: Entry) -> Int { state.failures(of: entry) }
 
   /// Makes a lane wait after a failed attempt; see ``MutationQueueState/backOff(_:until:isServerDelay:)``.
@@ -293,7 +293,7 @@ final class MutationQueue<Source: RepositorySource> {
   }
 
   /// Whether a mutation that this repository sends is waiting or in flight, and its user doesn't have to sign in.
-  var canSend: Bool { state.canSend }
+  var hasMutationsToSend: Bool { state.hasMutationsToSend }
 
   /// Ends all backoffs, except those whose delay the server named, and resets the numbers of failures.
   func retryNow() {
@@ -309,6 +309,8 @@ final class MutationQueue<Source: RepositorySource> {
   // MARK: - Removing
 
   /// Forgets confirmed mutations, whose records a commit removed.
+  ///
+  /// The commit is `nil` only if no mutation was confirmed.
   func confirm(_ ids: [MutationID], _ commit: StoreCommit?, in engine: isolated Engine) {
     for id in ids { state.remove(id) }
     if let commit { records.recordRemoval(of: ids, commit) }

@@ -39,7 +39,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   ///
   /// The record of a marked mutation says that an attempt may have begun; see ``MutationRecord/isMarked``. Because
   /// several are marked together, a long lane doesn't wait for a commit before each request.
-  private static var markedTogether: Int { 32 }
+  private static var maximumMarkedTogether: Int { 32 }
 
   private var ledger = Ledger()
   private var lanes = MutationLanes(
@@ -48,7 +48,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   private(set) var leadership = LeadershipStatus.following
   /// The lanes in which a stored mutation has been placed since this repository began to send.
   private var startedLanes: Set<LaneID> = []
-  /// The lanes whose mutations wait for something other than their turn, to judge from another repository's writes.
+  /// The lanes whose mutations wait for something other than their turn, as another repository's writes show.
   private var lanesStalledElsewhere: Set<LaneID> = []
   /// The lanes that may be out of order: a mutation was placed in them while some mutation of the queue had no sequence
   /// number yet.
@@ -90,24 +90,24 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   var version: UInt64 { ledger.version }
 
   /// All mutations, in order.
-  var list: [PendingMutation<Key, Mutation>] { ledger.list(signedOutUsers: lanes.signedOutUsers) }
+  var list: [PendingMutation<Key, Mutation>] { ledger.list(usersNeedingSignIn: lanes.usersNeedingSignIn) }
 
   /// The users who have to sign in again.
-  var signedOutUsers: Set<String?> { lanes.signedOutUsers }
+  var usersNeedingSignIn: Set<String?> { lanes.usersNeedingSignIn }
 
   /// The number of live mutations of each key, including those that another repository sends.
-  var liveCounts: [Key: Int] { ledger.liveCounts }
+  var liveCountsByKey: [Key: Int] { ledger.liveCountsByKey }
 
   /// The size of all encoded mutations in bytes.
   var byteCount: Int { ledger.byteCount }
 
-  /// The reports of the lanes that have mutations counted by ``liveCount``, sorted by name.
-  func report(at now: Duration) -> [RepositoryReport.LaneReport] {
+  /// The reports of the lanes that have mutations counted by ``liveCount``, sorted by the ids of the lanes.
+  func laneReports(at now: Duration) -> [RepositoryReport.LaneReport] {
     let statuses = lanes.report(at: now)
-    return ledger.lanes.sorted { $0.key < $1.key }.map { name, lane in
+    return ledger.laneSummaries.sorted { $0.key < $1.key }.map { laneID, summary in
       RepositoryReport.LaneReport(
-        lane: "\(name)", count: lane.count, oldest: lane.oldest, failures: statuses[name]?.failures ?? 0,
-        status: sends ? statuses[name]?.status ?? .waiting : .sentElsewhere)
+        lane: "\(laneID)", count: summary.count, oldest: summary.oldest, failures: statuses[laneID]?.failures ?? 0,
+        status: sends ? statuses[laneID]?.status ?? .waiting : .sentElsewhere)
     }
   }
 
@@ -115,7 +115,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   func liveMutations(of key: Key) -> [Entry] { ledger.liveMutations(of: key) }
 
   /// The standing of a mutation in the list.
-  func standing(of entry: Entry) -> Ledger.Standing { entry.standing(signedOutUsers: lanes.signedOutUsers) }
+  func standing(of entry: Entry) -> Ledger.Standing { entry.standing(usersNeedingSignIn: lanes.usersNeedingSignIn) }
 
   /// Whether the limits allow another mutation.
   ///
@@ -215,10 +215,12 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   /// Places a mutation in its lane, where it waits if stored mutations before it may not be known yet.
   private func adoptInSequence(_ entry: Entry) -> FollowUp {
     // A mutation that isn't durable yet has no sequence number.
-    guard entry.tag != nil, recordSequence(entry.record.sequence) else { return adopt(entry) ? .refused : .nothing }
+    let isBehindGap = entry.tag != nil && recordSequence(entry.record.sequence)
+    guard isBehindGap else { return adopt(entry) ? .refused : .nothing }
     idsBehindGap.insert(entry.id)
     lanes.block(entry.id)
-    guard adopt(entry) else { return .behindGap }
+    let isRefused = adopt(entry)
+    guard isRefused else { return .behindGap }
     idsBehindGap.remove(entry.id)
     return .refused
   }
@@ -251,7 +253,9 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
       lanes.block(entry.id)
     }
     if ledger.undurableCount > 0 { unorderedLanes.insert(entry.lane) }
-    lanes.insert(entry.id, lane: entry.lane, userID: entry.key.userID) { [ledger] in ledger.isBehind($0, entry.id) }
+    lanes.insert(entry.id, lane: entry.lane, userID: entry.key.userID) { [ledger] in
+      ledger.isMutation($0, behind: entry.id)
+    }
     return false
   }
 
@@ -259,7 +263,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   private func putInOrder(_ id: MutationID) {
     guard !unorderedLanes.isEmpty, let entry = ledger[id] else { return }
     if unorderedLanes.contains(entry.lane) {
-      lanes.move(id, in: entry.lane) { [ledger] in ledger.isBehind($0, id) }
+      lanes.move(id, in: entry.lane) { [ledger] in ledger.isMutation($0, behind: id) }
     }
     if ledger.undurableCount == 0 { unorderedLanes = [] }
   }
@@ -273,9 +277,9 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   /// replaces the old one.
   func add(_ id: MutationID, key: Key, lane: LaneID, record: Record) {
     remove(id)
-    let isFirst = sends && lanes.isFree(lane)
+    let isReadyOnceDurable = sends && lanes.isFree(lane)
     ledger.add(Entry(id: id, key: key, lane: lane, record: record, tag: nil))
-    if isFirst { ledger.mark(id) }
+    if isReadyOnceDurable { ledger.mark(id) }
     if sends { lanes.append(id, lane: lane, userID: key.userID, isDurable: false) }
   }
 
@@ -288,7 +292,8 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   func recordAddition(of id: MutationID, sequence: UInt64, tag: StoreTag, revision: UInt64) -> Bool {
     ledger.recordAddition(of: id, sequence: sequence, tag: tag, revision: revision)
     putInOrder(id)
-    guard recordSequence(sequence), leadership == .leading else { return false }
+    let isBehindGap = recordSequence(sequence)
+    guard isBehindGap, leadership == .leading else { return false }
     idsBehindGap.insert(id)
     return true
   }
@@ -324,12 +329,12 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
 
   /// Marks a mutation whose request is about to be sent, and the next ones in its lane.
   ///
-  /// Does nothing if this process has already marked the mutation.
+  /// Does nothing if this repository has already marked the mutation.
   ///
   /// - Returns: The mutations whose records must be written before the first one is sent.
   func mark(_ id: MutationID) -> [MutationID] {
     guard let entry = ledger[id], !entry.ownsMark else { return [] }
-    let ids = ([id] + lanes.upcoming(in: entry.lane, count: Self.markedTogether - 1)).filter { id in
+    let ids = ([id] + lanes.upcoming(in: entry.lane, count: Self.maximumMarkedTogether - 1)).filter { id in
       ledger[id].map { $0.isLive && $0.tag != nil && !$0.ownsMark } ?? false
     }
     for id in ids { ledger.mark(id) }
@@ -351,7 +356,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   /// Whether any lane has a mutation, waiting or in flight, whose user doesn't have to sign in.
   ///
   /// `false` while this repository follows, because its lanes are empty.
-  var canSend: Bool { lanes.canSend }
+  var hasMutationsToSend: Bool { lanes.hasMutationsToSend }
 
   /// Removes marks that could not be written.
   func unmark(_ ids: [MutationID]) {
@@ -396,7 +401,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     ledger.recordRefusal(of: id)
   }
 
-  /// The number of failed attempts in a row of a mutation's lane, the present one included.
+  /// The number of consecutive failed attempts of a mutation's lane, counting the present attempt as failed.
   func failures(of entry: Entry) -> Int { lanes.failures(in: entry.lane) }
 
   /// Makes a lane wait after a failed attempt.
@@ -418,7 +423,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     lanes.release(entry.id, lane: entry.lane, needsSignIn: true)
     // A mutation that was removed, refused or found in conflict meanwhile isn't sent again.
     if !(ledger[entry.id]?.isLive ?? false) { lanes.remove(entry.id, lane: entry.lane) }
-    guard lanes.signedOutUsers.contains(entry.key.userID) else {
+    guard lanes.usersNeedingSignIn.contains(entry.key.userID) else {
       // The attempt used old credentials, so the mutation is sent again, unless the network is offline.
       return lanes.isPaused ? lanes.waiting(in: entry.lane) : []
     }
@@ -464,7 +469,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
 
   // MARK: - Removing
 
-  /// Completes the attempt of a lane, so that its next mutation may be sent.
+  /// Completes the attempt of a mutation, so that the next mutation of its lane may be sent.
   func complete(_ entry: Entry) {
     lanes.complete(lane: entry.lane)
   }

@@ -14,13 +14,13 @@ final class MutationReader<Source: RepositorySource> {
   private let records: MutationRecords<Source.Mutation>
   private let calls: MutationCalls<Source>
   private let events: RepositoryEvents
-  private let reading = AsyncSerialQueue()
+  private let readQueue = AsyncSerialQueue()
   private var hasBegunReading = false
   /// The number of times the records were read.
   private var readingCount = 0
   /// The number of sign-ins of users whose records may have been ignored before.
   private var signInCount = 0
-  /// Cancels the subscription to the changes of the records that follow the last read.
+  /// Cancels the subscription to the changes that the store reports after the last read; `nil` before the first read.
   private var endSubscription: (@Sendable () -> Void)?
 
   init(
@@ -34,22 +34,26 @@ final class MutationReader<Source: RepositorySource> {
   // MARK: - Reading
 
   /// Reads the stored mutations and subscribes to their changes, unless the source is read-only.
+  ///
+  /// If they were read before, also handles what other repositories and processes have added, changed or removed since.
   func read(in engine: isolated Engine) async throws(StoreError) {
     guard capabilities.sending != nil else { return }
     hasBegunReading = true
     records.reportEvents(to: events)
-    try await reading.run { () async throws(StoreError) in
+    try await readQueue.run { () async throws(StoreError) in
       let reading = try await records.read()
       engine.sender.beginBatch()
       defer { engine.sender.endBatch(in: engine) }
-      let isFirst = endSubscription == nil
+      let isFirstRead = endSubscription == nil
       let found = reading.stored.sorted { $0.stored.value.sequence < $1.stored.value.sequence }
       state.recordReading(upTo: max(reading.lastSequence, found.last?.stored.value.sequence ?? 0))
-      let added = found.compactMap { isFirst ? restore($0, in: engine) : take($0.key, $0.stored, in: engine) }
+      let added = found.compactMap {
+        isFirstRead ? restore($0, in: engine) : handleRecord($0.key, $0.stored, in: engine)
+      }
       subscribe(to: reading.changes, in: engine)
       engine.queue.reportChanges(in: engine)
       // No cell is open during the first read. A cell that is opened later shows the mutations in the queue.
-      for entry in added where !isFirst { await engine.external.show(entry, in: engine) }
+      for entry in added where !isFirstRead { await engine.external.show(entry, in: engine) }
       let foundIDs = Set(found.map(\.key.id))
       let missing = state.durableIDs.filter { !foundIDs.contains($0.rawValue) }
       for id in try await externallyFinished(missing) {
@@ -75,12 +79,12 @@ final class MutationReader<Source: RepositorySource> {
     endSubscription?()
     readingCount += 1
     endSubscription = engine.tasks.start { [weak engine, readingCount] in
-      for await commit in changes { await engine?.receive(commit, ofReading: readingCount) }
+      for await batch in changes { await engine?.receive(batch, ofReading: readingCount) }
     }
   }
 
   private func restore(_ found: StoreObservation<Record>.Entry, in engine: isolated Engine) -> Entry? {
-    guard let entry = entry(found.key, found.stored, in: engine) else { return nil }
+    guard let entry = makeEntry(found.key, found.stored, in: engine) else { return nil }
     if state.restore(entry) { engine.queue.refuseInterrupted(entry.id, in: engine) }
     return entry
   }
@@ -90,11 +94,11 @@ final class MutationReader<Source: RepositorySource> {
     var attempt = 0
     while state[id] != nil, state.knownSequence < sequence {
       do throws(StoreError) {
-        let signInCount = signInCount
+        let signInCountBefore = signInCount
         try await read(in: engine)
         // The record and those before it were stored before the read, so the read has found them. But it may have
         // ignored the records of a user who signed in during the read.
-        if signInCount == self.signInCount { state.recordReading(upTo: sequence) }
+        if signInCount == signInCountBefore { state.recordReading(upTo: sequence) }
       } catch {
         events.emit(.storeFailed(error))
         // The mutation now waits for the store, and not only for its turn.
@@ -108,7 +112,7 @@ final class MutationReader<Source: RepositorySource> {
     engine.sender.pump(in: engine)
   }
 
-  private func entry(
+  private func makeEntry(
     _ key: StoreKey<Record>, _ stored: StoredValue<Record>, in engine: isolated Engine
   ) -> Entry? {
     guard let id = key.id else { return nil }
@@ -116,8 +120,8 @@ final class MutationReader<Source: RepositorySource> {
       events.emit(.mutationOfUnknownKey(MutationID(rawValue: id), key: stored.value.key))
       return nil
     }
-    // Otherwise the user has signed out, as far as this repository knows. If the user has signed in again,
-    // ``readForSignIn(in:)`` finds the record.
+    // The record is ignored if its user has signed out, as far as this repository knows. If the user has signed in
+    // again, ``readForSignIn(in:)`` finds the record.
     guard engine.users.isOpen(valueKey.userID) else { return nil }
     let mutation = stored.value.mutation
     return Entry(
@@ -135,10 +139,10 @@ final class MutationReader<Source: RepositorySource> {
   ///
   /// - Parameters:
   ///   - changes: The changes.
-  ///   - reading: The number of the read that they follow. Changes that follow an earlier read are already known.
+  ///   - number: The number of the read that they follow. Changes that follow an earlier read are already known.
   ///   - engine: The engine.
-  func receive(_ changes: [StoreChange<Record>], ofReading reading: Int, in engine: isolated Engine) async {
-    guard reading == readingCount else { return }
+  func receive(_ changes: [StoreChange<Record>], ofReading number: Int, in engine: isolated Engine) async {
+    guard number == readingCount else { return }
     engine.sender.beginBatch()
     defer { engine.sender.endBatch(in: engine) }
     let external = changes.filter { change in
@@ -146,7 +150,7 @@ final class MutationReader<Source: RepositorySource> {
     }
     let saved = external.compactMap { change in change.stored.map { (key: change.key, stored: $0) } }
     let added = saved.sorted { $0.stored.value.sequence < $1.stored.value.sequence }.compactMap {
-      take($0.key, $0.stored, in: engine)
+      handleRecord($0.key, $0.stored, in: engine)
     }
     for entry in added { await engine.external.show(entry, in: engine) }
     for change in external {
@@ -165,7 +169,9 @@ final class MutationReader<Source: RepositorySource> {
       let stored = try await records.load(id)
       guard let entry = state[id] else { return }
       guard let stored else { return await engine.external.receiveRemoval(of: entry, in: engine) }
-      if let added = take(records.keys.record(id), stored, in: engine) { await engine.external.show(added, in: engine) }
+      if let added = handleRecord(records.keys.record(id), stored, in: engine) {
+        await engine.external.show(added, in: engine)
+      }
       engine.queue.reportChanges(in: engine)
       engine.sender.pump(in: engine)
     } catch {
@@ -176,24 +182,24 @@ final class MutationReader<Source: RepositorySource> {
 
   /// Handles a record that another repository or process wrote.
   ///
-  /// - Returns: The mutation, if it is new and has to be shown.
-  private func take(
+  /// - Returns: The mutation, if it was added to the queue and has to be shown.
+  private func handleRecord(
     _ key: StoreKey<Record>, _ stored: StoredValue<Record>, in engine: isolated Engine
   ) -> Entry? {
-    guard let text = key.id else { return nil }
-    let id = MutationID(rawValue: text)
+    guard let rawID = key.id else { return nil }
+    let id = MutationID(rawValue: rawID)
     if let known = state[id] {
       guard known.tag != nil, stored.revision > known.revision else { return nil }
       if known.isLive || !stored.value.isLive {
-        replace(known, with: stored, in: engine)
+        update(known, with: stored, in: engine)
         return nil
       }
-      // It was refused or in conflict, and is sent again.
+      // It was refused or in conflict, and another repository sends it again.
       state.remove(id)
     } else if records.isRemoved(id) {
       return nil
     }
-    guard let entry = entry(key, stored, in: engine) else { return nil }
+    guard let entry = makeEntry(key, stored, in: engine) else { return nil }
     switch state.addExternal(entry) {
     case .nothing: break
     case .refused: engine.queue.refuseInterrupted(id, in: engine)
@@ -204,7 +210,7 @@ final class MutationReader<Source: RepositorySource> {
     return state[id].flatMap { $0.isLive ? $0 : nil }
   }
 
-  private func replace(_ entry: Entry, with stored: StoredValue<Record>, in engine: isolated Engine) {
+  private func update(_ entry: Entry, with stored: StoredValue<Record>, in engine: isolated Engine) {
     guard let verdict = state.receive(stored, of: entry) else {
       if !state.sends, state.isStalled(entry.lane) { calls.endQueued(state.waiting(in: entry.lane)) }
       return
@@ -248,7 +254,7 @@ final class MutationReader<Source: RepositorySource> {
   ///     A sign-out erases records too, and the store may report the removal before the sign-out.
   ///   - engine: The engine.
   private func endCall(of entry: Entry, _ signOutCount: UInt64, in engine: isolated Engine) async {
-    // Ends the call even if the store keeps failing.
+    // The timeout ends the call even if the store keeps failing.
     calls.startTimeout(of: entry.id, in: engine)
     await engine.keepTrying { (engine) async throws(StoreError) in
       let withdrawals = try await engine.reader.records.withdrawals()

@@ -40,13 +40,13 @@ struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
   /// ``MutationLedger/recordInterruption(of:wasFirst:limit:)``.
   var isMarked = false
 
-  /// The number of attempts in a row that the ends of processes interrupted.
+  /// The number of attempts in a row that were interrupted because their process ended or lost its lead.
   var interruptedAttempts = 0
 
   /// Whether the server may have made the change at an attempt whose outcome is unknown.
   var isOutcomeUnknown = false
 
-  /// The reason why it is no longer sent, or `nil` while it is live.
+  /// The reason why the mutation is no longer sent, or `nil` while it is live.
   var verdict: Verdict?
 
   /// Whether the mutation is waiting, in flight, or answered but not confirmed yet.
@@ -58,9 +58,9 @@ struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
   ///
   /// - Returns: `nil` if the bytes aren't those of a record.
   static func key(in bytes: Data) -> String? {
-    let start = bytes.firstIndex(of: UInt8(ascii: "\n")).map { bytes.index(after: $0) } ?? bytes.startIndex
+    let jsonStart = bytes.firstIndex(of: UInt8(ascii: "\n")).map { bytes.index(after: $0) } ?? bytes.startIndex
     do {
-      return try JSONDecoder().decode(KeyOfRecord.self, from: bytes[start...]).key
+      return try JSONDecoder().decode(RecordKey.self, from: bytes[jsonStart...]).key
     } catch {
       return nil
     }
@@ -74,8 +74,8 @@ struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
   }
 }
 
-/// The part of a record that doesn't depend on the type of the mutation, so that every program can decode it.
-private struct KeyOfRecord: Decodable {
+/// A record without its mutation, so that a program that can't decode the mutation can read the key.
+private struct RecordKey: Decodable {
   let key: String
 }
 
@@ -93,7 +93,7 @@ struct MutationCounter: Codable, Sendable {
 /// A confirmation and a withdrawal both remove the record of a mutation. If another repository removes the record, a
 /// call that waits for the mutation can't learn from the stored value which of the two happened. The value may be newer
 /// for another reason, and a confirmation may store no value. So the commit that withdraws a mutation also adds its id
-/// to this list. A confirmation saves nothing extra, but a repository with such a call loads these ids once.
+/// to this list. A confirmation saves nothing extra, but a repository loads this list once for each such call.
 struct MutationWithdrawals: Codable, Sendable {
   /// The greatest number of ids that are kept.
   ///

@@ -42,7 +42,7 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     /// The changed record says that the mutation is refused or in conflict.
     case undecided
 
-    func includes(_ record: Record) -> Bool {
+    func isMet(by record: Record) -> Bool {
       switch self {
       case .unsent: !record.isMarked
       case .undecided: !record.isLive
@@ -62,7 +62,7 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     /// Another process, or another write of this repository, has changed the record, which was therefore kept.
     case kept
     /// Nothing was written, because another process has refused the mutation or found it in conflict.
-    case decided
+    case keptVerdict
   }
 
   /// A write, and the call that waits for it.
@@ -72,8 +72,8 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     let continuation: CheckedContinuation<Result<Outcome, StoreError>, Never>
   }
 
-  /// The writes that wait for the next commit.
-  private struct Line {
+  /// The writes that wait for the next commit, and whether ``writeAll()`` is running.
+  private struct WriteState {
     var waiting: [Turn] = []
     var isWriting = false
   }
@@ -87,7 +87,7 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
   private let store: any KeyValueStore
   private let keys: MutationKeys<Mutation>
   private let tasks: OwnedTasks
-  private let line = Lock(Line())
+  private let writeState = Lock(WriteState())
 
   init(_ store: any KeyValueStore, _ keys: MutationKeys<Mutation>, _ tasks: OwnedTasks) {
     self.store = store
@@ -103,10 +103,10 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
   ) async throws(StoreError) -> Outcome {
     try await withCheckedContinuation { continuation in
       let turn = Turn(id: id, write: write, continuation: continuation)
-      let isFirst = line.withLock { line in
-        defer { line.isWriting = true }
-        line.waiting.append(turn)
-        return !line.isWriting
+      let isFirst = writeState.withLock { state in
+        defer { state.isWriting = true }
+        state.waiting.append(turn)
+        return !state.isWriting
       }
       // This isn't one of `tasks`, because those are cancelled with their owner, and callers wait for the result.
       if isFirst { Task(executorPreference: tasks.executor) { await self.writeAll() } }
@@ -117,14 +117,14 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     // Each run reads these values again, because another process may have changed them since the last run.
     var shared = Shared()
     while true {
-      let turns = line.withLock { line in
-        defer { line.waiting = [] }
-        line.isWriting = !line.waiting.isEmpty
-        return line.waiting
+      let turns = writeState.withLock { state in
+        defer { state.waiting = [] }
+        state.isWriting = !state.waiting.isEmpty
+        return state.waiting
       }
       if turns.isEmpty { return }
-      let (compatible, postponed) = withoutConflicts(turns)
-      await write(compatible, &shared)
+      let (immediate, postponed) = separatePostponed(turns)
+      await write(immediate, &shared)
       for turn in postponed { await writeUnlessRemoved(turn, &shared) }
     }
   }
@@ -133,18 +133,18 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
   ///
   /// Such a replacement is postponed, so that it doesn't undo the removal. Several replacements of one record needn't
   /// be separated, because the batch keeps the last.
-  private func withoutConflicts(_ turns: [Turn]) -> (compatible: [Turn], postponed: [Turn]) {
-    var removed: Set<MutationID> = []
+  private func separatePostponed(_ turns: [Turn]) -> (immediate: [Turn], postponed: [Turn]) {
+    var removedIDs: Set<MutationID> = []
     for turn in turns {
       switch turn.write {
-      case .remove, .removeIf: removed.insert(turn.id)
-      case .add(_, let replaced?, _) where replaced.id != turn.id: removed.insert(replaced.id)
+      case .remove, .removeIf: removedIDs.insert(turn.id)
+      case .add(_, let replaced?, _) where replaced.id != turn.id: removedIDs.insert(replaced.id)
       case .add, .replace: break
       }
     }
-    if removed.isEmpty { return (turns, []) }
+    if removedIDs.isEmpty { return (turns, []) }
     let isPostponed = { (turn: Turn) in
-      if case .replace = turn.write { removed.contains(turn.id) } else { false }
+      if case .replace = turn.write { removedIDs.contains(turn.id) } else { false }
     }
     return (turns.filter { !isPostponed($0) }, turns.filter(isPostponed))
   }
@@ -176,13 +176,14 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
             shared.withdrawals = nil
             continue
           }
-          let refused = turns.filter { userRequirement(of: $0)?.key.keyName == keyName }
-          if !refused.isEmpty {
-            for turn in refused { turn.continuation.resume(returning: .failure(error)) }
+          let outdated = turns.filter { userRequirement(of: $0)?.key.keyName == keyName }
+          if !outdated.isEmpty {
+            // The user has signed out or in since the requirements of these writes were made.
+            for turn in outdated { turn.continuation.resume(returning: .failure(error)) }
             turns.removeAll { userRequirement(of: $0)?.key.keyName == keyName }
             continue
           }
-          if let index = turns.firstIndex(where: { requirement(of: $0) == keyName }) {
+          if let index = turns.firstIndex(where: { requiredRecordName(of: $0) == keyName }) {
             await retry(turns.remove(at: index), &shared)
             continue
           }
@@ -195,8 +196,8 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     }
   }
 
-  /// The record whose stored version a write requires.
-  private func requirement(of turn: Turn) -> StoreKeyName? {
+  /// The name of the record whose stored version a write requires.
+  private func requiredRecordName(of turn: Turn) -> StoreKeyName? {
     switch turn.write {
     case .add(_, let replaced, _): replaced.map { keys.record($0.id).keyName }
     case .replace, .removeIf: keys.record(turn.id).keyName
@@ -211,28 +212,32 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
   /// Repeats a write that failed because its record has changed, if the write still applies to the stored record.
   private func retry(_ turn: Turn, _ shared: inout Shared) async {
     do throws(StoreError) {
-      var next = turn
+      var repeated = turn
       switch turn.write {
       case .replace(_, _, unlessChanged: true):
         return turn.continuation.resume(returning: .success(.kept))
       case .replace(var record, _, unlessChanged: false):
         guard let stored = try await store.load(keys.record(turn.id)) else { break }
         // A live record of a former leader must not replace the verdict of the present one.
-        if record.isLive, !stored.value.isLive { return turn.continuation.resume(returning: .success(.decided)) }
+        if record.isLive, !stored.value.isLive {
+          return turn.continuation.resume(returning: .success(.keptVerdict))
+        }
         // The server may have made the change at an attempt of the other process.
         if stored.value.isOutcomeUnknown || stored.value.isMarked { record.isOutcomeUnknown = true }
-        next.write = .replace(record, tag: stored.tag, unlessChanged: false)
-        return await write([next], &shared)
-      case .add(let make, let replaced?, let requirement):
+        repeated.write = .replace(record, tag: stored.tag, unlessChanged: false)
+        return await write([repeated], &shared)
+      case .add(let makeRecord, let replaced?, let requirement):
         guard let stored = try await store.load(keys.record(replaced.id)) else { break }
         guard !stored.value.isLive else { return turn.continuation.resume(returning: .success(.unchanged)) }
-        next.write = .add(make, replacing: (replaced.id, stored.tag), requirement)
-        return await write([next], &shared)
+        repeated.write = .add(makeRecord, replacing: (replaced.id, stored.tag), requirement)
+        return await write([repeated], &shared)
       case .removeIf(let condition, _):
         guard let stored = try await store.load(keys.record(turn.id)) else { break }
-        guard condition.includes(stored.value) else { return turn.continuation.resume(returning: .success(.unchanged)) }
-        next.write = .removeIf(condition, tag: stored.tag)
-        return await write([next], &shared)
+        guard condition.isMet(by: stored.value) else {
+          return turn.continuation.resume(returning: .success(.unchanged))
+        }
+        repeated.write = .removeIf(condition, tag: stored.tag)
+        return await write([repeated], &shared)
       case .add(_, nil, _), .remove: preconditionFailure("Only a write that requires a record is repeated.")
       }
       turn.continuation.resume(returning: .success(.gone))
@@ -243,7 +248,8 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
 
   private func commit(_ turns: [Turn], _ shared: inout Shared) async throws(StoreError) -> [Outcome] {
     var batch = StoreBatch()
-    var records: [Record?] = []
+    // For each write, the record that it stores, or `nil` if it removes one.
+    var storedRecords: [Record?] = []
     let isAdding = turns.contains { if case .add = $0.write { true } else { false } }
     if isAdding, shared.counter == nil { shared.counter = try await readCounter() }
     var counter = shared.counter ?? (MutationCounter(), nil)
@@ -253,27 +259,27 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     for turn in turns {
       let key = keys.record(turn.id)
       switch turn.write {
-      case .add(let make, let replaced, let requirement):
+      case .add(let makeRecord, let replaced, let requirement):
         requirement?.add(to: &batch)
         counter.value.last += 1
-        let record = make(counter.value.last)
+        let record = makeRecord(counter.value.last)
         batch.save(record, for: key)
         if let replaced {
           if replaced.id != turn.id { batch.remove(keys.record(replaced.id)) }
           batch.require(replaced.tag, of: keys.record(replaced.id))
         }
-        records.append(record)
+        storedRecords.append(record)
       case .replace(let record, let tag, _):
         batch.save(record, for: key)
         batch.require(tag, of: key)
-        records.append(record)
+        storedRecords.append(record)
       case .remove:
         batch.remove(key)
-        records.append(nil)
+        storedRecords.append(nil)
       case .removeIf(_, let tag):
         batch.remove(key)
         batch.require(tag, of: key)
-        records.append(nil)
+        storedRecords.append(nil)
       }
     }
     if isAdding {
@@ -288,10 +294,10 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     let commit = try await store.commit(batch)
     if isAdding { shared.counter = (counter.value, commit.tag) }
     if !withdrawn.isEmpty { shared.withdrawals = (withdrawals.value, commit.tag) }
-    return records.map { $0.map { .written($0, commit) } ?? .removed(commit) }
+    return storedRecords.map { $0.map { .written($0, commit) } ?? .removed(commit) }
   }
 
-  /// The mutation that a write withdraws; see ``MutationWithdrawals``.
+  /// The id of the mutation that a write withdraws; see ``MutationWithdrawals``.
   private func withdrawnID(of turn: Turn) -> MutationID? {
     switch turn.write {
     case .removeIf: turn.id
@@ -330,6 +336,7 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     }
   }
 
+  /// Returns the counter for the next commit: the stored one, or otherwise the last number of the records.
   private func readCounter() async throws(StoreError) -> (value: MutationCounter, tag: StoreTag?) {
     do throws(StoreError) {
       if let stored = try await store.load(keys.counter) { return (stored.value, stored.tag) }

@@ -12,7 +12,7 @@ final class MutationRecords<Mutation: Codable & Sendable> {
 
   let keys: MutationKeys<Mutation>
   private let store: any KeyValueStore
-  private let records: MutationRecordStore<Mutation>
+  private let recordStore: MutationRecordStore<Mutation>
   private let tasks: OwnedTasks
   private var echoes = RecordEchoes()
   private var isReportingEvents = false
@@ -20,7 +20,7 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   init(_ store: any KeyValueStore, repository name: String, _ tasks: OwnedTasks) {
     (self.store, self.tasks) = (store, tasks)
     keys = MutationKeys(repository: name)
-    records = MutationRecordStore(store, keys, tasks)
+    recordStore = MutationRecordStore(store, keys, tasks)
   }
 
   /// Starts to report the store's events about records that can't be read.
@@ -28,8 +28,8 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     guard !isReportingEvents else { return }
     isReportingEvents = true
     tasks.start { [collection = keys.collection, storeEvents = store.events.subscribe()] in
-      for await event in storeEvents {
-        if let event = RepositoryEvent(event, of: collection) { events.emit(event) }
+      for await storeEvent in storeEvents {
+        if let event = RepositoryEvent(storeEvent, of: collection) { events.emit(event) }
       }
     }
   }
@@ -46,7 +46,7 @@ final class MutationRecords<Mutation: Codable & Sendable> {
 
   /// The tag of the stored counter, which every addition of a mutation changes.
   func counterTag(isolation: isolated (any Actor)? = #isolation) async throws(StoreError) -> StoreTag? {
-    try await records.storedCounter().tag
+    try await recordStore.storedCounter().tag
   }
 
   /// Reads all records and subscribes to their changes.
@@ -55,7 +55,7 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   func read(
     isolation: isolated (any Actor)? = #isolation
   ) async throws(StoreError) -> Reading {
-    let counter = try await records.storedCounter()
+    let counter = try await recordStore.storedCounter()
     let observation = try await store.observe(collection: keys.collection, as: Record.self)
     echoes.recordReading(of: Set(observation.stored.compactMap { $0.key.id.map(MutationID.init(rawValue:)) }))
     return Reading(stored: observation.stored, changes: observation.changes, lastSequence: counter.last)
@@ -66,7 +66,7 @@ final class MutationRecords<Mutation: Codable & Sendable> {
 
   /// Adds a record with the next sequence number.
   ///
-  /// It may replace another record, or an older record of the same mutation.
+  /// The added record may replace another record, or an older record of the same mutation.
   ///
   /// - Returns: The record with its sequence number, its commit, and whether another process has changed the record
   ///   since. `nil` if another process has sent, resolved or discarded the mutation that is to be replaced.
@@ -75,31 +75,31 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     _ id: MutationID, _ record: Record, replacing replaced: (id: MutationID, tag: StoreTag?)?,
     requiring requirement: UserRequirement?, isolation: isolated (any Actor)? = #isolation
   ) async throws(StoreError) -> (record: Record, commit: Commit, isOvertaken: Bool)? {
-    let replacedIDs = replaced.map { $0.id == id ? [] : [$0.id] } ?? []
-    beginWriting(replacedIDs)
-    defer { endWriting(replacedIDs) }
-    let (outcome, reported) = try await perform(
+    let removedIDs = replaced.map { $0.id == id ? [] : [$0.id] } ?? []
+    beginWriting(removedIDs)
+    defer { endWriting(removedIDs) }
+    let (outcome, reportedRevision) = try await perform(
       .add({ sequence in record.with(sequence: sequence) }, replacing: replaced, requirement), id)
     guard case .written(let record, let commit) = outcome else { return nil }
-    recordRemoval(of: replacedIDs, commit)
-    return (record, commit, reported > commit.revision)
+    recordRemoval(of: removedIDs, commit)
+    return (record, commit, reportedRevision > commit.revision)
   }
 
   /// Performs a write of one record.
   ///
-  /// - Returns: The outcome, and the newest revision of the record that was reported during the write.
+  /// - Returns: The outcome, and the newest revision of the record that was reported during the write; 0 if none was.
   private func perform(
     _ write: MutationRecordStore<Mutation>.Write, _ id: MutationID,
     isolation: isolated (any Actor)? = #isolation
-  ) async throws(StoreError) -> (outcome: Outcome, reported: UInt64) {
+  ) async throws(StoreError) -> (outcome: Outcome, reportedRevision: UInt64) {
     beginWriting([id])
     do throws(StoreError) {
-      var outcome = try await records.perform(write, id)
-      let reported = echoes.endWriting(id) ?? 0
+      var outcome = try await recordStore.perform(write, id)
+      let reportedRevision = echoes.endWriting(id) ?? 0
       // A commit of this repository that confirms the mutation may have removed the record. The queue is notified of
       // that shortly.
       if case .gone = outcome, echoes.isBeingWritten(id) { outcome = .unchanged }
-      return (outcome, reported)
+      return (outcome, reportedRevision)
     } catch {
       echoes.endWriting(id)
       throw error
@@ -119,9 +119,9 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     _ id: MutationID, by record: Record, tag: StoreTag?, unlessChanged: Bool,
     isolation: isolated (any Actor)? = #isolation
   ) async throws(StoreError) -> (outcome: Outcome, isOvertaken: Bool) {
-    let (outcome, reported) = try await perform(.replace(record, tag: tag, unlessChanged: unlessChanged), id)
+    let (outcome, reportedRevision) = try await perform(.replace(record, tag: tag, unlessChanged: unlessChanged), id)
     guard case .written(_, let commit) = outcome else { return (outcome, false) }
-    return (outcome, reported > commit.revision)
+    return (outcome, reportedRevision > commit.revision)
   }
 
   /// Removes a record, unless another process has changed it and the changed record doesn't meet a condition.
@@ -143,7 +143,7 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   func remove(_ id: MutationID, isolation: isolated (any Actor)? = #isolation) async throws(StoreError) {
     beginWriting([id])
     defer { endWriting([id]) }
-    if case .removed(let commit) = try await records.perform(.remove, id) { recordRemoval(of: [id], commit) }
+    if case .removed(let commit) = try await recordStore.perform(.remove, id) { recordRemoval(of: [id], commit) }
   }
 
   /// Announces that records are being written or removed, by this type or in a commit of the caller.
@@ -177,7 +177,7 @@ final class MutationRecords<Mutation: Codable & Sendable> {
 
   /// Returns the mutations that were withdrawn last, by any process.
   func withdrawals(isolation: isolated (any Actor)? = #isolation) async throws(StoreError) -> MutationWithdrawals {
-    try await records.storedWithdrawals()
+    try await recordStore.storedWithdrawals()
   }
 
   /// Returns those of the given mutations whose records another process has removed.

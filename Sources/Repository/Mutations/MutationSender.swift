@@ -6,7 +6,7 @@ internal import DataStore
 final class MutationSender<Source: RepositorySource> {
   typealias Engine = SyncEngine<Source>
   typealias Entry = MutationQueue<Source>.Entry
-  typealias Reply = Result<MutationReply<Source.Value>, Source.Failure>
+  typealias SendResult = Result<MutationReply<Source.Value>, Source.Failure>
 
   private let capabilities: SourceCapabilities<Source>
   private let policy: RetryPolicy
@@ -16,7 +16,7 @@ final class MutationSender<Source: RepositorySource> {
   /// Calls ``pump(at:in:)`` at the deadline that the queue named last.
   private let alarm: Alarm
   /// The number of attempts in flight, including their reads and writes of the store.
-  private var attemptCount = 0
+  private var attemptsInFlight = 0
   /// The number of batches of external changes that are being applied.
   private var batchCount = 0
   /// Whether ``pump(in:)`` was called while a batch was being applied.
@@ -55,12 +55,12 @@ final class MutationSender<Source: RepositorySource> {
     while !tasks.areCancelled {
       switch engine.queue.next(at: clock.elapsed()) {
       case .send(let entry):
-        attemptCount += 1
+        attemptsInFlight += 1
         engine.start { engine in await engine.sender.send(entry, in: engine) }
       case .lead:
         // Attempts that began before this repository became a follower must end first. Otherwise it might lead again
         // and send their mutations a second time.
-        if attemptCount == 0 { engine.election.campaign(in: engine) }
+        if attemptsInFlight == 0 { engine.election.campaign(in: engine) }
         return
       case .wait(let deadline):
         return alarm.set(deadline) { [weak engine] deadline in await engine?.pump(at: deadline) }
@@ -76,7 +76,8 @@ final class MutationSender<Source: RepositorySource> {
 
   private func send(_ entry: Entry, in engine: isolated Engine) async {
     await attempt(entry, in: engine)
-    attemptCount -= 1
+    attemptsInFlight -= 1
+    // While this repository sends, the attempt itself has called ``pump(in:)``.
     if engine.queue.sends { return }
     engine.queue.handOffIfFollowing(entry.id, in: engine)
     pump(in: engine)
@@ -101,9 +102,9 @@ final class MutationSender<Source: RepositorySource> {
       events.emit(.storeFailed(error))
       return abandon(dequeued, reason: error.description, in: engine)
     }
-    let leads = await engine.election.confirmLead(in: engine)
-    guard leads else { return queue.abandonAttemptAfterLoss(dequeued, in: engine) }
-    if Task.isCancelled { return await endWithRepository(dequeued, in: engine) }
+    let isStillLeading = await engine.election.confirmLead(in: engine)
+    guard isStillLeading else { return queue.abandonAttemptAfterLoss(dequeued, in: engine) }
+    if Task.isCancelled { return await recordRepositoryRelease(during: dequeued, in: engine) }
     if engine.writer.needsMark(dequeued.id) {
       return abandon(dequeued, reason: "another process has changed the mutation's record", in: engine)
     }
@@ -115,24 +116,25 @@ final class MutationSender<Source: RepositorySource> {
     queue.reportChanges(in: engine)
     let requestedAt = cell.state.beginSending(entry.id)
     events.emit(.mutationSending(entry.id, attempt: entry.record.attempts))
-    let reply: Reply
+    let result: SendResult
     do throws(Source.Failure) {
-      reply = .success(try await sending.send(entry.record.mutation, entry.key, entry.id))
+      result = .success(try await sending.send(entry.record.mutation, entry.key, entry.id))
     } catch {
-      reply = .failure(error)
+      result = .failure(error)
     }
     // A failure matters only if this repository still leads. A new leader sends the mutation again, and gets an answer
     // of its own.
     var hasLostLead = false
-    if case .failure = reply { hasLostLead = await !engine.election.confirmLead(in: engine) }
+    if case .failure = result { hasLostLead = await !engine.election.confirmLead(in: engine) }
     // The user has signed out, so the answer no longer matters.
     if cell.isClosed { return advanceLane(after: dequeued, in: engine) }
     if hasLostLead { return queue.handOffAttempt(entry) }
-    switch reply {
+    switch result {
     case .success(let reply):
       queue.recordAnswer(to: entry)
       cell.state.receive(
-        .mutation(entry.id, complete(reply, cell), isTrusted: !entry.record.isOutcomeUnknown), requestedAt: requestedAt)
+        .mutation(entry.id, completeValue(of: reply, cell), isTrusted: !entry.record.isOutcomeUnknown),
+        requestedAt: requestedAt)
       engine.writes.write(cell, in: engine)
       pump(in: engine)
     case .failure(let failure): await receive(failure, of: entry, cell, in: engine)
@@ -140,7 +142,9 @@ final class MutationSender<Source: RepositorySource> {
     queue.reportChanges(in: engine)
   }
 
-  private func complete(_ reply: MutationReply<Source.Value>, _ cell: SyncCell<Source>) -> MutationReply<Source.Value> {
+  private func completeValue(
+    of reply: MutationReply<Source.Value>, _ cell: SyncCell<Source>
+  ) -> MutationReply<Source.Value> {
     guard case .value(let value) = reply else { return reply }
     return .value(capabilities.complete(value, cell.state.base?.value))
   }
@@ -149,12 +153,12 @@ final class MutationSender<Source: RepositorySource> {
     _ failure: Source.Failure, of entry: Entry, _ cell: SyncCell<Source>, in engine: isolated Engine
   ) async {
     let (queue, reason) = (engine.queue, String(describing: failure))
-    if Task.isCancelled { return await endWithRepository(entry, in: engine) }
-    let isLast = !policy.allows(attempt: entry.record.attempts + 1)
+    if Task.isCancelled { return await recordRepositoryRelease(during: entry, in: engine) }
+    let isLastAttempt = !policy.allows(attempt: entry.record.attempts + 1)
     let disposition = capabilities.source.disposition(of: failure)
     switch disposition {
     case .refused: await refuse(entry, .byServer(reason: reason), failure, cell, in: engine)
-    case .retryLater where isLast, .unknownOutcome where isLast:
+    case .retryLater where isLastAttempt, .unknownOutcome where isLastAttempt:
       await refuse(
         entry, .attemptsUsedUp(reason: reason), failure, isOutcomeUnknown: disposition == .unknownOutcome, cell,
         in: engine)
@@ -183,7 +187,7 @@ final class MutationSender<Source: RepositorySource> {
   ///
   /// The attempt doesn't count as one that the end of a process interrupted. The next repository on the store sends the
   /// mutation again.
-  private func endWithRepository(_ entry: Entry, in engine: isolated Engine) async {
+  private func recordRepositoryRelease(during entry: Entry, in engine: isolated Engine) async {
     engine.queue.recordUnknownOutcome(of: entry.id)
     await engine.writer.save(entry.id, in: engine)
   }
@@ -209,8 +213,8 @@ final class MutationSender<Source: RepositorySource> {
   ) {
     cell.state.fail(entry.id, isOutcomeUnknown: isOutcomeUnknown)
     engine.queue.recordFailure(of: entry.id, isOutcomeUnknown: isOutcomeUnknown, in: engine)
-    // The server no longer decides whether the mutation is possible, but the present value does. So a conflict may be
-    // found here.
+    // Publishing may find a conflict, because the mutation is no longer in flight: now the present value, not the
+    // server, decides whether it is possible.
     engine.publish(cell)
   }
 

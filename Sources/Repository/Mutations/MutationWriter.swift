@@ -10,7 +10,7 @@ final class MutationWriter<Source: RepositorySource> {
   private let records: MutationRecords<Source.Mutation>
   private let events: RepositoryEvents
   /// The mutations whose marks are being written.
-  private var marking: Set<MutationID> = []
+  private var idsBeingMarked: Set<MutationID> = []
 
   init(
     _ state: MutationQueueState<Source.Key, Source.Mutation>, _ records: MutationRecords<Source.Mutation>,
@@ -38,13 +38,13 @@ final class MutationWriter<Source: RepositorySource> {
           if isOvertaken { await engine.reader.reload(id, in: engine) }
         case .kept:
           await engine.reader.reload(id, in: engine)
-          guard let known = state[id], known.ownsMark else { return nil }
-          // The mark is still this process's, so no other process's record was read. If the tag is new, another write
-          // of this repository has changed the record.
-          if known.tag != tag { continue }
+          guard let reloaded = state[id], reloaded.ownsMark else { return nil }
+          // The mark is still this process's, so the reload didn't find a record of another process. If the tag is new,
+          // another write of this repository has changed the record.
+          if reloaded.tag != tag { continue }
           // The changed record could not be read, so the mark isn't stored.
           state.unmark([id])
-        case .decided: await engine.reader.reload(id, in: engine)
+        case .keptVerdict: await engine.reader.reload(id, in: engine)
         case .gone: if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
         case .removed, .unchanged: break
         }
@@ -90,16 +90,16 @@ final class MutationWriter<Source: RepositorySource> {
   /// - Throws: A `StoreError` if a mark can't be written. All marks of this call then count as not written.
   func mark(_ id: MutationID, in engine: isolated Engine) async throws(StoreError) {
     let ids = state.mark(id)
-    marking.formUnion(ids)
+    idsBeingMarked.formUnion(ids)
     defer {
-      marking.subtract(ids)
+      idsBeingMarked.subtract(ids)
       // If sending was paused during the writes, ``removeMarks(of:in:)`` skipped these marks, so they are removed now.
       // The mutation of this attempt keeps its mark, because its attempt continues.
-      if state.isPaused { for waiting in ids where waiting != id { removeMark(of: waiting, in: engine) } }
+      if state.isPaused { for waitingID in ids where waitingID != id { removeMark(of: waitingID, in: engine) } }
     }
     var failure: StoreError?
     await withTaskGroup(of: StoreError?.self) { group in
-      for id in ids { group.addTask { await engine.writeMark(of: id) } }
+      for markedID in ids { group.addTask { await engine.writeMark(of: markedID) } }
       for await error in group { failure = failure ?? error }
     }
     guard let failure else { return }
@@ -118,6 +118,6 @@ final class MutationWriter<Source: RepositorySource> {
 
   /// Removes the marks of mutations that have to wait, except marks that are still being written.
   func removeMarks(of ids: [MutationID], in engine: isolated Engine) {
-    for id in ids where !marking.contains(id) { removeMark(of: id, in: engine) }
+    for id in ids where !idsBeingMarked.contains(id) { removeMark(of: id, in: engine) }
   }
 }

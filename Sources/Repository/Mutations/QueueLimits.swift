@@ -12,7 +12,7 @@ public struct QueueLimits: Hashable, Sendable {
   /// The greatest age of the oldest mutation, or `nil` for no limit.
   ///
   /// Once the oldest mutation has this age, the queue accepts no more. Mutations that the server refused, and those
-  /// that are in conflict, don't count. An app can use this limit to show that its server hasn't been reached for so
+  /// that are in conflict, don't count. An app can use this limit to show that its server hasn't been reached for that
   /// long.
   public let maximumAge: Duration?
 
@@ -20,7 +20,7 @@ public struct QueueLimits: Hashable, Sendable {
   ///
   /// - Parameters:
   ///   - maximumCount: The greatest number of mutations, at least 1.
-  ///   - maximumBytes: The greatest total size of the encoded mutations in bytes, at least 1.
+  ///   - maximumBytes: The greatest total size of the encoded mutations in bytes, at least 1. The default is 32 MiB.
   ///   - maximumAge: The greatest age of the oldest mutation, or `nil` for no limit.
   public init(maximumCount: Int = 20_000, maximumBytes: Int = 32 << 20, maximumAge: Duration? = nil) {
     precondition(maximumCount >= 1, "QueueLimits: 'maximumCount' must be at least 1, but is \(maximumCount).")

@@ -9,39 +9,40 @@ final class QueueReports<Source: RepositorySource> {
   typealias State = MutationQueueState<Source.Key, Source.Mutation>
   typealias List = [PendingMutation<Source.Key, Source.Mutation>]
 
-  private let collection: String
+  private let listKey: String
   private let liveCounts: CurrentValueRelay<Int>
-  private let version: CurrentValueRelay<UInt64>
+  private let versions: CurrentValueRelay<UInt64>
   private let lists: KeyChannels<String, List>
   private let events: RepositoryEvents
   /// The last reported number of refused and conflicted mutations.
-  private var undecidedCount = 0
-  private var sentVersion: UInt64 = 0
+  private var reportedUndecidedCount = 0
+  /// The version of the list that was sent last.
+  private var sentListVersion: UInt64 = 0
   private var isListScheduled = false
 
   /// - Parameters:
-  ///   - collection: The name under which the list is observed.
+  ///   - listKey: The key under which the list is observed.
   ///   - liveCounts: Receives the number of live mutations.
   ///   - version: Receives the version of the queue.
   ///   - lists: Receives the list of all mutations.
   ///   - events: Receives the length of the queue.
   init(
-    of collection: String, liveCounts: CurrentValueRelay<Int>, version: CurrentValueRelay<UInt64>,
+    of listKey: String, liveCounts: CurrentValueRelay<Int>, version: CurrentValueRelay<UInt64>,
     lists: KeyChannels<String, List>, events: RepositoryEvents
   ) {
-    (self.collection, self.liveCounts, self.version) = (collection, liveCounts, version)
+    (self.listKey, self.liveCounts, self.versions) = (listKey, liveCounts, version)
     (self.lists, self.events) = (lists, events)
   }
 
   /// Reports changes, and schedules the list once for all changes that are made together.
   func report(_ state: State, in engine: isolated Engine) {
-    if liveCounts.value != state.liveCount || undecidedCount != state.undecidedCount {
-      undecidedCount = state.undecidedCount
+    if liveCounts.value != state.liveCount || reportedUndecidedCount != state.undecidedCount {
+      reportedUndecidedCount = state.undecidedCount
       if liveCounts.value != state.liveCount { liveCounts.send(state.liveCount) }
-      events.emit(.queueLength(waiting: state.liveCount, dead: undecidedCount))
+      events.emit(.queueLength(waiting: state.liveCount, dead: reportedUndecidedCount))
     }
-    if version.value != state.version { version.send(state.version) }
-    guard !isListScheduled, sentVersion != state.version, lists.isObserved(collection) else { return }
+    if versions.value != state.version { versions.send(state.version) }
+    guard !isListScheduled, sentListVersion != state.version, lists.isObserved(listKey) else { return }
     isListScheduled = true
     engine.start { engine in engine.queue.sendList() }
   }
@@ -49,12 +50,12 @@ final class QueueReports<Source: RepositorySource> {
   /// Sends the list that ``report(_:in:)`` scheduled.
   func sendList(of state: State) {
     isListScheduled = false
-    sentVersion = state.version
-    lists.send(state.list, to: collection)
+    sentListVersion = state.version
+    lists.send(state.list, to: listKey)
   }
 
-  /// Sends the present list to a new observer.
+  /// Sends the present list to the observers, unless their channel replays one already.
   func sendFirstList(of state: State) {
-    lists.sendFirst(state.list, to: collection)
+    lists.sendFirst(state.list, to: listKey)
   }
 }

@@ -6,14 +6,15 @@ internal import Multicast
 /// their channel at once, with the current element if it is known. The repository is notified of a new channel, and
 /// soon sends the first element if none was known.
 final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
-  private struct Channel {
+  /// A channel, and the number that identifies it.
+  private struct Entry {
     let number: UInt64
     let channel: UnownedChannel<Element>
     var hasReplay = false
   }
 
   private struct State {
-    var channels: [Key: Channel] = [:]
+    var entries: [Key: Entry] = [:]
     /// The first element for new observers of each key, as far as it is known.
     var current: [Key: Element] = [:]
     var lastNumber: UInt64 = 0
@@ -33,7 +34,7 @@ final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
     of key: Key, onOpen: () -> Void, onClose: @escaping @Sendable () -> Void
   ) -> MulticastStream<Element, Never> {
     let (stream, isNew) = state.withLock { state -> (MulticastStream<Element, Never>, Bool) in
-      if let stream = state.channels[key]?.channel.stream { return (stream, false) }
+      if let stream = state.entries[key]?.channel.stream { return (stream, false) }
       let (channel, stream) = UnownedChannel<Element>.makeStream(replay: 1, onRelease: onClose)
       state.lastNumber += 1
       let current = state.current[key]
@@ -41,7 +42,7 @@ final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
       if state.isFinished {
         channel.finish()
       } else {
-        state.channels[key] = Channel(number: state.lastNumber, channel: channel, hasReplay: current != nil)
+        state.entries[key] = Entry(number: state.lastNumber, channel: channel, hasReplay: current != nil)
       }
       return (stream, true)
     }
@@ -52,22 +53,22 @@ final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
   /// The keys that have a channel, in the order in which the channels were opened.
   ///
   /// - Complexity: O(*n* log *n*), where *n* is the number of channels.
-  var keys: [Key] { state.withLock { $0.channels.sorted { $0.value.number < $1.value.number }.map(\.key) } }
+  var keys: [Key] { state.withLock { $0.entries.sorted { $0.value.number < $1.value.number }.map(\.key) } }
 
   /// Returns whether a key is observed.
   func isObserved(_ key: Key) -> Bool {
-    stream(of: key) != nil
+    existingStream(of: key) != nil
   }
 
   /// Returns the number of iterators and subscriptions of a key.
   func observerCount(of key: Key) -> Int {
     // Counted outside the lock, because the count may release the last reference to the channel.
-    state.withLock { $0.channels[key]?.channel }?.subscriberCount ?? 0
+    state.withLock { $0.entries[key]?.channel }?.subscriberCount ?? 0
   }
 
   /// Returns whether the channel of a key replays an element; `false` if there is no channel.
   func hasReplay(of key: Key) -> Bool {
-    state.withLock { $0.channels[key]?.hasReplay ?? false }
+    state.withLock { $0.entries[key]?.hasReplay ?? false }
   }
 
   /// Sends an element to the observers of a key.
@@ -75,19 +76,20 @@ final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
   /// - Returns: The number that identifies their channel; `nil` if the key isn't observed.
   @discardableResult
   func send(_ element: Element, to key: Key) -> UInt64? {
-    let open = state.withLock { state -> (Channel, MulticastStream<Element, Never>)? in
-      guard let channel = state.channels[key], let stream = channel.channel.stream else { return nil }
-      state.channels[key]?.hasReplay = true
-      return (channel, stream)
+    // The stream is kept until the lock is free, because it may be the last reference to the channel.
+    let observed = state.withLock { state -> (entry: Entry, stream: MulticastStream<Element, Never>)? in
+      guard let entry = state.entries[key], let stream = entry.channel.stream else { return nil }
+      state.entries[key]?.hasReplay = true
+      return (entry, stream)
     }
-    open?.0.channel.send(element)
-    return open?.0.number
+    observed?.entry.channel.send(element)
+    return observed?.entry.number
   }
 
   /// Returns the number that identifies the channel of a key; `nil` if the key isn't observed.
   func number(of key: Key) -> UInt64? {
-    let open = state.withLock { state in state.channels[key].map { ($0.number, $0.channel.stream) } }
-    return open?.1 == nil ? nil : open?.0
+    let found = state.withLock { state in state.entries[key].map { (number: $0.number, stream: $0.channel.stream) } }
+    return found?.stream == nil ? nil : found?.number
   }
 
   /// Sends an element to the observers of a key, and makes it the first element for later observers.
@@ -113,19 +115,21 @@ final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
 
   /// Sends an element to the observers of a key, unless their channel replays one already.
   func sendFirst(_ element: @autoclosure () -> Element, to key: Key) {
-    let hasReplay = state.withLock { $0.channels[key]?.hasReplay ?? true }
+    // Without a channel, there is no observer to send to.
+    let hasReplay = state.withLock { $0.entries[key]?.hasReplay ?? true }
     if !hasReplay { send(element(), to: key) }
   }
 
   /// Discards the newest element of a key, so that new observers wait for the next one.
   func resetReplay(of key: Key) {
     forgetCurrent(of: key)
-    let channel = state.withLock { state -> (UnownedChannel<Element>, MulticastStream<Element, Never>)? in
-      guard let channel = state.channels[key]?.channel, let stream = channel.stream else { return nil }
-      state.channels[key]?.hasReplay = false
-      return (channel, stream)
+    // The stream is kept until the lock is free, because it may be the last reference to the channel.
+    let observed = state.withLock { state -> (entry: Entry, stream: MulticastStream<Element, Never>)? in
+      guard let entry = state.entries[key], let stream = entry.channel.stream else { return nil }
+      state.entries[key]?.hasReplay = false
+      return (entry, stream)
     }
-    channel?.0.resetReplay()
+    observed?.entry.channel.resetReplay()
   }
 
   /// Removes the channel of a key if it was released.
@@ -134,27 +138,27 @@ final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
   @discardableResult
   func forgetReleased(_ key: Key) -> Bool {
     // The stream is kept until the lock is free, because it may be the last reference to the channel.
-    let (stream, number) = state.withLock { ($0.channels[key]?.channel.stream, $0.channels[key]?.number) }
+    let (stream, number) = state.withLock { ($0.entries[key]?.channel.stream, $0.entries[key]?.number) }
     if stream != nil { return false }
     return state.withLock { state in
       // Another channel may have been opened in between.
-      guard state.channels[key]?.number == number else { return false }
-      state.channels[key] = nil
+      guard state.entries[key]?.number == number else { return false }
+      state.entries[key] = nil
       return true
     }
   }
 
   /// Finishes all channels in the order in which they were opened, and every channel that is opened later.
   func finish() {
-    let channels = state.withLock { state in
-      defer { state.channels = [:] }
+    let entries = state.withLock { state in
+      defer { state.entries = [:] }
       state.isFinished = true
-      return state.channels.values.sorted { $0.number < $1.number }
+      return state.entries.values.sorted { $0.number < $1.number }
     }
-    for channel in channels { channel.channel.finish() }
+    for entry in entries { entry.channel.finish() }
   }
 
-  private func stream(of key: Key) -> MulticastStream<Element, Never>? {
-    state.withLock { $0.channels[key]?.channel.stream }
+  private func existingStream(of key: Key) -> MulticastStream<Element, Never>? {
+    state.withLock { $0.entries[key]?.channel.stream }
   }
 }

@@ -14,7 +14,7 @@ public final class Observed<Value: Sendable> {
   public private(set) var value: Value?
 
   @ObservationIgnored private let values: ObservedValues<Value>
-  @ObservationIgnored private let current = CurrentSubscription<Value>()
+  @ObservationIgnored private let currentSubscription = CurrentSubscription<Value>()
 
   /// Creates an object that has no value until ``run()`` is called.
   public init(_ values: ObservedValues<Value>) {
@@ -26,7 +26,7 @@ public final class Observed<Value: Sendable> {
   ///
   /// The call doesn't keep the object alive. Call `run()` from the task of a view.
   public consuming func run() async {
-    let subscription = current.replace(with: values.subscribe())
+    let subscription = currentSubscription.replace(with: values.subscribe())
     await WeakSubscriber(consume self).receive(subscription) { $0.value = $1 }
   }
 }

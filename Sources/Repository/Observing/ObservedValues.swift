@@ -37,15 +37,17 @@ public struct ObservedValues<Element: Sendable>: AsyncSequence, Sendable {
     }
   }
 
-  private let open: @Sendable () -> MulticastStream<Element, Never>
+  private let openStream: @Sendable () -> MulticastStream<Element, Never>
   private let policy: BufferingPolicy<Never>
 
   /// - Parameters:
   ///   - policy: The buffering policy of an observer.
-  ///   - open: A closure that returns the stream of the key.
-  init(_ policy: BufferingPolicy<Never> = .unbounded, open: @escaping @Sendable () -> MulticastStream<Element, Never>) {
+  ///   - openStream: A closure that opens the key, and returns its stream.
+  init(
+    _ policy: BufferingPolicy<Never> = .unbounded, openStream: @escaping @Sendable () -> MulticastStream<Element, Never>
+  ) {
     self.policy = policy
-    self.open = open
+    self.openStream = openStream
   }
 
   /// Creates a sequence from the elements of a stream, for use in a test double of a repository.
@@ -55,17 +57,17 @@ public struct ObservedValues<Element: Sendable>: AsyncSequence, Sendable {
 
   /// Opens the key, and returns an iterator over its elements.
   public func makeAsyncIterator() -> AsyncIterator {
-    AsyncIterator(open().buffering(policy).makeAsyncIterator())
+    AsyncIterator(openStream().buffering(policy).makeAsyncIterator())
   }
 
   /// Opens the key now, and returns a subscription whose elements can be read later.
   public func subscribe() -> MulticastSubscription<Element, Never> {
-    open().buffering(policy).subscribe()
+    openStream().buffering(policy).subscribe()
   }
 
   /// Returns the same sequence with a different buffering policy.
   public func buffering(_ policy: BufferingPolicy<Never>) -> Self {
-    Self(policy, open: open)
+    Self(policy, openStream: openStream)
   }
 
   /// Returns a sequence with the transformed elements of another sequence.
@@ -77,15 +79,16 @@ public struct ObservedValues<Element: Sendable>: AsyncSequence, Sendable {
   ) -> Self where Element: Equatable {
     Self(policy) {
       let subscription = base.subscribe()
-      let task = CurrentValueRelay<Task<Void, Never>?>(nil)
-      let (channel, stream) = UnownedChannel<Element>.makeStream(replay: 1) { task.value?.cancel() }
-      task.send(
+      let taskRelay = CurrentValueRelay<Task<Void, Never>?>(nil)
+      // The task is cancelled when the channel is released.
+      let (channel, stream) = UnownedChannel<Element>.makeStream(replay: 1) { taskRelay.value?.cancel() }
+      taskRelay.send(
         Task {
-          var last: Element?
+          var previous: Element?
           for await element in subscription {
             let mapped = transform(element)
-            if mapped != last { channel.send(mapped) }
-            last = mapped
+            if mapped != previous { channel.send(mapped) }
+            previous = mapped
           }
           channel.finish()
         })

@@ -137,7 +137,7 @@ extension RepositoryReport.KeyReport {
   fileprivate func line(at time: Date) -> String {
     var parts: [String] = []
     parts.append(byteCount.map { counted($0, "byte") } ?? "no value")
-    if let fetchedAt { parts.append("\(age(of: fetchedAt, at: time)) old\(isFresh ? ", fresh" : "")") }
+    if let fetchedAt { parts.append("\(ageText(of: fetchedAt, at: time))\(isFresh ? ", fresh" : "")") }
     parts.append(counted(observerCount, "observer"))
     if pendingCount > 0 { parts.append("\(pendingCount) pending") }
     if isLoading { parts.append("loading") }
@@ -149,7 +149,7 @@ extension RepositoryReport.KeyReport {
 extension RepositoryReport.LaneReport {
   fileprivate func line(at time: Date) -> String {
     var parts = [counted(count, "mutation")]
-    if let oldest { parts.append("the oldest \(age(of: oldest, at: time)) old") }
+    if let oldest { parts.append("the oldest \(ageText(of: oldest, at: time))") }
     if failures > 0 { parts.append(counted(failures, "failed attempt")) }
     switch status {
     case .waiting: break
@@ -163,6 +163,6 @@ extension RepositoryReport.LaneReport {
   }
 }
 
-private func age(of date: Date, at time: Date) -> String {
-  Freshness.age(savedAt: date, now: time).map { "\($0.components.seconds) s" } ?? "unknown"
+private func ageText(of date: Date, at time: Date) -> String {
+  Freshness.age(savedAt: date, now: time).map { "\($0.components.seconds) s old" } ?? "of unknown age"
 }

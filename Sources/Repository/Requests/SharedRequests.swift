@@ -13,14 +13,14 @@ internal import Multicast
 ///   joins, the request gets the higher priority, if the system can raise the priority of a task.
 /// - Complexity: O(1) for each caller.
 public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Failure: Error>: Sendable {
-  private typealias Outcome = MulticastChannel<Result<Value, Failure>, Never>
+  private typealias OutcomeChannel = MulticastChannel<Result<Value, Failure>, Never>
 
   /// A request and its outcome, which its callers share.
   ///
-  /// The task is set before the first caller waits.
+  /// The caller that starts the request stores the task in the relay before waiting.
   private struct Request: Sendable {
-    let outcome = Outcome(replay: 1, buffering: .unbounded)
-    let task = CurrentValueRelay<Task<Void, Never>?>(nil)
+    let outcomeChannel = OutcomeChannel(replay: 1, buffering: .unbounded)
+    let taskRelay = CurrentValueRelay<Task<Void, Never>?>(nil)
   }
 
   private let state = Lock(SharedRequestsState<Key, Request>())
@@ -60,29 +60,29 @@ public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Fai
   /// `isWanted` returns `false` from the moment at which the last caller leaves. `Task.isCancelled` becomes `true`
   /// shortly afterwards, when another request for the key may already have begun and ended.
   func value(
-    for key: Key, request: @escaping @Sendable (_ isWanted: @Sendable () -> Bool) async throws(Failure) -> Value
+    for key: Key, request work: @escaping @Sendable (_ isWanted: @Sendable () -> Bool) async throws(Failure) -> Value
   ) async throws(SharedRequestError<Failure>) -> Value {
     if Task.isCancelled { throw .cancelled }
     let place = state.withLock { $0.join(key) { Request() } }
     if place.isFirst {
       events.emit(.requestStarted(key: "\(key)"))
       let task = Task(executorPreference: executor) {
-        await self.perform(request, of: place.request, key: key, number: place.number)
+        await self.perform(work, of: place.request, key: key, number: place.number)
       }
-      // Set before this caller can leave, so that the last caller to leave finds the task.
-      place.request.task.send(task)
+      // The task is set before this caller can leave, so that the last caller to leave finds it.
+      place.request.taskRelay.send(task)
     } else {
       events.emit(.requestJoined(key: "\(key)", callers: place.callers))
-      escalate(place.request)
+      raisePriority(of: place.request)
     }
 
     var outcome: Result<Value, Failure>?
-    for await result in place.request.outcome.stream {
+    for await result in place.request.outcomeChannel.stream {
       outcome = result
       break
     }
     if case .cancel = state.withLock({ $0.leave(key, number: place.number) }) {
-      place.request.task.value?.cancel()
+      place.request.taskRelay.value?.cancel()
       events.emit(.requestCancelled(key: "\(key)"))
     }
     switch outcome {
@@ -92,12 +92,14 @@ public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Fai
     }
   }
 
-  /// Cancels the requests of some keys, whose callers then throw a failure; emits no event.
-  func end(with failure: Failure, where isEnded: (Key) -> Bool) {
-    for request in state.withLock({ $0.remove(where: isEnded) }) {
-      request.task.value?.cancel()
-      request.outcome.send(.failure(failure))
-      request.outcome.finish()
+  /// Cancels the requests for the selected keys, so that the callers of these requests throw a failure.
+  ///
+  /// Emits no event.
+  func end(with failure: Failure, where shouldEnd: (Key) -> Bool) {
+    for request in state.withLock({ $0.remove(where: shouldEnd) }) {
+      request.taskRelay.value?.cancel()
+      request.outcomeChannel.send(.failure(failure))
+      request.outcomeChannel.finish()
     }
   }
 
@@ -111,20 +113,21 @@ public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Fai
     } catch {
       outcome = .failure(error)
     }
-    // Forgotten before the outcome is sent, so that a later caller starts another request. Earlier callers receive the
-    // outcome from the request's channel, which replays it.
-    guard state.withLock({ $0.finish(key, number: number) }) else { return }
+    // The request is forgotten before the outcome is sent, so that a later caller starts another request. Earlier
+    // callers receive the outcome from the request's channel, which replays it.
+    let isAwaited = state.withLock { $0.finish(key, number: number) }
+    guard isAwaited else { return }
     switch outcome {
     case .success: events.emit(.requestFinished(key: "\(key)"))
     case .failure(let error): events.emit(.requestFailed(key: "\(key)", reason: String(describing: error)))
     }
-    request.outcome.send(outcome)
-    request.outcome.finish()
+    request.outcomeChannel.send(outcome)
+    request.outcomeChannel.finish()
   }
 
-  private func escalate(_ request: Request) {
+  private func raisePriority(of request: Request) {
     if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) {
-      request.task.value?.escalatePriority(to: Task.currentPriority)
+      request.taskRelay.value?.escalatePriority(to: Task.currentPriority)
     }
   }
 }

@@ -13,14 +13,14 @@ struct SharedRequestsState<Key: Hashable & Sendable, Request: Sendable> {
   /// The place of a caller in a request.
   struct Place: Sendable {
     let request: Request
-    /// The number of the request, which is unique.
+    /// The unique number of the request.
     let number: UInt64
     /// The number of callers that wait for the request, this one included.
     let callers: Int
 
     /// Whether the caller must start the request.
     ///
-    /// A caller that joins finds at least one other caller.
+    /// A caller that joins a request isn't its only caller, so the only caller is the one that must start it.
     var isFirst: Bool { callers == 1 }
   }
 
@@ -41,7 +41,8 @@ struct SharedRequestsState<Key: Hashable & Sendable, Request: Sendable> {
   /// Returns whether a caller waits for a request.
   func isWanted(_ key: Key, number: UInt64) -> Bool { entries[key]?.number == number }
 
-  enum Leave {
+  /// The action that is required after a caller has left.
+  enum LeaveAction {
     /// Other callers still wait, or the request has completed or was removed.
     case nothing
     /// The last caller has left: the request is forgotten and must be cancelled.
@@ -49,7 +50,7 @@ struct SharedRequestsState<Key: Hashable & Sendable, Request: Sendable> {
   }
 
   /// Records that a caller leaves, with or without a value.
-  mutating func leave(_ key: Key, number: UInt64) -> Leave {
+  mutating func leave(_ key: Key, number: UInt64) -> LeaveAction {
     guard var entry = entries[key], entry.number == number else { return .nothing }
     entry.callers -= 1
     if entry.callers > 0 {
@@ -60,9 +61,9 @@ struct SharedRequestsState<Key: Hashable & Sendable, Request: Sendable> {
     return .cancel
   }
 
-  /// Forgets the requests of some keys, and returns them for ``SharedRequests`` to cancel and complete.
-  mutating func remove(where isRemoved: (Key) -> Bool) -> [Request] {
-    let removed = entries.filter { isRemoved($0.key) }.sorted { $0.value.number < $1.value.number }
+  /// Forgets the requests for the selected keys, and returns them for ``SharedRequests`` to cancel and complete.
+  mutating func remove(where shouldRemove: (Key) -> Bool) -> [Request] {
+    let removed = entries.filter { shouldRemove($0.key) }.sorted { $0.value.number < $1.value.number }
     for (key, _) in removed { entries[key] = nil }
     return removed.map(\.value.request)
   }

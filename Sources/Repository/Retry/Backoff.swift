@@ -6,20 +6,20 @@ internal import Multicast
 final class Backoff {
   private let policy: RetryPolicy
   private let clock: ElapsedClock
-  private let ends = MulticastRelay<Void>(buffering: .unbounded)
-  private var random: AnyRandomNumberGenerator
+  private let endSignals = MulticastRelay<Void>(buffering: .unbounded)
+  private var generator: AnyRandomNumberGenerator
 
   init(_ policy: RetryPolicy, clock: ElapsedClock, random: any RandomNumberGenerator & Sendable) {
     self.policy = policy
     self.clock = clock
-    self.random = AnyRandomNumberGenerator(random)
+    generator = AnyRandomNumberGenerator(random)
   }
 
-  /// Returns the delay after a failed attempt.
+  /// Returns a random delay for the wait after a failed attempt.
   ///
   /// - Parameter attempt: The number of the failed attempt; the first is 1.
   func delay(forAttempt attempt: Int) -> Duration {
-    policy.delay(forAttempt: attempt, using: &random)
+    policy.delay(forAttempt: attempt, using: &generator)
   }
 
   /// Waits until the delay after a failed attempt has passed, or ``endWaits()`` is called.
@@ -27,13 +27,13 @@ final class Backoff {
   /// Cancellation ends the wait.
   func wait(afterAttempt attempt: Int, isolation: isolated (any Actor)? = #isolation) async {
     let deadline = clock.elapsed() + delay(forAttempt: attempt)
-    await clock.wait(until: deadline, or: ends.stream.subscribe())
+    await clock.wait(until: deadline, or: endSignals.stream.subscribe())
   }
 
   /// Ends all calls of ``wait(afterAttempt:isolation:)``.
   ///
   /// Has no effect on a caller that waits for a delay returned by ``delay(forAttempt:)``.
   func endWaits() {
-    ends.send(())
+    endSignals.send(())
   }
 }

@@ -49,18 +49,20 @@ public struct RetryPolicy: Hashable, Sendable {
   ///
   /// - Parameter attempt: The number of the failed attempt; the first is 1. Smaller numbers count as 1.
   public func ceiling(forAttempt attempt: Int) -> Duration {
-    let longest = Self.nanoseconds(cap)
-    let first = Self.nanoseconds(base)
-    if first == 0 || first >= longest { return .nanoseconds(min(first, longest)) }
-    var grown = Double(first)
+    let capNanoseconds = Self.nanoseconds(cap)
+    let baseNanoseconds = Self.nanoseconds(base)
+    if baseNanoseconds == 0 || baseNanoseconds >= capNanoseconds {
+      return .nanoseconds(min(baseNanoseconds, capNanoseconds))
+    }
+    var longestDelay = Double(baseNanoseconds)
     // The loop ends as soon as the delay reaches the cap, or at once if it doesn't grow.
     for _ in 1..<max(attempt, 1) {
-      let next = grown * multiplier
-      if next >= Double(longest) { return .nanoseconds(longest) }
-      if next == grown { break }
-      grown = next
+      let nextDelay = longestDelay * multiplier
+      if nextDelay >= Double(capNanoseconds) { return .nanoseconds(capNanoseconds) }
+      if nextDelay == longestDelay { break }
+      longestDelay = nextDelay
     }
-    return .nanoseconds(Int64(grown.rounded()))
+    return .nanoseconds(Int64(longestDelay.rounded()))
   }
 
   /// Returns a delay after a failed attempt, uniformly distributed between zero and ``ceiling(forAttempt:)``.
@@ -72,7 +74,7 @@ public struct RetryPolicy: Hashable, Sendable {
     .nanoseconds(Int64.random(in: 0...Self.nanoseconds(ceiling(forAttempt: attempt)), using: &generator))
   }
 
-  /// A duration in nanoseconds, at most 292 years.
+  /// Returns a duration in nanoseconds, limited to the greatest `Int64`, which is about 292 years.
   private static func nanoseconds(_ duration: Duration) -> Int64 {
     Int64(clamping: duration.attoseconds / 1_000_000_000)
   }

@@ -1,6 +1,6 @@
 /// A source whose values the app can change.
 public protocol MutableSource: RepositorySource {
-  // Redeclared, so that they are inferred from `send`.
+  // Redeclared, so that the types are inferred from `send(_:to:id:)`.
   associatedtype Key
   associatedtype Value
   associatedtype Failure

@@ -17,19 +17,19 @@ enum PageJoin {
   /// - Parameters:
   ///   - page: The newest page.
   ///   - stored: The stored value.
-  ///   - fetched: The stored value as it was fetched; `nil` if no mutation has changed it since.
+  ///   - storedAsFetched: The stored value as it was fetched; `nil` if no mutation has changed it since.
   ///   - refusedCursor: The cursor for which the server refused to return the next page, if it did.
   /// - Complexity: O(*n*), where *n* is the number of elements.
   static func newest<Value: PagedValue>(
-    _ page: Value, over stored: Value?, fetched: Value?, refusedCursor: String?
+    _ page: Value, over stored: Value?, fetched storedAsFetched: Value?, refusedCursor: String?
   ) -> Value {
     guard let stored, page.nextCursor != nil, let last = page.elements.last,
-      let overlap = stored.elements.firstIndex(where: { $0.id == last.id }),
-      fetched?.elements.contains(where: { $0.id == last.id }) ?? true
+      let overlapIndex = stored.elements.firstIndex(where: { $0.id == last.id }),
+      storedAsFetched?.elements.contains(where: { $0.id == last.id }) ?? true
     else { return page }
     let pageIDs = Set(page.elements.map(\.id))
-    let rest = stored.elements[(overlap + 1)...].filter { !pageIDs.contains($0.id) }
-    guard !rest.isEmpty, stored.elements[..<overlap].allSatisfy({ pageIDs.contains($0.id) }),
+    let rest = stored.elements[(overlapIndex + 1)...].filter { !pageIDs.contains($0.id) }
+    guard !rest.isEmpty, stored.elements[..<overlapIndex].allSatisfy({ pageIDs.contains($0.id) }),
       rest.last?.id == stored.elements.last?.id, refusedCursor == nil || stored.nextCursor != refusedCursor
     else { return page }
     var joined = page
@@ -67,7 +67,7 @@ extension PageJoin {
     _ page: Value, before cursor: String, inFrontOf stored: Value?
   ) -> Value? {
     guard let stored, stored.previousCursor == cursor else { return nil }
-    return join(page, stored.elements[...], of: stored)
+    return joining(page, to: stored.elements[...], of: stored)
   }
 
   /// Returns the stored elements with the first ones replaced by a page, or `nil` if the page can't be joined.
@@ -86,11 +86,11 @@ extension PageJoin {
     guard let stored, stored.previousCursor != nil, let index = stored.elements.firstIndex(where: isNext) else {
       return nil
     }
-    return join(page, stored.elements[index...], of: stored)
+    return joining(page, to: stored.elements[index...], of: stored)
   }
 
-  private static func join<Value: BidirectionalPagedValue>(
-    _ page: Value, _ rest: ArraySlice<Value.Element>, of stored: Value
+  private static func joining<Value: BidirectionalPagedValue>(
+    _ page: Value, to rest: ArraySlice<Value.Element>, of stored: Value
   ) -> Value {
     let pageIDs = Set(page.elements.map(\.id))
     var joined = page
@@ -106,14 +106,14 @@ extension PageJoin {
   /// - Parameters:
   ///   - count: The maximum number of remaining elements.
   ///   - value: The value to shorten.
-  ///   - cursor: Returns the cursor of an element, or `nil` for an element that a mutation of this device inserted.
+  ///   - cursorOf: Returns the cursor of an element, or `nil` for an element that a mutation of this device inserted.
   /// - Complexity: O(*n*), where *n* is the number of elements.
   static func dropFirst<Value: BidirectionalPagedValue>(
-    downTo count: Int, _ value: inout Value, cursor: (Value.Element) -> String?
+    downTo count: Int, _ value: inout Value, cursor cursorOf: (Value.Element) -> String?
   ) {
     guard value.elements.count > count else { return }
     for start in value.elements.count - count..<value.elements.count {
-      guard let cursor = cursor(value.elements[start]) else { continue }
+      guard let cursor = cursorOf(value.elements[start]) else { continue }
       value.elements.removeFirst(start)
       value.previousCursor = cursor
       return
@@ -127,14 +127,14 @@ extension PageJoin {
   /// - Parameters:
   ///   - count: The maximum number of remaining elements.
   ///   - value: The value to shorten.
-  ///   - cursor: Returns the cursor of an element, or `nil` for an element that a mutation of this device inserted.
+  ///   - cursorOf: Returns the cursor of an element, or `nil` for an element that a mutation of this device inserted.
   /// - Complexity: O(*n*), where *n* is the number of elements.
   static func dropLast<Value: BidirectionalPagedValue>(
-    downTo count: Int, _ value: inout Value, cursor: (Value.Element) -> String?
+    downTo count: Int, _ value: inout Value, cursor cursorOf: (Value.Element) -> String?
   ) {
     guard value.elements.count > count else { return }
     for end in (1...count).reversed() {
-      guard let cursor = cursor(value.elements[end - 1]) else { continue }
+      guard let cursor = cursorOf(value.elements[end - 1]) else { continue }
       value.elements.removeLast(value.elements.count - end)
       value.nextCursor = cursor
       return

@@ -112,7 +112,7 @@ public struct FetchSource<Key: RepositoryKey, Value: Codable & Equatable & Senda
   /// The collection of the values in the store.
   public let name: String
 
-  private let request: @Sendable (Key) async throws(Failure) -> Value
+  private let fetchValue: @Sendable (Key) async throws(Failure) -> Value
 
   /// Creates a source.
   ///
@@ -121,11 +121,11 @@ public struct FetchSource<Key: RepositoryKey, Value: Codable & Equatable & Senda
   ///   - fetch: A closure that fetches the value of a key.
   public init(_ name: String, fetch: @escaping @Sendable (Key) async throws(Failure) -> Value) {
     self.name = name
-    request = fetch
+    fetchValue = fetch
   }
 
   /// Fetches a value.
   public func fetch(_ key: Key) async throws(Failure) -> Value {
-    try await request(key)
+    try await fetchValue(key)
   }
 }

@@ -37,14 +37,14 @@ final class LoadingChannels<Source: RepositorySource>: Sendable {
 
   /// Returns the number of iterators and subscriptions of a key.
   func observerCount(of key: Source.Key) -> Int {
-    allObserved(of: key).reduce(0) { $0 + values.observerCount(of: $1) + states.observerCount(of: $1) }
+    keyWithEachSchedule(key).reduce(0) { $0 + values.observerCount(of: $1) + states.observerCount(of: $1) }
   }
 
   /// The keys that are observed with any schedule.
   var keys: [Source.Key] { schedules.withLock { Array($0.keys) } }
 
   /// Returns a key with each schedule with which it is observed.
-  private func allObserved(of key: Source.Key) -> [Observed] {
+  private func keyWithEachSchedule(_ key: Source.Key) -> [Observed] {
     schedules.withLock { schedules in schedules[key]?.map { Observed(key: key, schedule: $0) } ?? [] }
   }
 
@@ -55,24 +55,24 @@ final class LoadingChannels<Source: RepositorySource>: Sendable {
   }
 
   func send(_ value: Source.Value, of key: Source.Key) {
-    for observed in allObserved(of: key) { values.send(value, to: observed) }
+    for observed in keyWithEachSchedule(key) { values.send(value, to: observed) }
   }
 
   func send(_ state: Cell.State, of key: Source.Key) {
-    for observed in allObserved(of: key) { states.send(state, to: observed) }
+    for observed in keyWithEachSchedule(key) { states.send(state, to: observed) }
   }
 
   /// Stops replaying the current value of a key to new observers.
   func resetReplay(of key: Source.Key) {
-    for observed in allObserved(of: key) { values.resetReplay(of: observed) }
+    for observed in keyWithEachSchedule(key) { values.resetReplay(of: observed) }
   }
 
   /// Removes the channels that were released because they have no observers.
   ///
   /// - Returns: Whether this call ends the observation of the key with the schedule.
   func forgetReleased(_ observed: Observed) -> Bool {
-    let isReleased = values.forgetReleased(observed)
-    guard states.forgetReleased(observed), isReleased else { return false }
+    let isValueChannelReleased = values.forgetReleased(observed)
+    guard states.forgetReleased(observed), isValueChannelReleased else { return false }
     return schedules.withLock { schedules in
       guard let index = schedules[observed.key]?.firstIndex(of: observed.schedule) else { return false }
       schedules[observed.key]?.remove(at: index)

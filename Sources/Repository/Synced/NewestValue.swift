@@ -12,13 +12,13 @@ final class NewestValue<Source: RepositorySource> {
   typealias Value = Source.Value
   typealias Cell = SyncCell<Source>
 
-  /// The order in which values were saved: by revision, and by time for values that were saved before this store object
-  /// was created.
-  private struct SaveOrder: Comparable {
+  /// The place of a value in the order in which values were saved: by revision, and by time for values that were saved
+  /// before this store object was created.
+  private struct SavePlace: Comparable {
     let revision: UInt64
     let savedAt: Date
 
-    static func < (earlier: SaveOrder, later: SaveOrder) -> Bool {
+    static func < (earlier: SavePlace, later: SavePlace) -> Bool {
       (earlier.revision, earlier.savedAt) < (later.revision, later.savedAt)
     }
   }
@@ -29,8 +29,9 @@ final class NewestValue<Source: RepositorySource> {
   private let channels: KeyChannels<String, Value>
   /// The key whose value was sent last.
   private var key: Source.Key?
-  private var order: SaveOrder?
-  private var isObserving = false
+  /// The greatest place of the values that were sent; `nil` if none was sent, or the last one was forgotten.
+  private var newestPlace: SavePlace?
+  private var isObservingStore = false
   private var endWatching: (@Sendable () -> Void)?
 
   /// - Parameters:
@@ -46,37 +47,38 @@ final class NewestValue<Source: RepositorySource> {
   ///
   /// The value with which a key was opened isn't sent if it was sent before, or if a newer value of any key is known.
   func send(_ visible: Value, _ cell: Cell) {
-    let order = SaveOrder(revision: cell.state.base?.revision ?? 0, savedAt: cell.fetchedAt ?? .distantPast)
+    let place = SavePlace(revision: cell.state.base?.revision ?? 0, savedAt: cell.fetchedAt ?? .distantPast)
+    // `sentVersion` is already that of the value to send.
     if cell.sentVersion == cell.openVersion {
       // A key that was opened again may show a value that was sent before.
-      if let number = cell.newestValueNumber, number == channels.number(of: name) { return }
+      if let number = cell.everyValueChannelNumber, number == channels.number(of: name) { return }
       // A value that was stored before the key was opened isn't sent if a newer one is known.
-      if let newest = self.order, order < newest { return }
+      if let newestPlace, place < newestPlace { return }
     }
-    self.order = max(self.order ?? order, order)
+    newestPlace = max(newestPlace ?? place, place)
     key = cell.key
-    cell.newestValueNumber = channels.setCurrent(visible, of: name)
+    cell.everyValueChannelNumber = channels.setCurrent(visible, of: name)
   }
 
-  /// Returns whether the value of a key was sent last, and the values of all keys are observed.
+  /// Returns whether the whole repository is observed, and the value of a key was sent last.
   func isShown(_ key: Source.Key) -> Bool { self.key == key && channels.isObserved(name) }
 
-  /// Stops replaying the value of a key that is removed, if that value was sent last.
+  /// Stops replaying the removed value of a key, if it was sent last.
   func forget(_ removed: Source.Key) {
     forget { $0 == removed }
   }
 
-  /// Stops replaying the value that was sent last if its key meets a condition.
-  func forget(where isForgotten: (Source.Key) -> Bool) {
-    guard let key, isForgotten(key) else { return }
+  /// Stops replaying the value that was sent last, if its key is selected.
+  func forget(where isSelected: (Source.Key) -> Bool) {
+    guard let key, isSelected(key) else { return }
     channels.resetReplay(of: name)
-    order = nil
+    newestPlace = nil
   }
 
   /// Opens every stored key unless the newest value is known, and later each key whose stored value changes.
   func observe(in engine: isolated Engine) async {
-    guard !isObserving else { return }
-    isObserving = true
+    guard !isObservingStore else { return }
+    isObservingStore = true
     do throws(StoreError) {
       try await engine.start()
       let observation = try await store.observe(collection: name, as: Value.self)
@@ -87,12 +89,12 @@ final class NewestValue<Source: RepositorySource> {
       let changes = observation.changes
       endWatching = engine.tasks.start { [weak engine] in
         for await commit in changes {
-          for change in commit { await engine?.openForEvery(change.key) }
+          for change in commit { await engine?.openForEveryValue(change.key) }
         }
       }
     } catch {
       // The next observer tries again.
-      isObserving = false
+      isObservingStore = false
       events.emit(.storeFailed(error))
     }
   }
@@ -100,7 +102,7 @@ final class NewestValue<Source: RepositorySource> {
   /// Opens the stored keys of a user who has signed in, because changes that were reported before the sign-in were
   /// ignored.
   func openStored(of user: UserDigest, in engine: isolated Engine) {
-    guard isObserving else { return }
+    guard isObservingStore else { return }
     engine.start { [store, name] engine in
       await engine.keepTrying { (engine) async throws(StoreError) in
         let stored = try await store.observe(collection: name, as: Value.self).stored
@@ -116,8 +118,8 @@ final class NewestValue<Source: RepositorySource> {
     guard let id = storeKey.id, let key = Source.Key(storeID: id) else { return }
     do throws(RepositoryError<Source.Failure>) {
       let cell = try await engine.open(key)
-      if let visible = cell.state.visible, cell.newestValueNumber != channels.number(of: name) {
-        cell.newestValueNumber = channels.setCurrent(visible, of: name)
+      if let visible = cell.state.visible, cell.everyValueChannelNumber != channels.number(of: name) {
+        cell.everyValueChannelNumber = channels.setCurrent(visible, of: name)
         self.key = key
       }
       engine.release(cell)
@@ -131,6 +133,6 @@ final class NewestValue<Source: RepositorySource> {
     guard channels.forgetReleased(name) else { return }
     endWatching?()
     endWatching = nil
-    isObserving = false
+    isObservingStore = false
   }
 }

@@ -57,6 +57,7 @@ final class ObservedLoading<Source: RepositorySource> {
     perform([], in: engine)
   }
 
+  /// Starts requests and those that are due by now, and sets the alarm for the next ones.
   private func perform(_ requests: [State.Request], in engine: isolated Engine) {
     for request in requests + state.takeDue(at: clock.elapsed()) {
       engine.start { engine in await engine.observedLoading.fetch(request, in: engine) }
@@ -66,16 +67,16 @@ final class ObservedLoading<Source: RepositorySource> {
 
   private func fetch(_ request: State.Request, in engine: isolated Engine) async {
     let key = request.key
-    let isJoined = engine.cell(key)?.isLoading(engine.loader.defaultPart) ?? false
+    let mayHaveJoined = engine.cell(key)?.isLoading(engine.loader.defaultPart) ?? false
     let next: [State.Request]
     do throws(RepositoryError<Source.Failure>) {
-      let wasAsked =
+      let wasServerAsked =
         switch request {
         case .refresh: try await engine.loader.refresh(key, nil, in: engine)
         case .reload: try await engine.loader.load(key, nil, in: engine)
         }
       let isStale = engine.cell(key)?.isInvalidated ?? false
-      next = state.endFetch(request, wasAsked ? .fetched : .wasFresh, isReasonLeft: isStale)
+      next = state.endRequest(request, wasServerAsked ? .fetched : .wasFresh, isStillDue: isStale)
     } catch {
       if Task.isCancelled { return }
       // The state of an open key contains the error. If the key couldn't be opened, the failure of the store is
@@ -85,7 +86,7 @@ final class ObservedLoading<Source: RepositorySource> {
       }
       state.recordLoad(of: key, at: clock.elapsed())
       // The fetch may have joined an earlier request, such as one on a connection that was lost.
-      next = state.endFetch(request, .failed, isReasonLeft: isJoined)
+      next = state.endRequest(request, .failed, isStillDue: mayHaveJoined)
     }
     perform(next, in: engine)
   }

@@ -1,7 +1,7 @@
 /// The mutations that the base of one key doesn't include yet, in the order in which they are applied; see
 /// ``SyncState``.
 ///
-/// - Complexity: O(1) amortized for each operation, except ``uncertain`` and iteration.
+/// - Complexity: O(1) amortized for each operation, except ``endableByValue`` and iteration.
 struct PendingMutationList<Mutation> {
   typealias Timestamp = VersionBarriers.Timestamp
 
@@ -10,8 +10,8 @@ struct PendingMutationList<Mutation> {
     /// The mutation isn't known to have reached the server.
     ///
     /// `unknownSince` is the end of the last attempt, if its outcome is unknown and a fetched value can reveal it. A
-    /// value *shows* a mutation if it already has the change. A value that is requested after `unknownSince` and shows
-    /// the mutation then proves that the server has it.
+    /// value *shows* a mutation if it has no further pages and already has the change. A value that is requested after
+    /// `unknownSince` and shows the mutation then proves that the server has it.
     case waiting(unknownSince: Timestamp?)
     /// An attempt is in flight, or another repository sends the mutation.
     case inFlight
@@ -33,7 +33,7 @@ struct PendingMutationList<Mutation> {
     /// Whether a fetched value can end the mutation by including it.
     ///
     /// A mutation in flight is ended by its own reply instead.
-    fileprivate var isUncertain: Bool {
+    fileprivate var isEndableByValue: Bool {
       switch phase {
       case .confirmed, .waiting(_?): true
       case .inFlight, .waiting(nil): false
@@ -49,7 +49,7 @@ struct PendingMutationList<Mutation> {
   /// Most mutations are removed from the front, which only advances this index.
   private var head = 0
   private var lastPlace: UInt64 = 0
-  private var uncertainIDs: Set<MutationID> = []
+  private var idsEndableByValue: Set<MutationID> = []
   private(set) var confirmedCount = 0
   /// The number of additions and removals.
   private(set) var version: UInt64 = 0
@@ -65,9 +65,9 @@ struct PendingMutationList<Mutation> {
   /// outcome.
   ///
   /// - Complexity: O(*k* log *k*), where *k* is the number of such items. A long queue has few.
-  var uncertain: [Item] {
-    if uncertainIDs.isEmpty { return [] }
-    return uncertainIDs.compactMap { items[$0] }.sorted { $0.place < $1.place }
+  var endableByValue: [Item] {
+    if idsEndableByValue.isEmpty { return [] }
+    return idsEndableByValue.compactMap { items[$0] }.sorted { $0.place < $1.place }
   }
 
   mutating func append(_ item: Item) {
@@ -76,7 +76,7 @@ struct PendingMutationList<Mutation> {
     var item = item
     item.place = lastPlace
     items[item.id] = item
-    if item.isUncertain { uncertainIDs.insert(item.id) }
+    if item.isEndableByValue { idsEndableByValue.insert(item.id) }
     order.append(item.id)
     version += 1
     if case .confirmed = item.phase { confirmedCount += 1 }
@@ -87,14 +87,14 @@ struct PendingMutationList<Mutation> {
     if case .confirmed = old { confirmedCount -= 1 }
     if case .confirmed = phase { confirmedCount += 1 }
     items[id]?.phase = phase
-    if items[id]?.isUncertain ?? false { uncertainIDs.insert(id) } else { uncertainIDs.remove(id) }
+    if items[id]?.isEndableByValue ?? false { idsEndableByValue.insert(id) } else { idsEndableByValue.remove(id) }
   }
 
   @discardableResult
   mutating func remove(_ id: MutationID) -> Item? {
     guard let item = items.removeValue(forKey: id) else { return nil }
     version += 1
-    uncertainIDs.remove(id)
+    idsEndableByValue.remove(id)
     if case .confirmed = item.phase { confirmedCount -= 1 }
     while head < order.count, items[order[head]] == nil { head += 1 }
     // Compacts the order once most of its ids are those of removed items, unless it is short. On average, that moves at

@@ -6,7 +6,7 @@ internal import DataStore
 /// that results from the replies before it:
 /// - A fetched value is accepted if it is certainly newer than the base and fits it; see ``VersionBarriers``. A whole
 ///   value then includes each mutation that was confirmed before the value was requested. It may also include mutations
-///   of unknown outcome, which count as confirmed if the value already has their change.
+///   of unknown outcome, which count as confirmed if the value shows them; see ``PendingMutationList/Phase``.
 /// - If the server refuses to return the whole value, the mutations that were confirmed before the request began are
 ///   applied to the base.
 /// - The reply to a mutation is accepted only if it can't repeat the reply to an earlier attempt. If it is a value,
@@ -30,11 +30,12 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
   private var base: Value?
   /// The base as it was fetched; `nil` if no mutation has changed it since.
   private var fetched: Value?
-  private var isChanged = false
-  private var judged: State.Write
-  private var confirmed: Set<MutationID> = []
+  private var isBaseChanged = false
+  /// The write so far, without the new base, which ``write`` adds.
+  private var partialWrite: State.Write
+  private var confirmedByWrite: Set<MutationID> = []
   /// Iterates over the pending mutations in order, to check whether the replies confirm them from the front.
-  private let order: AnyIterator<Item>
+  private let pendingIterator: AnyIterator<Item>
   private let empty: Value?
   private let isPaged: Bool
   private let isComplete: (Value) -> Bool
@@ -55,14 +56,14 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
   ) {
     (self.base, self.fetched, self.pending, self.versions) = (base, fetched, pending, versions)
     (self.empty, self.isPaged, self.isComplete) = (empty, isPaged, isComplete)
-    judged = State.Write(baseTag: tag)
-    order = AnyIterator(pending.all.makeIterator())
+    partialWrite = State.Write(baseTag: tag)
+    pendingIterator = AnyIterator(pending.all.makeIterator())
   }
 
   /// The write that results from the replies judged so far.
   var write: State.Write {
-    var write = judged
-    if isChanged { (write.value, write.fetched) = (base, fetched) }
+    var write = partialWrite
+    if isBaseChanged { (write.value, write.fetched) = (base, fetched) }
     return write
   }
 
@@ -75,27 +76,28 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
         let merged = merge(base, fetched)
       else {
         versions = before
-        judged.rejected.append(number)
+        partialWrite.rejected.append(number)
         return
       }
-      judged.accepted.append(number)
-      // The new base may still include changes that mutations made since the last fetch.
-      if let earlier = fetched {
-        let joined = merge(earlier, nil) ?? earlier
-        fetched = joined == merged ? nil : joined
+      partialWrite.accepted.append(number)
+      // The new base may still include changes that mutations made since the last fetch, so the fetched value is also
+      // merged with the base as it was fetched.
+      if let fetchedBefore = fetched {
+        let newFetched = merge(fetchedBefore, nil) ?? fetchedBefore
+        fetched = newFetched == merged ? nil : newFetched
       }
       replaceBase(with: merged)
-      if extent != .next { judged.isRefreshed = true }
-      if extent == .whole { confirmAll(requestedBefore: reply.requestedAt) }
+      if extent != .adjacentPage { partialWrite.isRefreshed = true }
+      if extent == .whole { confirmAll(includedInValueRequestedAt: reply.requestedAt) }
     case .refused(let number):
       guard versions.acceptChange(requestedAt: reply.requestedAt, arrivedAt: arrivedAt) else {
-        judged.rejected.append(number)
+        partialWrite.rejected.append(number)
         return
       }
-      judged.accepted.append(number)
-      confirmWithoutValue(requestedBefore: reply.requestedAt)
+      partialWrite.accepted.append(number)
+      confirmWithoutValue(requestedAt: reply.requestedAt)
     case .mutation(let id, let content, let isTrusted):
-      guard let item = pending[id], !confirmed.contains(id) else { return }
+      guard let item = pending[id], !confirmedByWrite.contains(id) else { return }
       if isTrusted, accept(content, of: item, requestedAt: reply.requestedAt, arrivedAt: arrivedAt) {
         confirm(id)
       } else {
@@ -108,7 +110,8 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
   ///
   /// - Returns: Whether the reply was accepted. It isn't accepted if there is no base for the change, or the change
   ///   isn't possible on the base. Neither is it accepted if the base may be newer than the reply, may already include
-  ///   the mutation, or lacks an earlier confirmed mutation.
+  ///   the mutation, or lacks an earlier confirmed mutation. If there is no base and ``empty`` is `nil`, `done` can
+  ///   still be accepted, because it stores nothing.
   private mutating func accept(
     _ reply: MutationReply<Value>, of item: Item, requestedAt: Timestamp, arrivedAt: Timestamp
   ) -> Bool {
@@ -116,16 +119,19 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
     case .value(let value):
       guard versions.acceptValue(requestedAt: requestedAt, arrivedAt: arrivedAt) else { return false }
       // The visible value stays the same if the server did what was expected, which is the usual case in a long queue.
-      if judged.keepsVisible { judged.keepsVisible = order.next()?.id == item.id && value == applied(item.mutation) }
-      (base, fetched, isChanged) = (value, nil, true)
-      judged.isRefreshed = true
-      confirmAll(requestedBefore: requestedAt)
+      if partialWrite.keepsVisible {
+        partialWrite.keepsVisible = pendingIterator.next()?.id == item.id && value == applied(item.mutation)
+      }
+      (base, fetched, isBaseChanged) = (value, nil, true)
+      partialWrite.isRefreshed = true
+      confirmAll(includedInValueRequestedAt: requestedAt)
       return true
     case .patch(let patch):
       guard var value = base, !isBehindConfirmed(item),
         versions.acceptChange(requestedAt: requestedAt, arrivedAt: arrivedAt)
       else { return false }
       keepFetched()
+      // Releases a reference to the value, so that the patch doesn't have to copy it.
       base = nil
       patch(&value)
       replaceBase(with: value)
@@ -144,9 +150,9 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
         return false
       }
       keepFetched()
-      (base, isChanged) = (value, true)
+      (base, isBaseChanged) = (value, true)
       // The visible value stays the same if the mutation was the first of the remaining ones.
-      if judged.keepsVisible, order.next()?.id != item.id { judged.keepsVisible = false }
+      if partialWrite.keepsVisible, pendingIterator.next()?.id != item.id { partialWrite.keepsVisible = false }
       return true
     }
   }
@@ -156,15 +162,15 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
   /// If the base included the later mutation but not the earlier one, the two would be applied in the wrong order.
   private func isBehindConfirmed(_ item: Item) -> Bool {
     guard pending.confirmedCount > 0 else { return false }
-    return pending.uncertain.contains { earlier in
+    return pending.endableByValue.contains { earlier in
       guard case .confirmed = earlier.phase else { return false }
-      return earlier.place < item.place && !confirmed.contains(earlier.id)
+      return earlier.place < item.place && !confirmedByWrite.contains(earlier.id)
     }
   }
 
   private mutating func replaceBase(with value: Value) {
-    (base, isChanged) = (value, true)
-    judged.keepsVisible = false
+    (base, isBaseChanged) = (value, true)
+    partialWrite.keepsVisible = false
   }
 
   /// Keeps a copy of the fetched base before a mutation first changes it, because joining a page requires that copy.
@@ -173,36 +179,36 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
   }
 
   private mutating func confirm(_ id: MutationID) {
-    confirmed.insert(id)
-    judged.confirmed.append(id)
+    confirmedByWrite.insert(id)
+    partialWrite.confirmed.append(id)
   }
 
   /// Confirms all mutations that an accepted whole value certainly includes, or shows.
-  private mutating func confirmAll(requestedBefore requestedAt: Timestamp) {
-    for item in pending.uncertain where !confirmed.contains(item.id) {
+  private mutating func confirmAll(includedInValueRequestedAt requestedAt: Timestamp) {
+    for item in pending.endableByValue where !confirmedByWrite.contains(item.id) {
       let isIncluded =
         switch item.phase {
-        case .confirmed(let moment): moment < requestedAt
+        case .confirmed(let confirmedAt): confirmedAt < requestedAt
         case .waiting(let unknownSince?): unknownSince < requestedAt && baseShows(item.mutation)
         case .waiting(nil), .inFlight: false
         }
       guard isIncluded else { continue }
       confirm(item.id)
-      judged.keepsVisible = false
+      partialWrite.keepsVisible = false
     }
   }
 
   /// Confirms the mutations that the server had when it was asked for the whole value, which it refuses to return.
   ///
   /// No value will ever show them. Those that are possible on the base are applied to it.
-  private mutating func confirmWithoutValue(requestedBefore requestedAt: Timestamp) {
-    for item in pending.uncertain where !confirmed.contains(item.id) {
-      guard case .confirmed(let moment) = item.phase, moment < requestedAt else { continue }
+  private mutating func confirmWithoutValue(requestedAt: Timestamp) {
+    for item in pending.endableByValue where !confirmedByWrite.contains(item.id) {
+      guard case .confirmed(let confirmedAt) = item.phase, confirmedAt < requestedAt else { continue }
       confirm(item.id)
-      judged.keepsVisible = false
+      partialWrite.keepsVisible = false
       guard let value = applied(item.mutation) else { continue }
       keepFetched()
-      (base, isChanged) = (value, true)
+      (base, isBaseChanged) = (value, true)
     }
   }
 
@@ -211,6 +217,9 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
     base.flatMap { mutation.applied(to: $0) }
   }
 
+  /// Returns whether the base shows a mutation; see ``PendingMutationList/Phase``.
+  ///
+  /// On an incomplete base, a mutation may have no effect only because an element is missing.
   private func baseShows(_ mutation: Mutation) -> Bool {
     guard let base, isComplete(base) else { return false }
     return mutation.hasNoEffect(on: base)
@@ -245,9 +254,9 @@ extension SyncState {
     /// The newest page, or the first stored page fetched again, joined to the base.
     ///
     /// It may lack a change on another page.
-    case newest
+    case newestOrFirstPage
     /// A page that follows or precedes the stored ones.
-    case next
+    case adjacentPage
   }
 
   /// A reply, and when its request began.
@@ -258,9 +267,9 @@ extension SyncState {
     typealias Merge = (_ base: Value?, _ fetched: Value?) -> Value?
 
     enum Content {
-      /// The value of a fetch.
+      /// The value of a fetch, which `number` identifies.
       case fetched(number: Int, Extent, merge: Merge)
-      /// The server refused to return the whole value.
+      /// The server refused to return the whole value to a fetch, which `number` identifies.
       case refused(number: Int)
       /// The reply to a mutation.
       ///
@@ -282,9 +291,9 @@ extension SyncState {
     let baseTag: StoreTag?
     /// The mutations that end with the commit, because the new base includes them or no value will ever show them.
     fileprivate(set) var confirmed: [MutationID] = []
-    /// The fetches whose value is part of the new base, or whose refusal was handled.
+    /// The numbers of the fetches whose value is part of the new base, or whose refusal was handled.
     fileprivate(set) var accepted: [Int] = []
-    /// The fetches whose reply may be older than the base, or doesn't fit it.
+    /// The numbers of the fetches whose reply may be older than the base, or doesn't fit it.
     fileprivate(set) var rejected: [Int] = []
     /// Whether the new base is a value that the server sent, or includes a newest or first page that it sent.
     fileprivate(set) var isRefreshed = false

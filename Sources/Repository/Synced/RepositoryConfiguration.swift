@@ -10,7 +10,7 @@ public struct RepositoryConfiguration: Sendable {
   /// The maximum number of pages that a value of a ``BidirectionalPagedSource`` keeps; `nil` for no limit.
   ///
   /// Fetching a page at one end of such a value drops elements at the other end until at most this number times
-  /// ``pageSize`` remain. A mutation of this device, or a whole value that the server sends, can exceed this limit
+  /// ``pageSize`` remain. A mutation of this device, or a whole value that the server sends, can make the value longer
   /// until a page is fetched again.
   public var maximumPages: Int?
 

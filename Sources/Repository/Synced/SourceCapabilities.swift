@@ -10,6 +10,10 @@ struct SourceCapabilities<Source: RepositorySource>: Sendable {
   typealias Value = Source.Value
   typealias Mutation = Source.Mutation
 
+  /// The operations of a ``PagedSource``.
+  ///
+  /// In these operations and those of ``Backward``, `fetched` is the stored value as it was fetched; `nil` if no
+  /// mutation has changed it since.
   struct Paging: Sendable {
     let fetch: @Sendable (Key, _ cursor: String?, _ limit: Int) async throws(Source.Failure) -> Value
     let nextCursor: @Sendable (Value) -> String?
@@ -23,6 +27,7 @@ struct SourceCapabilities<Source: RepositorySource>: Sendable {
   struct Backward: Sendable {
     let fetch: @Sendable (Key, _ cursor: String, _ limit: Int) async throws(Source.Failure) -> Value
     let previousCursor: @Sendable (Value) -> String?
+    /// Joins a next page, and keeps the previous cursor of the stored value.
     let joinNext: @Sendable (_ page: Value, _ cursor: String, _ stored: Value?) -> Value?
     let joinPrevious: @Sendable (_ page: Value, _ cursor: String, _ stored: Value?) -> Value?
     let joinFirst: @Sendable (_ page: Value, _ cursor: String, _ stored: Value?) -> Value?
@@ -70,25 +75,26 @@ struct SourceCapabilities<Source: RepositorySource>: Sendable {
 
   init(_ source: Source) {
     self.source = source
+    // In each of these functions, `SameSource` is `Source`, which the compiler can't infer.
     paging = (source as? any PagedSource).flatMap { Self.paging(of: $0) }
     sending = (source as? any MutableSource).flatMap { Self.sending(of: $0) }
     completing = (source as? any CompletingSource).flatMap { Self.completing(of: $0) }
   }
 
-  private static func completing<Completing: CompletingSource>(
-    of source: Completing
+  private static func completing<SameSource: CompletingSource>(
+    of source: SameSource
   ) -> (@Sendable (Value, Value) -> Value)? {
-    let complete: @Sendable (Completing.Value, Completing.Value) -> Completing.Value = {
+    let complete: @Sendable (SameSource.Value, SameSource.Value) -> SameSource.Value = {
       source.complete($0, with: $1)
     }
     return complete as? @Sendable (Value, Value) -> Value
   }
 
-  private static func paging<Paged: PagedSource>(of source: Paged) -> Paging? {
-    typealias Capabilities = SourceCapabilities<Paged>
+  private static func paging<SameSource: PagedSource>(of source: SameSource) -> Paging? {
+    typealias Capabilities = SourceCapabilities<SameSource>
     let backward = (source as? any BidirectionalPagedSource).flatMap { Capabilities.backward(of: $0) }
     let paging = Capabilities.Paging(
-      fetch: { (key, cursor, limit) async throws(Paged.Failure) in
+      fetch: { (key, cursor, limit) async throws(SameSource.Failure) in
         try await source.fetch(key, after: cursor, limit: limit)
       },
       nextCursor: { $0.nextCursor },
@@ -97,14 +103,13 @@ struct SourceCapabilities<Source: RepositorySource>: Sendable {
         guard let backward else { return PageJoin.next(page, after: cursor, behind: stored) }
         return backward.joinNext(page, cursor, stored)
       }, backward: backward)
-    // `Paged` is `Source`, which the compiler can't infer.
     return paging as? Paging
   }
 
-  private static func backward<Paged: BidirectionalPagedSource>(of source: Paged) -> Backward? {
-    typealias Capabilities = SourceCapabilities<Paged>
+  private static func backward<SameSource: BidirectionalPagedSource>(of source: SameSource) -> Backward? {
+    typealias Capabilities = SourceCapabilities<SameSource>
     let backward = Capabilities.Backward(
-      fetch: { (key, cursor, limit) async throws(Paged.Failure) in
+      fetch: { (key, cursor, limit) async throws(SameSource.Failure) in
         try await source.fetch(key, before: cursor, limit: limit)
       },
       previousCursor: { $0.previousCursor },
@@ -116,17 +121,18 @@ struct SourceCapabilities<Source: RepositorySource>: Sendable {
       joinPrevious: { PageJoin.previous($0, before: $1, inFrontOf: $2) },
       joinFirst: { page, cursor, stored in PageJoin.first(page, over: stored) { source.cursor(of: $0) == cursor } },
       endOfFirstPage: { value, fetched, limit in
-        let known = fetched.map { Set($0.elements.map(\.id)) }
-        let last = min(limit, value.elements.count - 1)
-        let ends = stride(from: last, to: 0, by: -1)
-        return ends.first { known?.contains(value.elements[$0].id) ?? true }.map { count in
+        let serverIDs = fetched.map { Set($0.elements.map(\.id)) }
+        let maximumCount = min(limit, value.elements.count - 1)
+        let counts = stride(from: maximumCount, to: 0, by: -1)
+        // The element after the first `count` ones has the index `count`.
+        return counts.first { serverIDs?.contains(value.elements[$0].id) ?? true }.map { count in
           (source.cursor(of: value.elements[count]), count)
         }
       },
       shorten: { value, fetched, page, count, isAtEnd in
         // The server's elements are those of the page, and those that were fetched before.
-        let known = fetched.map { Set($0.elements.map(\.id)).union(page.elements.map(\.id)) }
-        let cursor = { known?.contains($0.id) ?? true ? source.cursor(of: $0) : nil }
+        let serverIDs = fetched.map { Set($0.elements.map(\.id)).union(page.elements.map(\.id)) }
+        let cursor = { serverIDs?.contains($0.id) ?? true ? source.cursor(of: $0) : nil }
         if isAtEnd {
           PageJoin.dropLast(downTo: count, &value, cursor: cursor)
         } else {
@@ -136,11 +142,13 @@ struct SourceCapabilities<Source: RepositorySource>: Sendable {
     return backward as? Backward
   }
 
-  private static func sending<Mutable: MutableSource>(of source: Mutable) -> Sending? {
-    typealias Capabilities = SourceCapabilities<Mutable>
+  private static func sending<SameSource: MutableSource>(of source: SameSource) -> Sending? {
+    typealias Capabilities = SourceCapabilities<SameSource>
     let sending = Capabilities.Sending(
-      empty: Mutable.empty,
-      send: { (mutation, key, id) async throws(Mutable.Failure) in try await source.send(mutation, to: key, id: id) },
+      empty: SameSource.empty,
+      send: { (mutation, key, id) async throws(SameSource.Failure) in
+        try await source.send(mutation, to: key, id: id)
+      },
       lane: { source.orderingKey(of: $0, on: $1) })
     return sending as? Sending
   }

@@ -29,7 +29,7 @@ final class SyncCell<Source: RepositorySource> {
     fileprivate let failure: Failure?
     fileprivate let refusedCursor: String?
     fileprivate let tag: StoreTag?
-    fileprivate let newestValueNumber: UInt64?
+    fileprivate let everyValueChannelNumber: UInt64?
     fileprivate var isInvalidated: Bool
 
     /// Marks the value as stale.
@@ -52,15 +52,15 @@ final class SyncCell<Source: RepositorySource> {
   }
 
   /// Stands for a ``RepositoryState`` in comparisons, because numbers are cheaper to compare than values and errors.
-  private struct Flags: Equatable {
-    var version: UInt64
+  private struct Summary: Equatable {
+    var visibleVersion: UInt64
     var pendingVersion: UInt64
     var fetchedAt: Date?
     var isPending: Bool
     var isLoading: Bool
     var isLoadingMore: Bool
     var isLoadingPrevious: Bool
-    var failureCount: Int
+    var failureVersion: Int
   }
 
   let key: Source.Key
@@ -122,14 +122,15 @@ final class SyncCell<Source: RepositorySource> {
   /// Returns the cursor of the page after a value; `nil` if there is none.
   private let nextCursor: (Source.Value) -> String?
 
-  private var lastLoad = 0
-  /// The newest unfinished load of each part; older loads of the same part were abandoned.
+  private var lastLoadNumber = 0
+  /// The number of the newest unfinished load of each part; older loads of the same part were abandoned.
   private var loads: [Part: Int] = [:]
   /// The result of the load that ended last among overlapping loads; cancelled loads don't count.
   private var outcome: Result<Void, Failure>?
   private var failure: Failure?
-  private var failureCount = 0
-  private var sentFlags: Flags?
+  /// The number of changes of ``failure``.
+  private var failureVersion = 0
+  private var sentSummary: Summary?
 
   /// The version of the value when the key was opened.
   private(set) var openVersion: UInt64 = 0
@@ -150,13 +151,13 @@ final class SyncCell<Source: RepositorySource> {
 
   /// The number of the channel of ``SyncChannels/everyValue`` to which the visible value was sent; see
   /// ``KeyChannels/number(of:)``.
-  var newestValueNumber: UInt64?
+  var everyValueChannelNumber: UInt64?
 
   /// The state that outlives the cell.
   var residue: Residue {
     Residue(
       fetchedAt: fetchedAt, failure: failure, refusedCursor: refusedCursor, tag: state.base?.tag,
-      newestValueNumber: newestValueNumber, isInvalidated: isInvalidated)
+      everyValueChannelNumber: everyValueChannelNumber, isInvalidated: isInvalidated)
   }
 
   /// Whether nothing but observers needs the cell.
@@ -174,8 +175,8 @@ final class SyncCell<Source: RepositorySource> {
     fetchedAt = stored?.savedAt
     let isResidueValid = residue.map { $0.tag == stored?.tag } ?? false
     if let residue, isResidueValid {
-      (fetchedAt, refusedCursor, newestValueNumber) = (
-        residue.fetchedAt, residue.refusedCursor, residue.newestValueNumber
+      (fetchedAt, refusedCursor, everyValueChannelNumber) = (
+        residue.fetchedAt, residue.refusedCursor, residue.everyValueChannelNumber
       )
       if residue.isInvalidated { invalidate() }
       setFailure(residue.failure)
@@ -259,11 +260,11 @@ final class SyncCell<Source: RepositorySource> {
   func isLoading(_ part: Part) -> Bool { loads[part] != nil }
 
   func beginLoading(_ part: Part) -> Load {
-    lastLoad += 1
+    lastLoadNumber += 1
     if loads.isEmpty { outcome = nil }
-    loads[part] = lastLoad
+    loads[part] = lastLoadNumber
     setFailure(nil)
-    return Load(part: part, number: lastLoad)
+    return Load(part: part, number: lastLoadNumber)
   }
 
   /// Ends a load.
@@ -286,7 +287,7 @@ final class SyncCell<Source: RepositorySource> {
   func setFailure(_ failure: Failure?) {
     if self.failure == nil, failure == nil { return }
     self.failure = failure
-    failureCount += 1
+    failureVersion += 1
   }
 
   // MARK: - Visible state
@@ -295,21 +296,21 @@ final class SyncCell<Source: RepositorySource> {
   ///
   /// - Parameter paging: The source's support for pages, which determines whether there are a next and a previous page.
   func takeState(_ paging: SourceCapabilities<Source>.Paging?) -> State? {
-    let flags = flags
-    if flags == sentFlags { return nil }
-    sentFlags = flags
+    let summary = summary
+    if summary == sentSummary { return nil }
+    sentSummary = summary
     return currentState(paging)
   }
 
   /// Returns the current state.
   func currentState(_ paging: SourceCapabilities<Source>.Paging?) -> State {
-    let flags = flags
+    let summary = summary
     let hasMore = state.visible.flatMap { paging?.nextCursor($0) } != nil
     let hasPrevious = state.visible.flatMap { paging?.backward?.previousCursor($0) } != nil
     return State(
-      value: state.visible, fetchedAt: state.base == nil ? nil : flags.fetchedAt, isPending: flags.isPending,
-      isLoading: flags.isLoading, isLoadingMore: flags.isLoadingMore, hasMore: hasMore,
-      isLoadingPrevious: flags.isLoadingPrevious, hasPrevious: hasPrevious, failure: failure)
+      value: state.visible, fetchedAt: state.base == nil ? nil : summary.fetchedAt, isPending: summary.isPending,
+      isLoading: summary.isLoading, isLoadingMore: summary.isLoadingMore, hasMore: hasMore,
+      isLoadingPrevious: summary.isLoadingPrevious, hasPrevious: hasPrevious, failure: failure)
   }
 
   /// Returns a report of the key, given the values that only the engine knows.
@@ -326,12 +327,12 @@ final class SyncCell<Source: RepositorySource> {
     do { return try JSONEncoder().encode(value).count } catch { return nil }
   }
 
-  private var flags: Flags {
-    Flags(
-      version: state.visibleVersion, pendingVersion: state.pendingVersion, fetchedAt: fetchedAt,
+  private var summary: Summary {
+    Summary(
+      visibleVersion: state.visibleVersion, pendingVersion: state.pendingVersion, fetchedAt: fetchedAt,
       isPending: state.isPending,
       isLoading: isLoading(.whole) || isLoading(.newestPage) || isLoading(.firstPage),
-      isLoadingMore: isLoading(.nextPage), isLoadingPrevious: isLoading(.previousPage), failureCount: failureCount)
+      isLoadingMore: isLoading(.nextPage), isLoadingPrevious: isLoading(.previousPage), failureVersion: failureVersion)
   }
 }
 

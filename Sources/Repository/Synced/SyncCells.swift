@@ -85,9 +85,9 @@ final class SyncCells<Source: RepositorySource> {
   ///
   /// - Complexity: O(*n* log *n*), where *n* is the number of keys in use or remembered.
   /// - Returns: The closed cells, in the order of the keys' store ids.
-  func close(where isClosed: (Key) -> Bool) -> [Cell] {
-    for key in residues.keys where isClosed(key) { residues[key] = nil }
-    let closed = all.filter { isClosed($0.key) }
+  func close(where isSelected: (Key) -> Bool) -> [Cell] {
+    for key in residues.keys where isSelected(key) { residues[key] = nil }
+    let closed = all.filter { isSelected($0.key) }
     for cell in closed {
       cells[cell.key] = nil
       cell.close()

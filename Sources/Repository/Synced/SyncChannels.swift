@@ -102,7 +102,7 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
     loading.send(state, of: key)
   }
 
-  /// Discards the elements that a new observer of a key receives first.
+  /// Discards the elements with which new channels of a key begin.
   ///
   /// Opening the key again sets new ones.
   func forgetCurrent(of key: Key) {
@@ -111,7 +111,7 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
     pendings.forgetCurrent(of: key)
   }
 
-  /// Releases the channels of a key that have no observers.
+  /// Removes the channels of a key that were released because they have no observers.
   func forgetReleased(_ key: Key) {
     values.forgetReleased(key)
     states.forgetReleased(key)

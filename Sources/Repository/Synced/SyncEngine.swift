@@ -37,7 +37,7 @@ actor SyncEngine<Source: RepositorySource> {
   nonisolated let liveCounts = CurrentValueRelay(0)
   /// The version of the queue, which grows with each change of the queue.
   nonisolated let queueVersion = CurrentValueRelay<UInt64>(0)
-  /// The collection of the values.
+  /// The name of the repository, which is also the collection of its values.
   nonisolated let name: String
   /// The key of the channel for observers of the queue.
   nonisolated let listKey: String
@@ -65,7 +65,7 @@ actor SyncEngine<Source: RepositorySource> {
   private let store: any KeyValueStore
   private let now: @Sendable () -> Date
   private let clock: ElapsedClock
-  private let starting = AsyncSerialQueue()
+  private let startQueue = AsyncSerialQueue()
   private var hasStarted = false
   private let cells: SyncCells<Source>
 
@@ -145,7 +145,7 @@ actor SyncEngine<Source: RepositorySource> {
   /// Skips the steps that the source doesn't need. Does nothing if an earlier call has succeeded.
   func start() async throws(StoreError) {
     if hasStarted { return }
-    try await starting.run { () async throws(StoreError) in
+    try await startQueue.run { () async throws(StoreError) in
       if hasStarted { return }
       if capabilities.hasUsers { try await users.start(in: self) }
       if capabilities.sending != nil { await election.begin(in: self) }
@@ -179,7 +179,7 @@ actor SyncEngine<Source: RepositorySource> {
   /// Returns the cell of a key; `nil` unless the key is in use or was recently.
   func cell(_ key: Key) -> Cell? { cells[key] }
 
-  /// Opens a key unless it is open: reads its base, the stored value, and applies the pending mutations.
+  /// Opens a key unless it is open: reads the stored value, which becomes the base, and applies the pending mutations.
   ///
   /// - Throws: ``RepositoryError/store(_:)``, or ``RepositoryError/signedOut`` if the key's user has signed out.
   func open(_ key: Key) async throws(Failure) -> Cell {
@@ -199,7 +199,7 @@ actor SyncEngine<Source: RepositorySource> {
     let storeKey = StoreKey<Value>(name, id: key.storeID)
     try storeKey.validate()
     try await start()
-    await evictions.waitUntilRemoved(key)
+    await evictions.waitWhileRemoving(key)
     guard users.isOpen(key.userID) else { return nil }
     let cell = cells[key] ?? Cell(key: key, storeKey: storeKey, capabilities)
     cells.add(cell)
@@ -233,7 +233,8 @@ actor SyncEngine<Source: RepositorySource> {
         // A value that was stored after a mutation's record may include the mutation, unless the record is still stored
         // now.
         let revision = stored?.revision ?? 0
-        let finished = await external.finished(mutations.filter { revision > $0.revision }.map(\.id), in: self)
+        let finished = await external.finishedMutations(
+          among: mutations.filter { revision > $0.revision }.map(\.id), in: self)
         reader.finishExternally(finished, in: self)
         // Reads again if mutations were added or removed meanwhile. The value that was read may already include an
         // added one. A removed one may be included only in a newer value.
@@ -270,7 +271,7 @@ actor SyncEngine<Source: RepositorySource> {
 
   // MARK: - Observing
 
-  /// Sends the current value and state to a new observer.
+  /// Sends the current value, state and pending mutations of a key to its new observers.
   func observe(_ key: Key) async {
     // The state of an unknown key is empty until the store has been read.
     if !cells.isKnown(key), users.isOpen(key.userID) { channels.states.sendFirst(RepositoryState(), to: key) }
@@ -293,27 +294,29 @@ actor SyncEngine<Source: RepositorySource> {
   /// Releases the resources of observers that no longer exist.
   func endObserving(_ key: Key) {
     channels.forgetReleased(key)
-    endUse(of: key)
+    recordEndOfUse(of: key)
   }
 
-  private func endUse(of key: Key) {
+  private func recordEndOfUse(of key: Key) {
     if let cell = cells[key] { release(cell) } else { evictions.recordUse(of: key, in: self) }
   }
 
   /// Sends the current value and state to a new observer with a loading policy, and fetches the value if that is due.
   func observe(_ observed: LoadingChannels<Source>.Observed) async {
-    let (key, loading) = (observed.key, channels.loading)
-    loading.begin(observed)
-    if !cells.isKnown(key), users.isOpen(key.userID) { loading.states.sendFirst(RepositoryState(), to: observed) }
+    let (key, loadingChannels) = (observed.key, channels.loading)
+    loadingChannels.begin(observed)
+    if !cells.isKnown(key), users.isOpen(key.userID) {
+      loadingChannels.states.sendFirst(RepositoryState(), to: observed)
+    }
     do throws(Failure) {
       let cell = try await open(key)
       channels.sendFirst(cell, to: observed)
       release(cell)
     } catch {
       reportFailureToOpen(error)
-      loading.states.send(RepositoryState(failure: error), to: observed)
+      loadingChannels.states.send(RepositoryState(failure: error), to: observed)
     }
-    guard loading.isObserved(observed) else { return }
+    guard loadingChannels.isObserved(observed) else { return }
     let age = cells[key]?.fetchedAt.flatMap { Freshness.age(savedAt: $0, now: now()) }
     observedLoading.begin(observed, age: age, in: self)
   }
@@ -321,7 +324,7 @@ actor SyncEngine<Source: RepositorySource> {
   /// Releases the resources of observers that no longer exist.
   func endObserving(_ observed: LoadingChannels<Source>.Observed) {
     if channels.loading.forgetReleased(observed) { observedLoading.end(observed, in: self) }
-    endUse(of: observed.key)
+    recordEndOfUse(of: observed.key)
   }
 
   /// Sends the current list of mutations to a new observer of the queue.
@@ -338,11 +341,12 @@ actor SyncEngine<Source: RepositorySource> {
     channels.lists.forgetReleased(listKey)
   }
 
-  func observeEvery() async {
+  func observeEveryValue() async {
     await newestValue.observe(in: self)
   }
 
-  func openForEvery(_ key: StoreKey<Value>) async {
+  /// Opens a stored key, so that the observers of all keys receive its value.
+  func openForEveryValue(_ key: StoreKey<Value>) async {
     await newestValue.open(key, in: self)
   }
 
@@ -354,7 +358,7 @@ actor SyncEngine<Source: RepositorySource> {
   /// observers of the key and of all keys.
   func publish(_ cell: Cell) {
     if cell.isClosed { return }
-    for conflict in cell.state.fold() { queue.recordConflict(conflict.id, conflict.conflict, in: self) }
+    for conflicted in cell.state.fold() { queue.recordConflict(conflicted.id, conflicted.conflict, in: self) }
     channels.send(cell, newestValue)
   }
 
@@ -363,14 +367,16 @@ actor SyncEngine<Source: RepositorySource> {
   /// Fetches a value unless the stored one is fresh; see ``SyncLoader``.
   func refresh(_ key: Key, _ part: Cell.Part? = nil) async throws(Failure) {
     try checkMayBegin(key)
+    let wasServerAsked = try await loader.refresh(key, part, in: self)
     // The fetch has shown that the server is reachable, so the backoff delays end.
-    if try await loader.refresh(key, part, in: self) { endWaits() }
+    if wasServerAsked { endWaits() }
   }
 
   /// Fetches a value, or joins a request for it that is in flight.
   func load(_ key: Key, _ part: Cell.Part? = nil) async throws(Failure) {
     try checkMayBegin(key)
-    if try await loader.load(key, part, in: self) { endWaits() }
+    let wasServerAsked = try await loader.load(key, part, in: self)
+    if wasServerAsked { endWaits() }
   }
 
   /// Marks values as stale, and fetches those that are observed with a loading policy.
@@ -433,7 +439,7 @@ actor SyncEngine<Source: RepositorySource> {
       for id in ids { cell.state.remove(id) }
       publish(cell)
     }
-    endUse(of: key)
+    recordEndOfUse(of: key)
   }
 
   /// Makes this repository decide whether a mutation is in conflict, because it sends the mutation now.
@@ -480,11 +486,12 @@ actor SyncEngine<Source: RepositorySource> {
 
   /// Ends the waits that ``retryNow()`` ends, and those for a user to sign in.
   func resumeAll() {
-    for userID in queue.signedOutUsers { credentialsChanged(userID: userID) }
+    for userID in queue.usersNeedingSignIn { resumeMutations(of: userID) }
     retryNow()
   }
 
-  func credentialsChanged(userID: String?) {
+  /// Lets the mutations of a user be sent again, because the user's credentials have changed.
+  private func resumeMutations(of userID: String?) {
     queue.signedIn(userID: userID, in: self)
     sender.pump(in: self)
   }
@@ -492,7 +499,7 @@ actor SyncEngine<Source: RepositorySource> {
   // MARK: - Users
 
   /// Whether a call can stop early, because its task is cancelled or the repository is released.
-  nonisolated var hasEnded: Bool { Task.isCancelled || tasks.areCancelled }
+  nonisolated var canStopEarly: Bool { Task.isCancelled || tasks.areCancelled }
 
   /// Throws ``RepositoryError/signedOut`` if a key's user has signed out, or is signing out.
   private func checkMayBegin(_ key: Key) throws(Failure) {
@@ -501,7 +508,7 @@ actor SyncEngine<Source: RepositorySource> {
 
   /// Records that the credentials of a user have changed, and notifies every repository on the store.
   func signIn(userID: String?) async {
-    credentialsChanged(userID: userID)
+    resumeMutations(of: userID)
     await users.signIn(UserDigest(userID), in: self)
   }
 
@@ -512,8 +519,8 @@ actor SyncEngine<Source: RepositorySource> {
   /// Records that new credentials of a user have been reported through the store.
   func takeSignIn(of user: UserDigest) {
     // Includes the users of mutations in flight, because their requests may be using the old credentials.
-    let userIDs = queue.signedOutUsers.union(queue.liveCountsOfKeys.keys.map(\.userID))
-    for userID in userIDs where UserDigest(userID) == user { credentialsChanged(userID: userID) }
+    let userIDs = queue.usersNeedingSignIn.union(queue.liveCountsByKey.keys.map(\.userID))
+    for userID in userIDs where UserDigest(userID) == user { resumeMutations(of: userID) }
   }
 
   /// Returns whether mutations of a user are waiting or in flight.
@@ -522,7 +529,7 @@ actor SyncEngine<Source: RepositorySource> {
   /// Discards the state of a user who has signed out.
   func close(_ user: UserDigest) {
     let isOfUser = { (key: Key) in key.userID.map { UserDigest($0) == user } ?? false }
-    loader.end(where: isOfUser)
+    loader.endRequests(where: isOfUser)
     let closed = cells.close(where: isOfUser)
     for cell in closed {
       for fetch in cell.state.discardReplies() { loader.end(fetch, .failure(.signedOut)) }
@@ -605,18 +612,18 @@ actor SyncEngine<Source: RepositorySource> {
     } catch {
       storeFailure = error.description
     }
-    let pendingCounts = queue.liveCountsOfKeys
+    let pendingCounts = queue.liveCountsByKey
     let cells = cells.all
-    var keys = cells.map { cell in
+    var keyReports = cells.map { cell in
       cell.report(
         isFresh: loader.isFresh(cell), observerCount: channels.observerCount(of: cell.key),
         pendingCount: pendingCounts[cell.key] ?? 0)
     }
-    let known = Set(cells.map(\.key))
-    for (key, count) in pendingCounts where !known.contains(key) {
-      keys.append(.init(key, pendingCount: count))
+    let keysWithCells = Set(cells.map(\.key))
+    for (key, count) in pendingCounts where !keysWithCells.contains(key) {
+      keyReports.append(.init(key, pendingCount: count))
     }
-    var report = RepositoryReport(name: name, time: now(), keys: keys.sorted { $0.key < $1.key })
+    var report = RepositoryReport(name: name, time: now(), keys: keyReports.sorted { $0.key < $1.key })
     report.storeFailure = storeFailure
     report.stored = evictions.usage.map { .init(count: $0.count, byteCount: $0.byteCount) }
     queue.report(to: &report, at: clock.elapsed())
@@ -625,9 +632,9 @@ actor SyncEngine<Source: RepositorySource> {
 
   // MARK: - Environment
 
-  /// Starts following the monitors of the network and of the app.
-  func followEnvironment() {
-    environment.follow(in: self)
+  /// Starts observing the network and the app.
+  func observeEnvironment() {
+    environment.observe(in: self)
   }
 
   func receive(_ status: NetworkStatus) {

@@ -7,7 +7,7 @@ final class SyncEnvironment<Source: RepositorySource> {
   typealias Engine = SyncEngine<Source>
 
   /// The maximum time by which a reconnection delays the fetches of observed values, so that mutations are sent first.
-  private static var sendingTime: Duration { .seconds(5) }
+  private static var maximumSendingTime: Duration { .seconds(5) }
 
   private let network: any NetworkMonitor
   private let activity: any ActivityMonitor
@@ -29,8 +29,8 @@ final class SyncEnvironment<Source: RepositorySource> {
     (self.clock, self.liveCounts, self.events) = (clock, liveCounts, events)
   }
 
-  /// Starts following the monitors.
-  func follow(in engine: isolated Engine) {
+  /// Starts observing the monitors.
+  func observe(in engine: isolated Engine) {
     engine.tasks.start { [weak engine, network] in
       for await status in network.statuses { await engine?.receive(status) }
     }
@@ -74,28 +74,28 @@ final class SyncEnvironment<Source: RepositorySource> {
     if isOnline { engine.endWaits() } else { reconnect(in: engine) }
   }
 
-  /// Sends mutations first, and then fetches observed values.
+  /// Considers the network available: sends mutations first, and then fetches observed values.
   private func reconnect(in engine: isolated Engine) {
     isOnline = true
     changeCount += 1
     engine.queue.resume()
     engine.endWaits()
-    // Observed values are fetched when the mutations have been sent.
+    // No observed values are fetched until the mutations have been sent.
     engine.observedLoading.setOnline(false, in: engine)
-    let change = changeCount
-    engine.start { engine in await engine.environment.fetchObserved(afterChange: change, in: engine) }
+    let count = changeCount
+    engine.start { engine in await engine.environment.fetchObserved(unlessChangedSince: count, in: engine) }
   }
 
   /// Waits for mutations to be sent, and then fetches observed values, unless the network's availability has changed in
   /// the meantime.
-  private func fetchObserved(afterChange change: Int, in engine: isolated Engine) async {
-    if engine.queue.canSend { await waitForMutations() }
-    if change == changeCount { engine.observedLoading.setOnline(true, in: engine) }
+  private func fetchObserved(unlessChangedSince count: Int, in engine: isolated Engine) async {
+    if engine.queue.hasMutationsToSend { await waitForMutations() }
+    if count == changeCount { engine.observedLoading.setOnline(true, in: engine) }
   }
 
   private func waitForMutations(isolation: isolated (any Actor)? = #isolation) async {
     if liveCounts.value == 0 { return }
-    await clock.wait(until: clock.elapsed() + Self.sendingTime) { [counts = liveCounts.stream] in
+    await clock.wait(until: clock.elapsed() + Self.maximumSendingTime) { [counts = liveCounts.stream] in
       for await count in counts where count == 0 { return }
     }
   }

@@ -48,7 +48,7 @@ final class SyncExternalChanges<Source: RepositorySource> {
   func receive(_ change: StoreChange<Value>, _ key: Source.Key, in engine: isolated Engine) async {
     guard let cell = engine.cell(key), cell.isOpen else { return }
     if cell.state.isWriting {
-      // It may be the change made by the write itself.
+      // The write itself may have made the change.
       cell.heldChanges.append(change)
       return
     }
@@ -70,23 +70,23 @@ final class SyncExternalChanges<Source: RepositorySource> {
   /// Applies a mutation of another repository, if its key is in use and the value doesn't include it yet.
   func show(_ entry: Entry, in engine: isolated Engine) async {
     // A value that was stored after the record may include the mutation, if the record was reported late.
-    var revision = entry.revision
+    var checkedRevision = entry.revision
     while let cell = engine.cell(entry.key), cell.isOpen {
-      guard let base = cell.state.base, base.revision > revision else {
+      guard let base = cell.state.base, base.revision > checkedRevision else {
         if engine.queue[entry.id] == nil { return }
         cell.restore(entry, isSentHere: engine.queue.sends(entry))
         return engine.publish(cell)
       }
-      revision = base.revision
-      if await !finished([entry.id], in: engine).isEmpty {
+      checkedRevision = base.revision
+      if await !finishedMutations(among: [entry.id], in: engine).isEmpty {
         return finish([entry.id], of: entry.key, in: engine)
       }
     }
   }
 
-  /// Returns the mutations, among those given, whose records another process has removed; none if the records can't be
-  /// read.
-  func finished(_ ids: [MutationID], in engine: isolated Engine) async -> [MutationID] {
+  /// Returns those of the given mutations whose records another repository or process has removed; none if the records
+  /// can't be read.
+  func finishedMutations(among ids: [MutationID], in engine: isolated Engine) async -> [MutationID] {
     do throws(StoreError) {
       return try await engine.reader.externallyFinished(ids)
     } catch {
@@ -95,10 +95,11 @@ final class SyncExternalChanges<Source: RepositorySource> {
     }
   }
 
-  /// Returns a key's pending mutations whose records another process has removed, and the stored value.
+  /// Returns a key's pending mutations whose records another repository or process has removed, and the stored value.
   ///
-  /// The value includes those of the mutations that were confirmed. It is read after the records, because an earlier
-  /// value may lack mutations whose records were removed in between. It isn't read if there are no such mutations.
+  /// The value includes each of these mutations that was confirmed. It is read after the records, because a value that
+  /// is read before them may lack a mutation whose record is removed in between. If there are no such mutations, no
+  /// value is read.
   func finishedMutations(
     of cell: Cell, in engine: isolated Engine
   ) async -> (ids: [MutationID], stored: StoredValue<Value>?) {
@@ -106,7 +107,7 @@ final class SyncExternalChanges<Source: RepositorySource> {
       let ids = try await engine.reader.externallyFinished(cell.state.pendingIDs)
       return ids.isEmpty ? ([], nil) : (ids, try await load(cell.storeKey))
     } catch {
-      // A mutation stays pending as long as its record can't be read.
+      // A mutation stays pending as long as its record or the value can't be read.
       return ([], nil)
     }
   }

@@ -39,8 +39,8 @@ final class SyncLoader<Source: RepositorySource> {
     var extent: SyncState<Value, Source.Mutation>.Extent {
       switch self {
       case .whole: .whole
-      case .newestPage, .firstPage: .newest
-      case .nextPage, .previousPage: .next
+      case .newestPage, .firstPage: .newestOrFirstPage
+      case .nextPage, .previousPage: .adjacentPage
       }
     }
   }
@@ -52,10 +52,12 @@ final class SyncLoader<Source: RepositorySource> {
   private let freshness: Freshness
   private let now: @Sendable () -> Date
   private let events: RepositoryEvents
+  /// The requests in flight; the value of each says whether the server was asked.
   private let requests: SharedRequests<LoadKey, Bool, Failure>
-  /// The fetches whose reply has arrived and is about to be written.
+  /// The fetches whose reply has arrived and is about to be judged, by number; the outcome of each says whether the
+  /// reply was accepted.
   private let fetches = PendingCalls<Int, Result<Bool, Failure>>()
-  private var lastFetch = 0
+  private var lastFetchNumber = 0
 
   init(
     _ capabilities: SourceCapabilities<Source>, configuration: RepositoryConfiguration, events: RepositoryEvents
@@ -76,11 +78,11 @@ final class SyncLoader<Source: RepositorySource> {
     // Another process may have stored a value that the store hasn't reported yet.
     await engine.external.receiveUnreported(cell, in: engine)
     if isFresh(cell) { return false }
-    let count = cell.invalidationCount
-    var wasAsked = try await load(key, part, in: engine)
+    let invalidationCount = cell.invalidationCount
+    var wasServerAsked = try await load(key, part, in: engine)
     // The call may have joined a request that began before the value was marked as stale.
-    if cell.isInvalidated(before: count) { wasAsked = try await load(key, part, in: engine) }
-    return wasAsked
+    if cell.isInvalidated(before: invalidationCount) { wasServerAsked = try await load(key, part, in: engine) }
+    return wasServerAsked
   }
 
   /// Returns whether the stored value is fresh.
@@ -97,11 +99,10 @@ final class SyncLoader<Source: RepositorySource> {
 
   /// Fetches a value, or joins a request for it that is in flight.
   ///
-  /// - Returns: Whether the server was asked. It isn't asked if there is no such page.
+  /// - Returns: Whether the server was asked. It isn't asked for a next or previous page that doesn't exist.
   func load(_ key: Key, _ part: Cell.Part?, in engine: isolated Engine) async throws(Failure) -> Bool {
     let part = part ?? defaultPart
-    // Opening the key throws if its user has signed out. This comes before the request, because the events of a request
-    // contain the key.
+    // Opens the key first, which throws if its user has signed out, because the events of a request contain the key.
     if key.userID != nil { engine.endUse(try await engine.use(key)) }
     let signOutCount = engine.users.signOutCount(of: key.userID)
     // The events of the request contain its key, and must not be replayed after a sign-out.
@@ -127,7 +128,7 @@ final class SyncLoader<Source: RepositorySource> {
   ///   - part: The part to fetch.
   ///   - isWanted: Returns whether a caller still waits for the request.
   ///   - engine: The engine.
-  /// - Returns: Whether the server was asked. It isn't asked if there is no such page.
+  /// - Returns: Whether the server was asked. It isn't asked for a next or previous page that doesn't exist.
   func perform(
     _ key: Key, _ part: Cell.Part, isWanted: @Sendable () -> Bool, in engine: isolated Engine
   ) async throws(Failure) -> Bool {
@@ -140,16 +141,18 @@ final class SyncLoader<Source: RepositorySource> {
     engine.publish(cell)
     do throws(Failure) {
       // A reply that may be older than the stored value, or doesn't fit it, is discarded, and the request is repeated.
-      while try await !fetch(request, cell, in: engine) {
+      var isStored = try await fetchAndStore(request, cell, in: engine)
+      while !isStored {
         if cell.isClosed { throw Failure.signedOut }
         events.emit(.replyDiscarded(key: "\(LoadKey(key: key, part: part))"))
-        // Ends without an error if the stored value no longer has such a page.
+        // Ends without an error if the stored value now shows that there is no such page.
         guard let next = self.request(for: part, cell) else { break }
         request = next
+        isStored = try await fetchAndStore(request, cell, in: engine)
       }
       cell.endLoading(load, nil)
       engine.publish(cell)
-      if request.extent != .next { engine.observedLoading.recordLoad(of: key, in: engine) }
+      if request.extent != .adjacentPage { engine.observedLoading.recordLoad(of: key, in: engine) }
       return true
     } catch {
       cell.endLoading(load, error)
@@ -178,19 +181,21 @@ final class SyncLoader<Source: RepositorySource> {
     }
   }
 
-  /// Performs one request.
+  /// Performs one request, and has the reply judged and stored.
   ///
   /// - Returns: Whether the reply was stored. Otherwise it may be older than the stored value, or doesn't fit it.
-  private func fetch(_ request: Request, _ cell: Cell, in engine: isolated Engine) async throws(Failure) -> Bool {
+  private func fetchAndStore(
+    _ request: Request, _ cell: Cell, in engine: isolated Engine
+  ) async throws(Failure) -> Bool {
     let requestedAt = cell.state.beginFetching()
-    let (invalidationCount, networkCount) = (cell.invalidationCount, engine.environment.changeCount)
+    let (invalidationCount, networkChangeCount) = (cell.invalidationCount, engine.environment.changeCount)
     let value: Value
     do throws(Source.Failure) {
       value = try await fetch(request, of: cell.key)
     } catch {
       if Task.isCancelled { throw .cancelled }
       let disposition = capabilities.source.disposition(of: error)
-      if disposition.isAnswer { engine.environment.recordAnswer(toRequestAfter: networkCount, in: engine) }
+      if disposition.isAnswer { engine.environment.recordAnswer(toRequestAfter: networkChangeCount, in: engine) }
       if disposition == .refused, !cell.isClosed {
         switch request {
         case .nextPage(let cursor): cell.refusedCursor = cursor
@@ -203,7 +208,7 @@ final class SyncLoader<Source: RepositorySource> {
       }
       throw .server(error)
     }
-    engine.environment.recordAnswer(toRequestAfter: networkCount, in: engine)
+    engine.environment.recordAnswer(toRequestAfter: networkChangeCount, in: engine)
     if cell.isClosed { throw .signedOut }
     // The server returns the page after all, so its refusal no longer matters.
     if case .nextPage(let cursor) = request, cell.refusedCursor == cursor { cell.refusedCursor = nil }
@@ -211,7 +216,7 @@ final class SyncLoader<Source: RepositorySource> {
     let isAccepted = try await judge(requestedAt: requestedAt, cell, in: engine) {
       .fetched(number: $0, request.extent, merge: merge)
     }
-    if isAccepted, request.extent != .next { cell.recordReply(toRequestAfter: invalidationCount) }
+    if isAccepted, request.extent != .adjacentPage { cell.recordReply(toRequestAfter: invalidationCount) }
     return isAccepted
   }
 
@@ -232,11 +237,11 @@ final class SyncLoader<Source: RepositorySource> {
   /// - Returns: Whether the reply was accepted.
   private func judge(
     requestedAt: SyncState<Value, Source.Mutation>.Timestamp, _ cell: Cell, in engine: isolated Engine,
-    _ content: (_ number: Int) -> SyncState<Value, Source.Mutation>.Reply.Content
+    _ makeContent: (_ number: Int) -> SyncState<Value, Source.Mutation>.Reply.Content
   ) async throws(Failure) -> Bool {
-    lastFetch += 1
-    let number = lastFetch
-    cell.state.receive(content(number), requestedAt: requestedAt)
+    lastFetchNumber += 1
+    let number = lastFetchNumber
+    cell.state.receive(makeContent(number), requestedAt: requestedAt)
     fetches.open(number)
     engine.writes.write(cell, in: engine)
     return try await fetches.outcome(of: number).get()
@@ -248,33 +253,34 @@ final class SyncLoader<Source: RepositorySource> {
   private func merge(
     of value: Value, _ request: Request, refusedCursor: String?
   ) -> SyncState<Value, Source.Mutation>.Reply.Merge {
-    { [capabilities, maximumCount] stored, fetched in
+    { [capabilities, maximumCount] stored, storedAsFetched in
       guard let paging = capabilities.paging else { return capabilities.complete(value, stored) }
       var joined: Value?
       switch request {
       case .whole: return capabilities.complete(value, stored)
-      case .newestPage: joined = capabilities.complete(paging.joinNewest(value, stored, fetched, refusedCursor), stored)
+      case .newestPage:
+        joined = capabilities.complete(paging.joinNewest(value, stored, storedAsFetched, refusedCursor), stored)
       case .nextPage(let cursor): joined = paging.joinNext(value, cursor, stored)
       case .previousPage(let cursor): joined = paging.backward?.joinPrevious(value, cursor, stored)
       case .firstPage(let cursor, _): joined = paging.backward?.joinFirst(value, cursor, stored)
       }
       guard let backward = paging.backward, let maximumCount, var shortened = joined else { return joined }
-      let isAtEnd = if case .nextPage = request { false } else { true }
-      backward.shorten(&shortened, fetched, value, maximumCount, isAtEnd)
+      let dropsAtEnd = if case .nextPage = request { false } else { true }
+      backward.shorten(&shortened, storedAsFetched, value, maximumCount, dropsAtEnd)
       return shortened
     }
   }
 
   /// Ends the requests for some keys, because their user has signed out.
-  func end(where isEnded: (Key) -> Bool) {
+  func endRequests(where isEnded: (Key) -> Bool) {
     requests.end(with: .signedOut) { isEnded($0.key) }
   }
 
-  /// Ends a fetch whose reply was judged, or couldn't be stored.
+  /// Ends a fetch whose reply was judged, couldn't be stored, or was discarded.
   ///
   /// - Parameters:
   ///   - number: The number of the fetch.
-  ///   - result: Whether the reply was accepted, or the reason why it couldn't be stored.
+  ///   - result: Whether the reply was accepted, or the reason why it wasn't stored.
   func end(_ number: Int, _ result: Result<Bool, Failure>) {
     fetches.end(number, result)
   }
@@ -300,7 +306,8 @@ final class SyncLoader<Source: RepositorySource> {
     var attempt = 0
     while cell.state.needsWholeValue, !cell.isClosed, !Task.isCancelled {
       do throws(Failure) {
-        if try await load(cell.key, .whole, in: engine) { engine.endWaits() }
+        let wasServerAsked = try await load(cell.key, .whole, in: engine)
+        if wasServerAsked { engine.endWaits() }
         (attempt, cell.recovery) = (0, .fetching)
       } catch {
         guard cell.state.needsWholeValue, !cell.isClosed else { break }
@@ -320,7 +327,9 @@ final class SyncLoader<Source: RepositorySource> {
   /// Otherwise these attempts would count as interrupted if this process ends. The records are written only once a
   /// fetch has failed, because a fetch that succeeds soon confirms the mutations and removes their records.
   private func recordThatAttemptsEnded(_ cell: Cell, in engine: isolated Engine) {
-    for id in cell.state.idsThatNeedWholeValue where engine.queue.recordUnknownOutcome(of: id) {
+    for id in cell.state.idsThatNeedWholeValue {
+      let hasRecordChanged = engine.queue.recordUnknownOutcome(of: id)
+      guard hasRecordChanged else { continue }
       // Runs to completion even if the repository is released now.
       engine.startToCompletion { engine in await engine.writer.save(id, in: engine) }
     }

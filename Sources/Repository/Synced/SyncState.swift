@@ -13,8 +13,8 @@ internal import DataStore
 /// 2. ``beginSending(_:)`` and ``fail(_:isOutcomeUnknown:)`` record the beginning and the failure of each attempt.
 /// 3. ``receive(_:requestedAt:)`` records a reply, which ``beginWriting()`` judges. If the reply is accepted, it
 ///    changes the base, and the mutation is removed in the same commit. Otherwise the mutation enters the phase
-///    `confirmed`: it stays applied on top of the base. That ends when a whole value is accepted whose request began
-///    after the reply had arrived, or when the server refuses to return one.
+///    `confirmed`: it stays applied on top of the base. The phase ends with a fetch of the whole value that began after
+///    the reply had arrived: when the fetched value is accepted, or the server refuses to return it.
 /// 4. ``remove(_:)`` rolls it back if it was refused or cancelled, or if the server reported a conflict. The function
 ///    also ends a mutation that the value of another writer includes. ``fold()`` rolls back a waiting mutation that
 ///    isn't possible on the base.
@@ -23,8 +23,9 @@ internal import DataStore
 /// base includes it. It is never applied twice, as far as the replies show what the base includes.
 ///
 /// - Complexity: A change of the base applies all pending mutations of the value again. The exception is a reply that
-///   confirms the first of them with ``MutationReply/done`` or with the value that they produce, because observers then
-///   see no change. If an attempt fails with unknown outcome, the mutations before the attempted one are applied again.
+///   confirms the first of them with ``MutationReply/done`` or with the value that this mutation produces, because
+///   observers then see no change. If an attempt fails with unknown outcome, the mutations before the attempted one are
+///   applied again.
 struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value>> {
   typealias Timestamp = VersionBarriers.Timestamp
 
@@ -36,7 +37,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   }
 
   /// A mutation that isn't possible on the current base.
-  struct Conflict {
+  struct ConflictedMutation {
     let id: MutationID
     let conflict: MutationConflict
   }
@@ -66,7 +67,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   /// base.
   private var hidden: Set<MutationID> = []
   /// The conflicts that ``fold()`` hasn't returned yet.
-  private var conflicts: [Conflict] = []
+  private var conflicts: [ConflictedMutation] = []
 
   /// A number that grows whenever the visible value must be sent to observers, even if it equals the last one sent.
   private(set) var visibleVersion: UInt64 = 0
@@ -110,9 +111,9 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   /// Whether a confirmed mutation waits for a whole value.
   var needsWholeValue: Bool { pending.confirmedCount > 0 }
 
-  /// The confirmed mutations that wait for a whole value, in order.
+  /// The ids of the confirmed mutations that wait for a whole value, in order.
   var idsThatNeedWholeValue: [MutationID] {
-    pending.uncertain.filter { if case .confirmed = $0.phase { true } else { false } }.map(\.id)
+    pending.endableByValue.filter { if case .confirmed = $0.phase { true } else { false } }.map(\.id)
   }
 
   /// Whether replies wait to be judged.
@@ -140,7 +141,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   mutating func open(_ stored: Base?) {
     (base, fetched, showsEmpty) = (stored, nil, false)
     revision = stored?.revision ?? 0
-    invalidate()
+    invalidateVisible()
   }
 
   /// Whether a change with this revision is newer than the base.
@@ -159,7 +160,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     guard revision > self.revision else { return false }
     (base, fetched, self.revision, showsEmpty) = (stored, nil, revision, false)
     versions.recordReplacement(at: versions.now())
-    invalidate()
+    invalidateVisible()
     return true
   }
 
@@ -171,15 +172,16 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   ///
   /// - Throws: The error that `apply(to:)` throws for the visible value. The mutation is then not added.
   mutating func add(_ id: MutationID, _ mutation: Mutation) throws(MutationConflict) {
-    refold()
+    foldIfNeeded()
     if var value = folded ?? (base == nil ? empty : nil) {
+      // Releases this copy of the value, so that the mutation can change the other one in place.
       folded = nil
       do throws(MutationConflict) {
         try mutation.apply(to: &value)
       } catch {
         // The mutation may have changed a part of the value before it threw.
         needsFold = true
-        refold()
+        foldIfNeeded()
         throw error
       }
       folded = value
@@ -193,12 +195,12 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   mutating func restore(_ id: MutationID, _ mutation: Mutation) {
     guard !contains(id) else { return }
     pending.append(.init(id: id, mutation: mutation, phase: .waiting(unknownSince: nil)))
-    invalidate()
+    invalidateVisible()
   }
 
   /// Removes a mutation that was rolled back, or that the value of another writer includes.
   mutating func remove(_ id: MutationID) {
-    if pending.remove(id) != nil { invalidate() }
+    if pending.remove(id) != nil { invalidateVisible() }
   }
 
   /// Records that an attempt to send a mutation begins.
@@ -213,10 +215,10 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     // A later fetched value that already has the change proves that the server applied the mutation, but only if the
     // value before the mutation lacks the change. An incomplete value counts as lacking it.
     let before = isOutcomeUnknown ? valueBefore(id) : nil
-    let isProvable = before.map { !isComplete($0) || !item.mutation.hasNoEffect(on: $0) } ?? false
-    pending.setPhase(.waiting(unknownSince: isProvable ? versions.now() : nil), of: id)
+    let isOutcomeProvable = before.map { !isComplete($0) || !item.mutation.hasNoEffect(on: $0) } ?? false
+    pending.setPhase(.waiting(unknownSince: isOutcomeProvable ? versions.now() : nil), of: id)
     // The server no longer decides whether the mutation is possible, so it may be in conflict now.
-    if hidden.contains(id) { invalidate() }
+    if hidden.contains(id) { invalidateVisible() }
   }
 
   /// Returns the base with the visible pending mutations that precede a mutation; `nil` if nothing is stored, or one of
@@ -250,17 +252,17 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   /// - Returns: The write; `nil` if no reply has arrived, or a write is in progress.
   mutating func beginWriting() -> Write? {
     guard writing == nil, !arrivals.isEmpty else { return nil }
-    let (taken, before) = (arrivals, versions)
+    let (judgedArrivals, earlierVersions) = (arrivals, versions)
     arrivals = []
     var judgement = ReplyJudgement(
       base: base?.value, fetched: fetched, tag: base?.tag, pending: pending, versions: versions, empty: empty,
       isPaged: isPaged, isComplete: isComplete)
     // Releases this copy of the list, because the judgement changes its own.
     pending = PendingMutationList()
-    for arrival in taken { judgement.judge(arrival.reply, arrivedAt: arrival.arrivedAt) }
+    for arrival in judgedArrivals { judgement.judge(arrival.reply, arrivedAt: arrival.arrivedAt) }
     (pending, versions) = (judgement.pending, judgement.versions)
     let write = judgement.write
-    writing = (write, taken, before)
+    writing = (write, judgedArrivals, earlierVersions)
     return write
   }
 
@@ -276,7 +278,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     }
     for id in write.confirmed { pending.remove(id) }
     if !write.keepsVisible || needsFold {
-      invalidate()
+      invalidateVisible()
     } else if write.isRefreshed {
       // Observers get an element for each value that the server sent, even if the visible value stays the same.
       visibleVersion += 1
@@ -288,10 +290,10 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   /// The replies to mutations are judged again for the next write. So are the replies to fetches if `keepsFetches` is
   /// `true`. Otherwise those are discarded.
   mutating func abandon(keepsFetches: Bool) {
-    guard let (_, taken, before) = writing else { return }
+    guard let (_, judgedArrivals, earlierVersions) = writing else { return }
     writing = nil
-    versions.restoreBarriers(of: before)
-    let kept = taken.filter { arrival in
+    versions.restoreBarriers(of: earlierVersions)
+    let kept = judgedArrivals.filter { arrival in
       switch arrival.reply.content {
       case .fetched, .refused: keepsFetches
       case .mutation: true
@@ -325,7 +327,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
 
   // MARK: - Visible value
 
-  private mutating func invalidate() {
+  private mutating func invalidateVisible() {
     needsFold = true
     visibleVersion += 1
   }
@@ -338,13 +340,13 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   /// - Returns: The waiting mutations that aren't possible on the base, with the reasons. They are no longer pending. A
   ///   mutation that is in flight or confirmed stays pending without effect, because the server decides whether it is
   ///   possible.
-  mutating func fold() -> [Conflict] {
-    refold()
+  mutating func fold() -> [ConflictedMutation] {
+    foldIfNeeded()
     defer { conflicts = [] }
     return conflicts
   }
 
-  private mutating func refold() {
+  private mutating func foldIfNeeded() {
     guard needsFold else { return }
     needsFold = false
     folded = nil
@@ -352,40 +354,43 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     guard let start = base?.value ?? (pending.isEmpty && !showsEmpty ? nil : empty) else { return }
     folded = start
     showsEmpty = base == nil
-    var isCareful = false
+    var continuesAfterConflicts = false
     // A mutation that throws may have changed a part of the value. After the first conflict, all mutations are
     // therefore applied again from the start, and the value is copied before each of them.
-    while let conflict = applyAll(to: start, isCareful: isCareful) {
-      isCareful = true
-      take(conflict)
+    while let conflicted = applyAll(to: start, continuesAfterConflicts: continuesAfterConflicts) {
+      continuesAfterConflicts = true
+      take(conflicted)
     }
   }
 
   /// Removes a waiting mutation that is in conflict, or hides one about which the server decides.
-  private mutating func take(_ conflict: Conflict) {
-    if case .waiting = pending[conflict.id]?.phase {
-      pending.remove(conflict.id)
-      conflicts.append(conflict)
+  private mutating func take(_ conflicted: ConflictedMutation) {
+    if case .waiting = pending[conflicted.id]?.phase {
+      pending.remove(conflicted.id)
+      conflicts.append(conflicted)
     } else {
-      hidden.insert(conflict.id)
+      hidden.insert(conflicted.id)
     }
   }
 
   /// Applies all pending mutations to a value, which becomes the visible value.
   ///
-  /// - Parameter isCareful: Whether to record each conflict, and to continue with a copy of the value from before it.
-  /// - Returns: The first conflict, unless `isCareful` is `true`.
-  private mutating func applyAll(to start: Value, isCareful: Bool) -> Conflict? {
+  /// - Parameters:
+  ///   - start: The value.
+  ///   - continuesAfterConflicts: Whether to remove or hide each mutation that is in conflict, and to continue with a
+  ///     copy of the value from before it.
+  /// - Returns: The first mutation in conflict; always `nil` if `continuesAfterConflicts` is `true`.
+  private mutating func applyAll(to start: Value, continuesAfterConflicts: Bool) -> ConflictedMutation? {
     var value = start
     for item in Array(pending.all) where !hidden.contains(item.id) {
-      let copy = isCareful ? value : nil
+      let copy = continuesAfterConflicts ? value : nil
       do throws(MutationConflict) {
         try item.mutation.apply(to: &value)
       } catch {
-        let conflict = Conflict(id: item.id, conflict: error)
-        guard let copy else { return conflict }
+        let conflicted = ConflictedMutation(id: item.id, conflict: error)
+        guard let copy else { return conflicted }
         value = copy
-        take(conflict)
+        take(conflicted)
       }
     }
     folded = value

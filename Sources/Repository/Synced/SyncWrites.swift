@@ -18,22 +18,22 @@ final class SyncWrites<Source: RepositorySource> {
   private let events: RepositoryEvents
   /// The cells whose writing task was started, but hasn't begun to run.
   ///
-  /// The task takes its cell from here, because the key may have a new cell by then, if the user has signed out and in
-  /// again.
-  private var beginning: [ObjectIdentifier: Cell] = [:]
+  /// The task takes its cell from here and not from the engine: if the user has signed out and in again, the engine has
+  /// a new cell for the key.
+  private var cellsToWrite: [ObjectIdentifier: Cell] = [:]
 
   init(_ store: any KeyValueStore, now: @escaping @Sendable () -> Date, events: RepositoryEvents) {
     (self.store, self.now, self.events) = (store, now, events)
   }
 
-  /// Writes the replies that have arrived, unless a write is in progress.
+  /// Starts a task that writes the replies that have arrived, unless one is running or the cell is closed.
   func write(_ cell: Cell, in engine: isolated Engine) {
     guard !cell.isWriting, !cell.isClosed else { return }
     cell.isWriting = true
     let id = ObjectIdentifier(cell)
-    beginning[id] = cell
+    cellsToWrite[id] = cell
     engine.startToCompletion { engine in
-      guard let cell = engine.writes.beginning.removeValue(forKey: id) else { return }
+      guard let cell = engine.writes.cellsToWrite.removeValue(forKey: id) else { return }
       await engine.writes.writeAll(cell, in: engine)
     }
   }
@@ -44,8 +44,8 @@ final class SyncWrites<Source: RepositorySource> {
         try await perform(write, cell, in: engine)
         cell.failedWrites = 0
       } catch {
-        if await recover(from: error, write, cell, in: engine) { continue }
-        break
+        let writesAgain = await recover(from: error, write, cell, in: engine)
+        if !writesAgain { break }
       }
     }
     cell.isWriting = false
@@ -75,9 +75,9 @@ final class SyncWrites<Source: RepositorySource> {
     cell.state.commit(revision: commit?.revision ?? 0, tag: commit?.tag ?? StoreTag())
     if write.isRefreshed { cell.recordFetch(at: savedAt) }
     engine.queue.confirm(write.confirmed, commit, in: engine)
-    takeHeldChanges(of: cell, in: engine)
+    applyHeldChanges(of: cell, in: engine)
     engine.publish(cell)
-    if write.value != nil { await engine.evictions.makeRoom(for: cell.storeKey, of: cell, in: engine) }
+    if write.value != nil { await engine.evictions.makeRoom(afterSaving: cell.storeKey, of: cell, in: engine) }
     for id in write.confirmed {
       events.emit(.mutationDelivered(id))
       engine.calls.end(id, .success(.confirmed))
@@ -87,7 +87,7 @@ final class SyncWrites<Source: RepositorySource> {
     engine.queue.reportChanges(in: engine)
   }
 
-  /// Returns the time at which the value of a key was saved; `nil` if it can't be read.
+  /// Returns the time at which the stored value of a cell was saved; `nil` if there is none, or it can't be read.
   private func storedTime(of cell: Cell, isolation: isolated (any Actor)? = #isolation) async -> Date? {
     do throws(StoreError) {
       return try await store.load(cell.storeKey)?.savedAt
@@ -102,7 +102,7 @@ final class SyncWrites<Source: RepositorySource> {
   ///
   /// The tasks are needed because an external change is applied together with the mutations that it confirms. Finding
   /// these requires reading records from the store.
-  private func takeHeldChanges(of cell: Cell, in engine: isolated Engine) {
+  private func applyHeldChanges(of cell: Cell, in engine: isolated Engine) {
     let (changes, removals) = (cell.heldChanges, cell.heldRemovals)
     (cell.heldChanges, cell.heldRemovals) = ([], [])
     let (key, newChanges) = (cell.key, changes.filter { cell.state.isNew($0.revision) })
@@ -130,7 +130,7 @@ final class SyncWrites<Source: RepositorySource> {
           // The user has signed out, or in.
           try await engine.users.reload(UserDigest(userID), in: engine)
         }
-        if !cell.isClosed { try await rejudge(cell, in: engine) }
+        if !cell.isClosed { try await reloadBase(of: cell, in: engine) }
         if !cell.isClosed { return true }
       } catch let loadError {
         return await recover(from: loadError, write, cell, in: engine)
@@ -143,7 +143,7 @@ final class SyncWrites<Source: RepositorySource> {
     events.emit(.storeFailed(error))
     cell.state.abandon(keepsFetches: false)
     for fetch in write.accepted + write.rejected { engine.loader.end(fetch, .failure(.store(error))) }
-    takeHeldChanges(of: cell, in: engine)
+    applyHeldChanges(of: cell, in: engine)
     engine.publish(cell)
     if error.isPermanent {
       // The value of the reply can never be stored, so the mutation is refused and its caller gets the error, although
@@ -151,10 +151,11 @@ final class SyncWrites<Source: RepositorySource> {
       for id in write.confirmed {
         await engine.queue.refuse(id, .unstorable(error), .store(error), isOutcomeUnknown: true, in: engine)
       }
-      return cell.state.discardReplies(to: write.confirmed)
+      let hasOtherReplies = cell.state.discardReplies(to: write.confirmed)
+      return hasOtherReplies
     }
-    // The callers don't wait until the store works again. The mutations stay visible, and their results are written
-    // later.
+    // The mutations' callers don't wait until the store works again. The mutations stay visible, and the replies to
+    // them are written later.
     for id in write.confirmed { engine.calls.end(id, .success(.queued)) }
     // A fetch whose reply arrived during the write must not wait for the backoff, so the next write begins immediately.
     // The fetch ends with that write, even if the write fails.
@@ -170,12 +171,12 @@ final class SyncWrites<Source: RepositorySource> {
     return false
   }
 
-  /// Reads the value that is stored now, so that the replies are judged against it.
-  private func rejudge(_ cell: Cell, in engine: isolated Engine) async throws(StoreError) {
+  /// Replaces the base by the value that is stored now, so that the next write judges the replies against it.
+  private func reloadBase(of cell: Cell, in engine: isolated Engine) async throws(StoreError) {
     let finished = await engine.external.finishedMutations(of: cell, in: engine).ids
     let stored = try await engine.external.load(cell.storeKey)
     cell.state.abandon(keepsFetches: true)
-    takeHeldChanges(of: cell, in: engine)
+    applyHeldChanges(of: cell, in: engine)
     if let stored {
       cell.receive(.saved(cell.storeKey, stored))
     } else if let base = cell.state.base {

@@ -51,7 +51,7 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
     let engine = SyncEngine(source, store: store, configuration: configuration)
     self.engine = engine
     engine.tasks.start { [weak engine] in
-      await engine?.followEnvironment()
+      await engine?.observeEnvironment()
       await engine?.startInBackground()
       await engine?.beginEvicting()
     }
@@ -61,7 +61,7 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
     engine.stop()
   }
 
-  /// The repository's events, for logging and metrics: the most recent events first, then every later one.
+  /// The repository's events, for logging and metrics: a replay of the most recent ones, then every later one.
   public var events: MulticastStream<RepositoryEvent, Never> { engine.events.stream }
 
   // MARK: - Observing
@@ -102,23 +102,25 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   ///   - key: The key of the value.
   ///   - loading: The rule for when to fetch. ``LoadingPolicy/never`` is equivalent to ``values(of:)``.
   public func values(of key: Key, loading: LoadingPolicy) -> ObservedValues<Value> {
-    loading.schedule.map { observedValues({ $0.values }, .init(key: key, schedule: $0)) } ?? values(of: key)
+    guard let schedule = loading.schedule else { return values(of: key) }
+    return observedValues({ $0.values }, .init(key: key, schedule: schedule))
   }
 
   /// The states of a key, fetched according to a policy while they are observed; see ``values(of:loading:)``.
   public func states(
     of key: Key, loading: LoadingPolicy
   ) -> ObservedValues<RepositoryState<Value, RepositoryError<Failure>>> {
-    loading.schedule.map { observedValues({ $0.states }, .init(key: key, schedule: $0)) } ?? states(of: key)
+    guard let schedule = loading.schedule else { return states(of: key) }
+    return observedValues({ $0.states }, .init(key: key, schedule: schedule))
   }
 
   private func observedValues<Element>(
-    _ channels: @escaping @Sendable (LoadingChannels<Source>) -> KeyChannels<LoadingChannels<Source>.Observed, Element>,
+    _ select: @escaping @Sendable (LoadingChannels<Source>) -> KeyChannels<LoadingChannels<Source>.Observed, Element>,
     _ observed: LoadingChannels<Source>.Observed
   ) -> ObservedValues<Element> {
     ObservedValues { [weak engine] in
       guard let engine else { return finishedStream() }
-      return channels(engine.channels.loading).stream(of: observed) {
+      return select(engine.channels.loading).stream(of: observed) {
         engine.tasks.start { [weak engine] in await engine?.observe(observed) }
       } onClose: { [weak engine] in
         engine?.tasks.start { [weak engine] in await engine?.endObserving(observed) }
@@ -268,7 +270,7 @@ extension SyncedRepository {
     ObservedValues { [weak engine] in
       guard let engine else { return finishedStream() }
       return engine.channels.everyValue.stream(of: engine.name) {
-        engine.tasks.start { [weak engine] in await engine?.observeEvery() }
+        engine.tasks.start { [weak engine] in await engine?.observeEveryValue() }
       } onClose: { [weak engine] in
         engine?.tasks.start { [weak engine] in await engine?.endObservingEveryValue() }
       }

@@ -33,7 +33,7 @@
 /// were judged against. Otherwise the commit fails, the barriers return to their earlier state, and the same replies
 /// are judged against the new base.
 struct VersionBarriers: Sendable {
-  /// A logical timestamp of one value.
+  /// A logical timestamp, which is comparable only with those of the same value.
   struct Timestamp: Hashable, Comparable, Sendable {
     fileprivate let number: UInt64
 
@@ -43,7 +43,7 @@ struct VersionBarriers: Sendable {
   private var lastNumber: UInt64 = 0
   /// The timestamp of the last accepted value or page, or of the last value that another writer stored.
   private var lastReplacement: UInt64 = 0
-  /// The timestamp of the last change of the base, whether a replacement or an accepted change.
+  /// The timestamp of the last change of the base, whether its replacement or the accepted change of a mutation.
   private var lastChange: UInt64 = 0
 
   /// Returns a timestamp that is later than all that were returned before.
@@ -65,7 +65,7 @@ struct VersionBarriers: Sendable {
     return true
   }
 
-  /// Accepts a change of the base if the base certainly doesn't include it yet.
+  /// Accepts the change of a mutation if the base certainly doesn't include it yet.
   ///
   /// - Parameters:
   ///   - request: The timestamp of the beginning of the request.

@@ -2,7 +2,7 @@ public import DataStore
 
 /// The reason why a user could not be signed out.
 public enum SignOutError: Error, Hashable, Sendable {
-  /// This number of the user's mutations is unsent, so the user is still signed in; see ``UnsentPolicy``.
+  /// The user has this number of unsent mutations, and is therefore still signed in; see ``UnsentPolicy``.
   case unsent(Int)
 
   /// The store could not be read, written or erased.

@@ -48,27 +48,27 @@ final class SignOuts<Source: RepositorySource> {
   /// Signs a user out.
   func signOut(_ userID: String, _ policy: UnsentPolicy, in engine: isolated Engine) async throws(SignOutError) {
     let user = UserDigest(userID)
-    try await SignOutError.mapping { () async throws(StoreError) in
+    try await SignOutError.mappingStoreErrors { () async throws(StoreError) in
       try await engine.start()
       try await engine.users.start(in: engine)
     }
-    engine.users.beginSignOut(of: user)
-    defer { engine.users.endSignOut(of: user) }
+    engine.users.beginRejectingCalls(of: user)
+    defer { engine.users.endRejectingCalls(of: user) }
     if case .send(let time) = policy { await waitUntilSent(user, atMost: time, in: engine) }
     if Task.isCancelled { throw .cancelled }
     try await turns.run { () async throws(SignOutError) in
-      let lock = try await SignOutError.mapping { () async throws(StoreError) -> HeldLock? in
+      let lock = try await SignOutError.mappingStoreErrors { () async throws(StoreError) -> HeldLock? in
         try await waitForLock(in: engine)
       }
       guard let lock else { throw .cancelled }
       defer { withExtendedLifetime(lock) {} }
-      let unsentCount = try await SignOutError.mapping { () async throws(StoreError) -> Int in
+      let unsentCount = try await SignOutError.mappingStoreErrors { () async throws(StoreError) -> Int in
         try await engine.users.reload(user, in: engine)
-        return try await beginErasing(user, discards: policy == .discard, in: engine)
+        return try await commitSignOut(of: user, discardsUnsent: policy == .discard, in: engine)
       }
       if unsentCount > 0 { throw .unsent(unsentCount) }
-      try await SignOutError.mapping { () async throws(StoreError) in
-        try await eraseNow(user, holding: lock, in: engine)
+      try await SignOutError.mappingStoreErrors { () async throws(StoreError) in
+        try await eraseOrRetryLater(user, holding: lock, in: engine)
       }
     }
   }
@@ -77,7 +77,7 @@ final class SignOuts<Source: RepositorySource> {
   func finish(_ user: UserDigest, in engine: isolated Engine) async {
     await turns.run {
       var attempt = 0
-      while !engine.hasEnded, engine.users.record(of: user).phase == .signingOut {
+      while !engine.canStopEarly, engine.users.record(of: user).phase == .signingOut {
         do throws(StoreError) {
           guard let lock = try await waitForLock(in: engine) else { return }
           defer { withExtendedLifetime(lock) {} }
@@ -105,24 +105,24 @@ final class SignOuts<Source: RepositorySource> {
     }
   }
 
-  /// Records that a user's sign-out begins, unless the user has unsent mutations and `discards` is `false`.
+  /// Commits that a user's sign-out begins, unless the user has unsent mutations and `discardsUnsent` is `false`.
   ///
   /// - Returns: The number of unsent mutations that prevent the sign-out. If it is 0, the sign-out has begun or is
   ///   complete.
-  private func beginErasing(
-    _ user: UserDigest, discards: Bool, in engine: isolated Engine
+  private func commitSignOut(
+    of user: UserDigest, discardsUnsent: Bool, in engine: isolated Engine
   ) async throws(StoreError) -> Int {
     while true {
       var record = engine.users.record(of: user)
       var batch = StoreBatch()
-      if !discards, record.phase == .signedIn {
+      if !discardsUnsent, record.phase == .signedIn {
         let records = engine.queue.records
         // Every addition of a mutation changes the tag.
         let tag = try await records.counterTag()
         batch.require(tag, of: records.keys.counter)
         try await engine.reader.read(in: engine)
         var count = engine.queue.unsentCount(of: user)
-        if count == 0 { count = try await unknownCount(of: user, in: engine) }
+        if count == 0 { count = try await countMissingFromQueue(of: user, in: engine) }
         if count > 0 {
           // If a mutation was added meanwhile, the count may lack it.
           if try await records.counterTag() == tag { return count }
@@ -138,18 +138,18 @@ final class SignOuts<Source: RepositorySource> {
 
   /// Returns the number of a user's stored mutations that the queue doesn't have, because this program can't decode
   /// them or this repository is read-only.
-  private func unknownCount(of user: UserDigest, in engine: isolated Engine) async throws(StoreError) -> Int {
-    let (mutations, known) = (engine.queue.records.keys.collection, engine.queue.ids)
-    let found = Lock<Set<String>>([])
+  private func countMissingFromQueue(of user: UserDigest, in engine: isolated Engine) async throws(StoreError) -> Int {
+    let (mutationCollection, queuedIDs) = (engine.queue.records.keys.collection, engine.queue.ids)
+    let missingIDs = Lock<Set<String>>([])
     // Only an erasure passes on the bytes of values that can't be decoded. This one erases nothing.
     try await store.erase { item in
-      guard let key = item.key, key.collection == mutations, let id = key.id,
-        !known.contains(MutationID(rawValue: id)), Self.owner(of: item.bytes) == user
+      guard let key = item.key, key.collection == mutationCollection, let id = key.id,
+        !queuedIDs.contains(MutationID(rawValue: id)), Self.owner(of: item.bytes) == user
       else { return false }
-      found.withLock { _ = $0.insert(id) }
+      missingIDs.withLock { _ = $0.insert(id) }
       return false
     }
-    return found.withLock { $0.count }
+    return missingIDs.withLock { $0.count }
   }
 
   // MARK: - Locking
@@ -159,7 +159,7 @@ final class SignOuts<Source: RepositorySource> {
     let lock: StoreLock?
 
     /// Throws if the lock is no longer held, for example because the connection to its server was lost.
-    func check(isolation: isolated (any Actor)? = #isolation, _ name: String) async throws(StoreError) {
+    func checkIsHeld(isolation: isolated (any Actor)? = #isolation, name: String) async throws(StoreError) {
       guard let lock, await !lock.isHeld() else { return }
       throw .removeFailed(SystemError(code: POSIXErrorCode.ENOLCK.rawValue, operation: "keeping the lock", path: name))
     }
@@ -170,7 +170,7 @@ final class SignOuts<Source: RepositorySource> {
   /// - Returns: `nil` if the calling task was cancelled or the repository was released first.
   private func waitForLock(in engine: isolated Engine) async throws(StoreError) -> HeldLock? {
     var releases: MulticastStream<Void, Never>?
-    while !engine.hasEnded {
+    while !engine.canStopEarly {
       // Subscribed before the attempt, so that no release is missed.
       let subscription = releases?.subscribe()
       switch try await store.acquireLock(lockName) {
@@ -189,7 +189,7 @@ final class SignOuts<Source: RepositorySource> {
   /// Erases the stored data of a user.
   ///
   /// If that fails, throws the error and retries in the background.
-  private func eraseNow(
+  private func eraseOrRetryLater(
     _ user: UserDigest, holding lock: HeldLock, in engine: isolated Engine
   ) async throws(StoreError) {
     do throws(StoreError) {
@@ -207,8 +207,8 @@ final class SignOuts<Source: RepositorySource> {
   private func erase(
     _ user: UserDigest, holding lock: HeldLock, in engine: isolated Engine
   ) async throws(StoreError) {
-    let (values, mutations) = (name, engine.queue.records.keys.collection)
-    try await lock.check(lockName)
+    let (valueCollection, mutationCollection) = (name, engine.queue.records.keys.collection)
+    try await lock.checkIsHeld(name: lockName)
     // The previous holder of the lock may have completed the sign-out.
     try await engine.users.reload(user, in: engine)
     let recordBefore = engine.users.record(of: user)
@@ -217,8 +217,8 @@ final class SignOuts<Source: RepositorySource> {
       // Without a key, the owner of the bytes can't be determined, so they may be the user's.
       guard let key = item.key else { return true }
       switch key.collection {
-      case values: return key.id.map { user.owns(storeID: $0, as: Key.self) } ?? false
-      case mutations:
+      case valueCollection: return key.id.map { user.owns(storeID: $0, as: Key.self) } ?? false
+      case mutationCollection:
         let bytes = item.bytes
         return Self.owner(of: bytes).map { $0 == user } ?? Self.isMentioned(user, in: bytes)
       default: return false
@@ -264,7 +264,7 @@ final class SignOuts<Source: RepositorySource> {
 
 extension SignOutError {
   /// Returns the result of a closure, and throws an error of the store as ``store(_:)``.
-  fileprivate static func mapping<Result>(
+  fileprivate static func mappingStoreErrors<Result>(
     isolation: isolated (any Actor)? = #isolation, _ body: () async throws(StoreError) -> Result
   ) async throws(SignOutError) -> Result {
     do throws(StoreError) {

@@ -1,7 +1,7 @@
 internal import DataStore
 internal import Multicast
 
-/// Observes the stored records of users who have signed in or out, and applies their changes to the engine.
+/// Observes the stored records of users who have signed in or out, and applies changed records to the engine.
 ///
 /// Belongs to one ``SyncEngine`` and is used in its isolation only.
 final class SyncUsers<Source: RepositorySource> {
@@ -65,14 +65,14 @@ final class SyncUsers<Source: RepositorySource> {
 
   // MARK: - Changes
 
-  /// Rejects new calls for a user until each call of this function is balanced by a call of ``endSignOut(of:)``.
-  func beginSignOut(of user: UserDigest) {
-    access.beginSignOut(of: user)
+  /// Rejects new calls for a user until each call of this function is balanced by a call of ``endRejectingCalls(of:)``.
+  func beginRejectingCalls(of user: UserDigest) {
+    access.beginRejectingCalls(of: user)
   }
 
-  /// Balances a call of ``beginSignOut(of:)``.
-  func endSignOut(of user: UserDigest) {
-    access.endSignOut(of: user)
+  /// Balances a call of ``beginRejectingCalls(of:)``.
+  func endRejectingCalls(of user: UserDigest) {
+    access.endRejectingCalls(of: user)
   }
 
   /// Handles a change that the store reports.
@@ -138,13 +138,15 @@ final class SyncUsers<Source: RepositorySource> {
     }
     guard let error else { return }
     events.emit(.storeFailed(error))
-    engine.start { [known = signOutCount ?? access.record(of: user).signOutCount] engine in
-      var (attempt, signOutCount) = (1, Optional(known))
+    engine.start { [countBeforeSignIn = signOutCount ?? access.record(of: user).signOutCount] engine in
+      var (attempt, signOutCount) = (1, Optional(countBeforeSignIn))
+      var retryError: StoreError?
       repeat {
         await engine.backoff.wait(afterAttempt: attempt)
         attempt += 1
-        if engine.hasEnded { return }
-      } while await engine.users.trySignIn(user, &signOutCount, in: engine) != nil
+        if engine.canStopEarly { return }
+        retryError = await engine.users.trySignIn(user, &signOutCount, in: engine)
+      } while retryError != nil
     }
   }
 
@@ -152,8 +154,8 @@ final class SyncUsers<Source: RepositorySource> {
   ///
   /// - Parameters:
   ///   - user: The user.
-  ///   - signOutCount: The number of times the user had signed out when the credentials changed. If it is `nil`, it is
-  ///     set as soon as the user's record has been read.
+  ///   - signOutCount: The number of times the user had signed out when the credentials changed. Pass `nil` if that is
+  ///     unknown; the function sets it as soon as it has read the user's record.
   ///   - engine: The engine.
   /// - Returns: The error of the store if the change could not be stored.
   private func trySignIn(
@@ -164,7 +166,7 @@ final class SyncUsers<Source: RepositorySource> {
       try await reload(user, in: engine)
       let count = signOutCount ?? access.record(of: user).signOutCount
       signOutCount = count
-      while !engine.hasEnded {
+      while !engine.canStopEarly {
         if access.record(of: user).phase == .signingOut { await engine.signOuts.finish(user, in: engine) }
         var record = access.record(of: user)
         if record.phase == .signingOut { continue }

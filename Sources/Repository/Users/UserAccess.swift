@@ -16,16 +16,16 @@ struct UserAccess {
     var hasSignedIn = false
   }
 
-  private struct Known {
+  private struct KnownRecord {
     let record: UserRecord
     /// The tag of the commit that stored the record; `nil` if the record isn't stored any more.
     let tag: StoreTag?
     let revision: UInt64
   }
 
-  private var known: [UserDigest: Known] = [:]
-  /// The number of sign-outs that this repository is performing, by user.
-  private var signOutCounts: [UserDigest: Int] = [:]
+  private var known: [UserDigest: KnownRecord] = [:]
+  /// The number of unfinished calls of this repository that sign a user out, by user.
+  private var signOutCallCounts: [UserDigest: Int] = [:]
 
   /// The last known record of a user, or a new record if none is known.
   func record(of user: UserDigest) -> UserRecord { known[user]?.record ?? UserRecord() }
@@ -37,17 +37,17 @@ struct UserAccess {
   func isOpen(_ user: UserDigest) -> Bool { record(of: user).phase == .signedIn }
 
   /// Whether new calls may begin for a user.
-  func mayBegin(_ user: UserDigest) -> Bool { isOpen(user) && signOutCounts[user] == nil }
+  func mayBegin(_ user: UserDigest) -> Bool { isOpen(user) && signOutCallCounts[user] == nil }
 
-  /// Records that this repository is about to sign a user out.
-  mutating func beginSignOut(of user: UserDigest) {
-    signOutCounts[user, default: 0] += 1
+  /// Rejects new calls for a user, because a call that signs the user out has begun.
+  mutating func beginRejectingCalls(of user: UserDigest) {
+    signOutCallCounts[user, default: 0] += 1
   }
 
-  /// Balances a call of ``beginSignOut(of:)``.
-  mutating func endSignOut(of user: UserDigest) {
-    signOutCounts[user]? -= 1
-    if signOutCounts[user] == 0 { signOutCounts[user] = nil }
+  /// Balances a call of ``beginRejectingCalls(of:)``.
+  mutating func endRejectingCalls(of user: UserDigest) {
+    signOutCallCounts[user]? -= 1
+    if signOutCallCounts[user] == 0 { signOutCallCounts[user] = nil }
   }
 
   /// Records that the record of a user isn't stored any more, for example because the database was replaced.
@@ -60,17 +60,17 @@ struct UserAccess {
   ///   - revision: The revision of the removal. A removal that isn't newer than the known record changes nothing.
   mutating func recordRemoval(of user: UserDigest, revision: UInt64) {
     guard let old = known[user], revision > old.revision else { return }
-    known[user] = Known(record: old.record, tag: nil, revision: revision)
+    known[user] = KnownRecord(record: old.record, tag: nil, revision: revision)
   }
 
   /// Records that the record of a user wasn't found.
   ///
   /// - Parameters:
   ///   - user: The user.
-  ///   - tag: The tag that was known before the search. If another one is known now, nothing changes.
+  ///   - tag: The tag that was known before the store was read. If another one is known now, nothing changes.
   mutating func recordAbsence(of user: UserDigest, tag: StoreTag?) {
     guard let old = known[user], old.tag == tag else { return }
-    known[user] = Known(record: old.record, tag: nil, revision: old.revision)
+    known[user] = KnownRecord(record: old.record, tag: nil, revision: old.revision)
   }
 
   /// Records the stored record of a user.
@@ -83,12 +83,12 @@ struct UserAccess {
   /// - Returns: The effects that the caller must bring about.
   mutating func receive(_ stored: UserRecord, of user: UserDigest, tag: StoreTag, revision: UInt64) -> Effects {
     if let old = known[user], revision <= old.revision { return Effects() }
-    let (old, wasOpen) = (record(of: user), isOpen(user))
-    known[user] = Known(record: stored, tag: tag, revision: revision)
-    let isOpen = stored.phase == .signedIn
-    let hasSignedOut = stored.signOutCount != old.signOutCount
+    let (oldRecord, wasOpen) = (record(of: user), isOpen(user))
+    known[user] = KnownRecord(record: stored, tag: tag, revision: revision)
+    let isOpenNow = stored.phase == .signedIn
+    let hasSignedOut = stored.signOutCount != oldRecord.signOutCount
     return Effects(
-      isClosed: wasOpen && (hasSignedOut || !isOpen), isReopened: isOpen && (hasSignedOut || !wasOpen),
-      hasSignedIn: isOpen && stored.signInCount != old.signInCount)
+      isClosed: wasOpen && (hasSignedOut || !isOpenNow), isReopened: isOpenNow && (hasSignedOut || !wasOpen),
+      hasSignedIn: isOpenNow && stored.signInCount != oldRecord.signInCount)
   }
 }

@@ -3,7 +3,7 @@ internal import Foundation
 
 /// A digest that identifies a user in the store, where it remains after the user has signed out.
 ///
-/// The digest remains so that the id itself needn't. It isn't a secret: the id can be found by trying ids.
+/// It is stored so that the id itself needn't be. It doesn't hide the id, which can be found by trying ids.
 ///
 /// Computed by 64-bit FNV-1a, as described at <http://www.isthe.com/chongo/tech/comp/fnv/>. With 64 bits, it is
 /// practically impossible that two users of one device have the same digest.
@@ -16,9 +16,10 @@ struct UserDigest: Hashable, Sendable {
       text = "none"
       return
     }
+    let (offsetBasis, prime): (UInt64, UInt64) = (0xcbf2_9ce4_8422_2325, 0x0100_0000_01b3)
+    var hash = offsetBasis
     // Swift compares strings by canonical equivalence, so the bytes of equal ids may differ until they are normalized.
-    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-    for byte in userID.precomposedStringWithCanonicalMapping.utf8 { hash = (hash ^ UInt64(byte)) &* 0x0100_0000_01b3 }
+    for byte in userID.precomposedStringWithCanonicalMapping.utf8 { hash = (hash ^ UInt64(byte)) &* prime }
     text = String(hash, radix: 16)
   }
 

@@ -9,12 +9,13 @@ struct UserRecord: Codable, Equatable, Sendable {
     case signedOut
   }
 
+  /// The phase; a user without a record counts as signed in.
   var phase = Phase.signedIn
 
   /// The number of times the user's credentials have changed, by which other repositories learn of a change.
   var signInCount: UInt64 = 0
 
-  /// The number of times the user has signed out.
+  /// The number of sign-outs that have begun, including those of a user who was already signed out.
   ///
   /// It shows a sign-out even if the user has signed in again. Data requested before a sign-out isn't stored after it.
   var signOutCount: UInt64 = 0

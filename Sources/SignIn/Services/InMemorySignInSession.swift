@@ -22,7 +22,7 @@ public actor InMemorySignInSession: SignInSessionType {
   private let accounts: [Account]
   private let now: @Sendable () -> Date
   private let answering: @Sendable () async -> Void
-  private var dates: [String: [Date]] = [:]
+  private var signInDatesByUID: [String: [Date]] = [:]
 
   /// Creates a server.
   ///
@@ -41,18 +41,20 @@ public actor InMemorySignInSession: SignInSessionType {
 
   /// Signs a user in if the username and the password belong together.
   public func signIn(username: String, password: Password) async throws(SignInSessionError) -> User {
-    try await answer()
+    try await delayAnswer()
     guard let account = accounts.first(where: { $0.username == username }), account.password == password else {
       throw .wrongUsernameOrPassword
     }
     let date = now()
-    dates[account.uid, default: []].insert(date, at: 0)
+    signInDatesByUID[account.uid, default: []].insert(date, at: 0)
     return User(uid: account.uid, username: account.username, date: date)
   }
 
   /// Signs a user out.
+  ///
+  /// The server doesn't record who is signed in, so the call only checks that the user exists.
   public func signOut(uid: String) async throws(SignInSessionError) {
-    try await answer()
+    try await delayAnswer()
     _ = try account(uid: uid)
   }
 
@@ -60,19 +62,19 @@ public actor InMemorySignInSession: SignInSessionType {
   ///
   /// If the user has never signed in, the date is `Date.distantPast`.
   public func user(uid: String) async throws(SignInSessionError) -> User {
-    try await answer()
+    try await delayAnswer()
     let account = try account(uid: uid)
-    return User(uid: uid, username: account.username, date: dates[uid]?.first ?? .distantPast)
+    return User(uid: uid, username: account.username, date: signInDatesByUID[uid]?.first ?? .distantPast)
   }
 
   /// Returns the times at which a user signed in, newest first.
   public func signInDates(uid: String, before: Date?, limit: Int) async throws(SignInSessionError) -> [Date] {
-    try await answer()
+    try await delayAnswer()
     _ = try account(uid: uid)
-    return Array((dates[uid] ?? []).filter { date in before.map { date < $0 } ?? true }.prefix(limit))
+    return Array((signInDatesByUID[uid] ?? []).filter { date in before.map { date < $0 } ?? true }.prefix(limit))
   }
 
-  private func answer() async throws(SignInSessionError) {
+  private func delayAnswer() async throws(SignInSessionError) {
     await answering()
     if Task.isCancelled { throw .cancelled }
   }

@@ -4,7 +4,7 @@ public enum SignInSessionError: Error, Sendable, Hashable {
   case wrongUsernameOrPassword
   /// The server has no user with this id.
   case unknownUser(uid: String)
-  /// The server didn't answer.
+  /// The server couldn't be reached, or it didn't answer.
   case unreachable(reason: String)
   /// The calling task was cancelled. Whether the server processed the request is unknown.
   case cancelled

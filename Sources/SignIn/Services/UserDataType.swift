@@ -1,6 +1,7 @@
 /// The data of users on this device, such as the data that a repository stores.
 ///
-/// A ``UserService`` opens it for a user at a sign-in, and erases the user's part at a sign-out.
+/// A ``UserService`` opens the data for a user at a sign-in, erases the user's part at a sign-out, and opens the data
+/// again if the sign-out fails.
 public protocol UserDataType: Sendable {
   /// Makes the data usable for a user who has signed in.
   func open(uid: String) async

@@ -12,20 +12,20 @@ public actor UserService: UserServiceType {
   private let userData: [any UserDataType]
   private let pageSize: Int
   private let states = CurrentValueRelay<SignState>(.unsigned, buffering: .unbounded)
-  private let recent = MulticastRelay<[Date]>(replay: 1, buffering: .latest)
+  private let lists = MulticastRelay<[Date]>(replay: 1, buffering: .latest)
   /// The list of sign-ins that was broadcast last.
-  private var listed: [Date] = []
+  private var lastList: [Date] = []
   /// The number of sign-ins so far, which identifies the current one.
   ///
   /// The id of the user can't identify it, because the same user may sign out and in again while a request is in
   /// flight.
-  private var signIns = 0
+  private var signInCount = 0
   /// The number of the newest call of ``updateUser()``, counted from 1.
-  private var lastUpdate = 0
+  private var lastUpdateNumber = 0
   /// The number of the newest call of ``updateUser()`` whose result was broadcast.
-  private var shownUpdate = 0
+  private var broadcastUpdateNumber = 0
 
-  /// Creates a service on an account server, with no user signed in.
+  /// Creates a service for an account server, with no user signed in.
   ///
   /// - Parameters:
   ///   - session: The session with the server.
@@ -44,7 +44,7 @@ public actor UserService: UserServiceType {
   public nonisolated var signStates: MulticastStream<SignState, Never> { states.stream }
 
   /// The times at which the signed-in user signed in, newest first, as far as they are loaded.
-  public nonisolated var recentSignIns: MulticastStream<[Date], Never> { recent.stream }
+  public nonisolated var recentSignIns: MulticastStream<[Date], Never> { lists.stream }
 
   /// Signs a user in.
   @discardableResult
@@ -57,7 +57,7 @@ public actor UserService: UserServiceType {
       // A cancelled call must not sign a user in, because its caller no longer needs the result.
       guard !Task.isCancelled else { throw .cancelled }
       await openUserData(of: user)
-      signIns += 1
+      signInCount += 1
       states.send(.signed(user))
       return user
     } catch {
@@ -73,9 +73,9 @@ public actor UserService: UserServiceType {
 
   /// Signs the user out, and erases the user's data on this device.
   ///
-  /// Erases the data before signing out of the server, because pending changes can be sent only while the user is
-  /// signed in there. If the sign-out fails afterwards, the erased data can be fetched again, except for changes that
-  /// were discarded.
+  /// Erases the data before signing out of the server, because the erasure may send changes that the server doesn't
+  /// have, or fail because of them. Such changes can be sent only while the user is signed in on the server. If the
+  /// sign-out fails after the erasure, the erased data can be fetched again, except for changes that were discarded.
   public func performSignout(discardingUnsent discardsUnsent: Bool) async throws(SignInError) {
     let user = try signedUser()
     guard !Task.isCancelled else { throw .cancelled }
@@ -88,44 +88,44 @@ public actor UserService: UserServiceType {
       states.send(.signed(user))
       throw error
     }
-    listed = []
-    recent.send(listed)
+    lastList = []
+    lists.send(lastList)
     // Otherwise later subscribers would receive the empty list, although no list is loaded.
-    recent.resetReplay()
+    lists.resetReplay()
     states.send(.unsigned)
   }
 
   /// Fetches the signed-in user from the server, and broadcasts it as the state.
   public func updateUser() async throws(SignInError) {
     let user = try signedUser()
-    let signIn = signIns
-    lastUpdate += 1
-    let update = lastUpdate
-    let updated = try await fetchUser(uid: user.uid)
-    try require(signIn)
+    let signInNumber = signInCount
+    lastUpdateNumber += 1
+    let updateNumber = lastUpdateNumber
+    let updatedUser = try await fetchUser(uid: user.uid)
+    try requireCurrentSignIn(signInNumber)
     // A later update may have been answered first.
-    guard update > shownUpdate else { return }
-    shownUpdate = update
-    states.send(.signed(updated))
+    guard updateNumber > broadcastUpdateNumber else { return }
+    broadcastUpdateNumber = updateNumber
+    states.send(.signed(updatedUser))
   }
 
   /// Fetches the newest sign-ins of the signed-in user, and broadcasts them as the new list.
   public func reloadRecentSignIns() async throws(SignInError) {
     let user = try signedUser()
-    let signIn = signIns
-    let dates = try await signInDates(of: user, before: nil)
-    try require(signIn)
-    list(dates)
+    let signInNumber = signInCount
+    let dates = try await fetchSignInDates(of: user, before: nil)
+    try requireCurrentSignIn(signInNumber)
+    broadcastList(dates)
   }
 
   /// Fetches the sign-ins before those in the list, and broadcasts the extended list.
   public func loadMoreRecentSignIns() async throws(SignInError) {
     let user = try signedUser()
-    let signIn = signIns
-    let before = listed
-    let dates = try await signInDates(of: user, before: before.last)
-    try require(signIn)
-    if listed == before { list(before + dates) }
+    let signInNumber = signInCount
+    let listAtCall = lastList
+    let dates = try await fetchSignInDates(of: user, before: listAtCall.last)
+    try requireCurrentSignIn(signInNumber)
+    if lastList == listAtCall { broadcastList(listAtCall + dates) }
   }
 
   /// Fetches any user from the server, without notifying subscribers.
@@ -157,7 +157,7 @@ public actor UserService: UserServiceType {
     }
   }
 
-  private func signInDates(of user: User, before: Date?) async throws(SignInError) -> [Date] {
+  private func fetchSignInDates(of user: User, before: Date?) async throws(SignInError) -> [Date] {
     do throws(SignInSessionError) {
       return try await session.signInDates(uid: user.uid, before: before, limit: pageSize)
     } catch {
@@ -165,9 +165,9 @@ public actor UserService: UserServiceType {
     }
   }
 
-  private func list(_ dates: [Date]) {
-    listed = dates
-    recent.send(dates)
+  private func broadcastList(_ list: [Date]) {
+    lastList = list
+    lists.send(list)
   }
 
   private func signedUser() throws(SignInError) -> User {
@@ -176,8 +176,8 @@ public actor UserService: UserServiceType {
   }
 
   /// Throws unless the sign-in with this number is still the current one and no sign-out is in flight.
-  private func require(_ signIn: Int) throws(SignInError) {
+  private func requireCurrentSignIn(_ number: Int) throws(SignInError) {
     _ = try signedUser()
-    guard signIns == signIn else { throw .refused(signState) }
+    guard signInCount == number else { throw .refused(signState) }
   }
 }

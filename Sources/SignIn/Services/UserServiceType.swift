@@ -62,7 +62,7 @@ public protocol UserServiceType: Sendable {
   /// If several calls are in flight, the reply to an earlier call never replaces the reply to a later call.
   ///
   /// - Throws: A ``SignInError``; nothing is broadcast then. It is ``SignInError/refused(_:)`` if no user is signed in,
-  ///   or if the reply arrives during or after a sign-out, even if a user has signed in again.
+  ///   or if the reply arrives during a sign-out or after a successful one, even if a user has signed in again.
   func updateUser() async throws(SignInError)
 
   /// Fetches the newest sign-ins of the signed-in user, and broadcasts them as the new list.

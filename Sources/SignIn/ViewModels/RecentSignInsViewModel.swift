@@ -12,7 +12,7 @@ public final class RecentSignInsViewModel {
   public private(set) var error: SignInError?
 
   @ObservationIgnored private let userService: any UserServiceType
-  @ObservationIgnored private let current = CurrentSubscription<[Date]>()
+  @ObservationIgnored private let currentSubscription = CurrentSubscription<[Date]>()
 
   /// Creates the model of a list.
   ///
@@ -39,7 +39,7 @@ public final class RecentSignInsViewModel {
   ///
   /// Another call ends this one.
   public consuming func run() async {
-    let recentSignIns = current.replace(with: userService.recentSignIns.subscribe())
+    let recentSignIns = currentSubscription.replace(with: userService.recentSignIns.subscribe())
     // The dates may belong to a user who signed out while the model wasn't subscribed. If they are still valid, the new
     // subscription receives them first.
     if !dates.isEmpty { dates = [] }

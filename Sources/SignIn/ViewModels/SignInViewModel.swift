@@ -15,7 +15,7 @@ public final class SignInViewModel {
   public let recentSignIns: RecentSignInsViewModel
 
   @ObservationIgnored private let userService: any UserServiceType
-  @ObservationIgnored private let current = CurrentSubscription<SignState>()
+  @ObservationIgnored private let currentSubscription = CurrentSubscription<SignState>()
 
   /// Creates the model of a sign-in screen.
   ///
@@ -50,14 +50,14 @@ public final class SignInViewModel {
   /// because another one came first.
   public func submit() async {
     guard isSubmitEnabled else { return }
-    let pressed = form
+    let submittedForm = form
     form.report = nil
-    let isSigningOut = if case .signed = pressed.state { true } else { false }
+    let isSigningOut = if case .signed = submittedForm.state { true } else { false }
     do throws(SignInError) {
       if isSigningOut {
-        try await userService.performSignout(discardingUnsent: pressed.asksToDiscard)
+        try await userService.performSignout(discardingUnsent: submittedForm.asksToDiscard)
       } else {
-        try await userService.performSignin(username: pressed.username, password: pressed.password)
+        try await userService.performSignin(username: submittedForm.username, password: submittedForm.password)
       }
     } catch {
       switch error {
@@ -74,7 +74,7 @@ public final class SignInViewModel {
 
   // MARK: Outputs
 
-  /// Whether the username field is enabled, which is the case while no user is signed in and no call is in flight.
+  /// Whether the username field is enabled, which is the case while no user is signed in, signing in or signing out.
   public var isUsernameEnabled: Bool { form.isUsernameEnabled }
 
   /// Whether the password field is enabled.
@@ -112,10 +112,10 @@ public final class SignInViewModel {
   ///
   /// Also runs ``recentSignIns``. Another call ends this one.
   public consuming func run() async {
-    let states = current.replace(with: userService.signStates.subscribe())
-    let child = recentSignIns
+    let states = currentSubscription.replace(with: userService.signStates.subscribe())
+    let recentSignInsModel = recentSignIns
     let subscriber = WeakSubscriber(consume self)
-    async let _: Void = child.run()
+    async let _: Void = recentSignInsModel.run()
     await subscriber.receive(states) { $0.form.update($1) }
   }
 }

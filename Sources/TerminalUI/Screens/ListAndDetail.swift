@@ -10,9 +10,9 @@ package struct ListAndDetail {
   }
 
   /// The minimum number of columns of a terminal that shows list and detail side by side.
-  private static let sideBySideColumns = 70
+  private static let minimumSideBySideColumns = 70
   /// The minimum number of rows of a terminal that shows the detail below the list.
-  private static let stackedRows = 18
+  private static let minimumStackedRows = 18
   /// The number of rows of the detail below the list.
   private static let stackedDetailRows = 6
 
@@ -20,10 +20,10 @@ package struct ListAndDetail {
     case sideBySide, stacked, listAlone
 
     init(_ size: TerminalSize) {
-      if size.columns >= sideBySideColumns {
+      if size.columns >= minimumSideBySideColumns {
         self = .sideBySide
       } else {
-        self = size.rows >= stackedRows ? .stacked : .listAlone
+        self = size.rows >= minimumStackedRows ? .stacked : .listAlone
       }
     }
   }
@@ -41,29 +41,29 @@ package struct ListAndDetail {
     switch Arrangement(size) {
     case .sideBySide:
       // The list, whose rows are single lines, gets somewhat more than half of the columns.
-      let divider = size.columns * 57 / 100
-      frame.write("┬", row: body.lowerBound - 1, column: divider, style: .faint)
-      frame.write("┴", row: body.upperBound, column: divider, style: .faint)
-      for row in body { frame.write("│", row: row, column: divider, style: .faint) }
-      list = Area(rows: body, columns: 0..<divider)
-      detail = Area(rows: body, columns: divider + 2..<size.columns - 1)
+      let dividerColumn = size.columns * 57 / 100
+      frame.write("┬", row: body.lowerBound - 1, column: dividerColumn, style: .faint)
+      frame.write("┴", row: body.upperBound, column: dividerColumn, style: .faint)
+      for row in body { frame.write("│", row: row, column: dividerColumn, style: .faint) }
+      list = Area(rows: body, columns: 0..<dividerColumn)
+      detail = Area(rows: body, columns: dividerColumn + 2..<size.columns - 1)
     case .stacked:
-      let divider = body.upperBound - Self.stackedDetailRows - 1
-      frame.fill("─", row: divider, columns: 0..<size.columns, style: .faint)
-      list = Area(rows: body.lowerBound..<divider, columns: 0..<size.columns)
-      detail = Area(rows: divider + 1..<body.upperBound, columns: 1..<size.columns - 1)
+      let dividerRow = body.upperBound - Self.stackedDetailRows - 1
+      frame.fill("─", row: dividerRow, columns: 0..<size.columns, style: .faint)
+      list = Area(rows: body.lowerBound..<dividerRow, columns: 0..<size.columns)
+      detail = Area(rows: dividerRow + 1..<body.upperBound, columns: 1..<size.columns - 1)
     case .listAlone:
       list = Area(rows: body, columns: 0..<size.columns)
       detail = nil
     }
   }
 
-  /// The number of rows that a page key moves by on a screen of this size.
+  /// Returns the number of rows that a page key moves by on a screen of this size.
   ///
   /// It is one less than the number of rows that the list shows, so that one of these rows stays visible.
   package static func pageHeight(of size: TerminalSize) -> Int {
-    let body = ScreenChrome.body(of: size).count
-    return max(1, (Arrangement(size) == .stacked ? body - stackedDetailRows - 1 : body) - 1)
+    let bodyHeight = ScreenChrome.body(of: size).count
+    return max(1, (Arrangement(size) == .stacked ? bodyHeight - stackedDetailRows - 1 : bodyHeight) - 1)
   }
 
   /// Returns the indices of the rows that a list of `height` lines shows.
@@ -82,7 +82,7 @@ package struct ListAndDetail {
   ///   - frame: The frame to draw in.
   ///   - drawRow: Draws a row of the list, given by its index, in a row of the frame.
   package func drawRows(
-    count: Int, selection: Int, in frame: inout Frame, drawRow: (Int, _ row: Int, inout Frame) -> Void
+    count: Int, selection: Int, in frame: inout Frame, drawRow: (_ index: Int, _ row: Int, inout Frame) -> Void
   ) {
     let visible = Self.visibleRows(count: count, selection: selection, height: list.rows.count)
     for (index, row) in zip(visible, list.rows) {

@@ -4,8 +4,8 @@
 /// the row when the row moves. If the row is removed, the selection is the row at the recorded index, or the last row
 /// if the list is too short.
 package struct ListSelection<ID: Hashable> {
-  private var id: ID?
-  private var lastIndex = 0
+  private var recordedID: ID?
+  private var recordedIndex = 0
 
   package init() {}
 
@@ -13,7 +13,7 @@ package struct ListSelection<ID: Hashable> {
   ///
   /// - Complexity: O(*n*), where *n* is the number of rows.
   package func index(in ids: [ID]) -> Int {
-    ids.firstIndex { $0 == id } ?? max(0, min(lastIndex, ids.count - 1))
+    ids.firstIndex { $0 == recordedID } ?? max(0, min(recordedIndex, ids.count - 1))
   }
 
   /// Selects the row at an index, or the nearest row if the index is out of bounds.
@@ -21,14 +21,14 @@ package struct ListSelection<ID: Hashable> {
   /// Does nothing if the list is empty.
   package mutating func select(_ index: Int, in ids: [ID]) {
     guard !ids.isEmpty else { return }
-    lastIndex = max(0, min(index, ids.count - 1))
-    id = ids[lastIndex]
+    recordedIndex = max(0, min(index, ids.count - 1))
+    recordedID = ids[recordedIndex]
   }
 
   /// Selects the last row, and each row that becomes the last one, until ``anchor(in:)`` or another selection.
   package mutating func selectLast() {
-    id = nil
-    lastIndex = .max
+    recordedID = nil
+    recordedIndex = .max
   }
 
   /// Records the id and the index of the selected row, so that the selection survives a change of the list.

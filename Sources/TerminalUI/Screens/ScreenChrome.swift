@@ -51,7 +51,7 @@ package struct ScreenChrome {
     guard size.columns >= Self.minimumSize.columns, size.rows >= Self.minimumSize.rows else {
       frame.write("Too small: \(size)", row: 0, column: 0)
       frame.write("Needs \(Self.minimumSize)", row: 1, column: 0)
-      if let leave = keys.first { frame.write("\(leave.key) \(leave.action)", row: 2, column: 0, style: .faint) }
+      if let hint = keys.first { frame.write("\(hint.key) \(hint.action)", row: 2, column: 0, style: .faint) }
       return frame
     }
     let body = Self.body(of: size)
@@ -70,15 +70,17 @@ package struct ScreenChrome {
   private func drawHeader(in frame: inout Frame) {
     let columns = frame.size.columns
     let separator = " · "
-    // The states matter more than the title, so they are laid out first and the title gets the remaining columns.
-    let stateWidth = min(
-      states.reduce(0) { $0 + TerminalText.width(of: $1.text) } + max(0, states.count - 1) * 3, columns * 2 / 3)
-    let stateColumn = columns - 1 - stateWidth
-    var column = frame.write(title, row: 0, column: 1, columns: stateColumn - 3, style: .strong)
-    if let counts, column + 2 + TerminalText.width(of: counts) + 2 <= stateColumn {
+    // The states matter more than the title, so they are laid out first, in at most two thirds of the columns. The
+    // title gets the remaining columns. Two columns stay blank before the counts and the states, and one at each edge.
+    let textsWidth = states.reduce(0) { $0 + TerminalText.width(of: $1.text) }
+    let separatorsWidth = max(0, states.count - 1) * TerminalText.width(of: separator)
+    let statesWidth = min(textsWidth + separatorsWidth, columns * 2 / 3)
+    let statesColumn = columns - 1 - statesWidth
+    var column = frame.write(title, row: 0, column: 1, columns: statesColumn - 3, style: .strong)
+    if let counts, column + 2 + TerminalText.width(of: counts) + 2 <= statesColumn {
       frame.write(counts, row: 0, column: column + 2)
     }
-    column = stateColumn
+    column = statesColumn
     for (index, state) in states.enumerated() {
       if index > 0 { column = frame.write(separator, row: 0, column: column, columns: columns - 1 - column) }
       column = frame.write(state.text, row: 0, column: column, columns: columns - 1 - column, style: state.style)

@@ -39,13 +39,13 @@ package final class ScreenSession {
 
   private var size = TerminalSize(columns: 0, rows: 0)
   private var decoder = KeyDecoder()
-  /// The number of reads so far, which shows after ``escapeDuration`` whether a key sequence has continued.
-  private var reads = 0
+  /// The number of input events so far, which shows after ``escapeDuration`` whether a key sequence has continued.
+  private var inputCount = 0
   /// The keys to deliver when the running `performFirst` action has completed; `nil` while no such action runs.
   private var pendingKeys: [Key]?
   private let commands = MulticastRelay<Command>(buffering: .unbounded)
-  /// A counter whose changes request a new frame.
-  private let changes = CurrentValueRelay(0)
+  /// A counter that each request for a new frame increments.
+  private let frameRequests = CurrentValueRelay(0)
 
   /// Creates a session.
   ///
@@ -78,11 +78,13 @@ package final class ScreenSession {
       defer { group.cancelAll() }
       for await command in commands {
         switch command {
-        // The action is enqueued on the main actor directly, so actions start in the order of their keys.
+        // The action isn't wrapped in another closure, so it is enqueued on the main actor directly. Therefore actions
+        // start in the order of their keys.
         case .perform(let action): group.addTask(operation: action)
         case .end(let ending): return ending
         }
       }
+      // Only cancellation ends the loop.
       return .quit
     }
     await terminal.close()
@@ -94,7 +96,7 @@ package final class ScreenSession {
   private func handle(_ events: MulticastSubscription<TerminalEvent, Never>) async {
     for await event in events {
       switch event {
-      case .input(let bytes): read(bytes)
+      case .input(let bytes): handleInput(bytes)
       case .resized(let size):
         self.size = size
         requestFrame()
@@ -105,14 +107,14 @@ package final class ScreenSession {
     }
   }
 
-  private func read(_ bytes: [UInt8]) {
-    reads += 1
+  private func handleInput(_ bytes: [UInt8]) {
+    inputCount += 1
     for key in decoder.decode(bytes) { press(key) }
     guard decoder.isSequencePending else { return }
-    let read = reads
+    let inputNumber = inputCount
     commands.send(
       .perform {
-        guard !(await self.isCancelled(during: Self.escapeDuration)), read == self.reads else { return }
+        guard !(await self.pauseIsCancelled(for: Self.escapeDuration)), inputNumber == self.inputCount else { return }
         for key in self.decoder.finish() { self.press(key) }
       })
   }
@@ -147,16 +149,16 @@ package final class ScreenSession {
   // MARK: Frames
 
   private func requestFrame() {
-    changes.update { $0 &+= 1 }
+    frameRequests.update { $0 &+= 1 }
   }
 
   private func draw() async {
-    for await _ in changes.stream {
+    for await _ in frameRequests.stream {
       let frame = withObservationTracking {
         screen.frame(size: size)
-      } onChange: { [changes] in
+      } onChange: { [frameRequests] in
         // Called before the change is made. The frame is drawn by a later job, after the change.
-        changes.update { $0 &+= 1 }
+        frameRequests.update { $0 &+= 1 }
       }
       guard let frame else { continue }
       do throws(TerminalError) {
@@ -165,11 +167,12 @@ package final class ScreenSession {
         commands.send(.end(.failed(error)))
         return
       }
-      if await isCancelled(during: Self.frameDuration) { return }
+      if await pauseIsCancelled(for: Self.frameDuration) { return }
     }
   }
 
-  private func isCancelled(during duration: Duration) async -> Bool {
+  /// Pauses for a duration, and returns whether the pause was cancelled.
+  private func pauseIsCancelled(for duration: Duration) async -> Bool {
     do {
       try await pause(duration)
       return false

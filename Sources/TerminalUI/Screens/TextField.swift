@@ -13,10 +13,10 @@ package enum TextField {
 
   /// Draws as much of the end of the text as fits, followed by a cursor if the field is focused.
   package static func draw(_ text: String, isFocused: Bool, in frame: inout Frame, row: Int, columns: Range<Int>) {
-    let end = frame.write(
+    let cursorColumn = frame.write(
       TerminalText.tail(of: text, columns: columns.count - 1), row: row, column: columns.lowerBound)
     if isFocused {
-      frame.write(" ", row: row, column: end, style: TextStyle(attributes: .inverse))
+      frame.write(" ", row: row, column: cursorColumn, style: TextStyle(attributes: .inverse))
     }
   }
 }

@@ -1,12 +1,13 @@
 extension Unicode.Scalar {
   static let zeroWidthJoiner: Unicode.Scalar = "\u{200D}"
-  static let textPresentation: Unicode.Scalar = "\u{FE0E}"
-  static let emojiPresentation: Unicode.Scalar = "\u{FE0F}"
+  static let textPresentationSelector: Unicode.Scalar = "\u{FE0E}"
+  static let emojiPresentationSelector: Unicode.Scalar = "\u{FE0F}"
 
   /// The number of columns that the scalar takes by itself: 0, 1 or 2.
   ///
   /// A mark that is drawn over the preceding scalar takes 0 columns, and so does a scalar without a visible form.
   var displayWidth: Int {
+    // Before the combining marks, which start at U+0300, only controls and the soft hyphen, U+00AD, take no column.
     if value < 0x300 { return properties.generalCategory == .control || value == 0xAD ? 0 : 1 }
     switch properties.generalCategory {
     case .control, .format, .nonspacingMark, .enclosingMark, .lineSeparator, .paragraphSeparator: return 0
@@ -25,7 +26,7 @@ extension Character {
   var displayWidth: Int {
     var width = 0
     for scalar in unicodeScalars {
-      if scalar == .emojiPresentation, unicodeScalars.first!.properties.isEmoji { return 2 }
+      if scalar == .emojiPresentationSelector, unicodeScalars.first!.properties.isEmoji { return 2 }
       width += scalar.displayWidth
     }
     return Swift.min(width, 2)
@@ -37,7 +38,7 @@ extension Character {
   /// flags and presentation selectors, because older terminals draw each part separately.
   var hasUncertainWidth: Bool {
     unicodeScalars.dropFirst().contains { scalar in
-      scalar.displayWidth > 0 || scalar == .emojiPresentation || scalar == .textPresentation
+      scalar.displayWidth > 0 || scalar == .emojiPresentationSelector || scalar == .textPresentationSelector
         || scalar.properties.generalCategory == .format
     }
   }

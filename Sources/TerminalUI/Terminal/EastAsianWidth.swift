@@ -5,7 +5,8 @@
 enum EastAsianWidth {
   /// Whether a character is wide or fullwidth.
   ///
-  /// - Complexity: O(log *n*), where *n* is the number of wide ranges. O(1) for the characters before Hangul.
+  /// - Complexity: O(log *n*), where *n* is the number of wide ranges. O(1) for the characters before the
+  ///   first wide range.
   static func isWide(_ scalar: Unicode.Scalar) -> Bool {
     let value = scalar.value
     guard value >= boundaries[0] else { return false }
@@ -15,6 +16,7 @@ enum EastAsianWidth {
       let middle = (low + high) / 2
       if boundaries[middle] <= value { low = middle + 1 } else { high = middle }
     }
+    // `low` is the number of boundaries up to the character, which is odd within a wide range.
     return !low.isMultiple(of: 2)
   }
 

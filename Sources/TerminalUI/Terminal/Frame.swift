@@ -65,6 +65,7 @@ package struct Frame: Hashable, Sendable {
     let visible = (column..<column + span).clamped(to: 0..<size.columns)
     for column in visible { clear(row: row, column: column) }
     guard visible.count == span else {
+      // The edge of the frame cuts the character off. If a cell is left for it, that cell stays a space.
       for column in visible { cells[row * size.columns + column].style = style }
       return
     }

@@ -9,7 +9,7 @@
 /// The terminal must not wrap lines at its right edge.
 struct FrameRenderer: Sendable {
   let capabilities: TerminalCapabilities
-  private var shown: Frame?
+  private var lastFrame: Frame?
 
   init(capabilities: TerminalCapabilities) {
     self.capabilities = capabilities
@@ -17,44 +17,44 @@ struct FrameRenderer: Sendable {
 
   /// Causes the next frame to be rendered in full, for example after another program wrote to the terminal.
   mutating func forget() {
-    shown = nil
+    lastFrame = nil
   }
 
   /// Returns the output that updates a terminal from the last rendered frame to this one.
   mutating func render(_ frame: Frame) -> String {
     var pen = Pen(depth: capabilities.colors)
     let old: Frame
-    if let shown, shown.size == frame.size {
-      old = shown
+    if let lastFrame, lastFrame.size == frame.size {
+      old = lastFrame
     } else {
       old = Frame(size: frame.size)
       pen.clearScreen()
     }
     for row in 0..<frame.size.rows { draw(row, of: frame, over: old, with: &pen) }
     pen.apply(.plain)
-    shown = frame
+    lastFrame = frame
     if pen.text.isEmpty || !capabilities.synchronizesOutput { return pen.text }
     return "\u{1B}[?2026h" + pen.text + "\u{1B}[?2026l"
   }
 
   private func draw(_ row: Int, of frame: Frame, over old: Frame, with pen: inout Pen) {
     let new = Array(frame[row: row])
-    let isChanged = changes(to: new, from: Array(old[row: row]))
-    guard isChanged.contains(true) else { return }
-    // The blank end of the row is cleared with a single sequence if that takes fewer bytes than writing spaces.
-    let tail = new.lastIndex { reduced($0) != .blank }.map { $0 + 1 } ?? 0
-    let isTailCleared = isChanged[tail...].count(where: \.self) > 3
+    let needsWriting = needsWriting(new, over: Array(old[row: row]))
+    guard needsWriting.contains(true) else { return }
+    // The blank end of the row is cleared with a single sequence if its 3 bytes are fewer than the spaces to write.
+    let tailColumn = new.lastIndex { reduced($0) != .blank }.map { $0 + 1 } ?? 0
+    let clearsTail = needsWriting[tailColumn...].count(where: \.self) > 3
     var column = 0
-    while column < (isTailCleared ? tail : new.count) {
+    while column < (clearsTail ? tailColumn : new.count) {
       let cell = new[column]
-      if cell.span > 0, isChanged[column] {
+      if cell.span > 0, needsWriting[column] {
         moveOrRewrite(to: column, in: row, cells: new, with: &pen)
         pen.write(cell, row: row, column: column, columns: new.count)
       }
       column += max(1, cell.span)
     }
-    if isTailCleared {
-      pen.move(row: row, column: tail)
+    if clearsTail {
+      pen.move(row: row, column: tailColumn)
       pen.clearToEndOfRow()
     }
   }
@@ -62,18 +62,18 @@ struct FrameRenderer: Sendable {
   /// Returns for each cell whether it must be written.
   ///
   /// The halves of a wide character are always written together.
-  private func changes(to new: [Frame.Cell], from old: [Frame.Cell]) -> [Bool] {
-    var isChanged = zip(new, old).map { reduced($0) != reduced($1) }
+  private func needsWriting(_ new: [Frame.Cell], over old: [Frame.Cell]) -> [Bool] {
+    var needsWriting = zip(new, old).map { reduced($0) != reduced($1) }
     for column in new.indices where new[column].span == 0 {
-      isChanged[column - 1] = isChanged[column - 1] || isChanged[column]
-      isChanged[column] = isChanged[column - 1]
+      needsWriting[column - 1] = needsWriting[column - 1] || needsWriting[column]
+      needsWriting[column] = needsWriting[column - 1]
     }
     // The terminal may draw the new character, or may have drawn the old one, in more columns than the frame assumes.
-    let uncertain = new.indices.first { column in
-      isChanged[column] && (new[column].character.hasUncertainWidth || old[column].character.hasUncertainWidth)
+    let firstUncertainColumn = new.indices.first { column in
+      needsWriting[column] && (new[column].character.hasUncertainWidth || old[column].character.hasUncertainWidth)
     }
-    if let uncertain { for column in uncertain..<new.count { isChanged[column] = true } }
-    return isChanged
+    if let firstUncertainColumn { for column in firstUncertainColumn..<new.count { needsWriting[column] = true } }
+    return needsWriting
   }
 
   /// Moves the cursor to a column.

@@ -9,7 +9,9 @@
 /// sequence never arrives.
 struct KeyDecoder: Sendable {
   private enum State {
+    /// Outside of any sequence.
     case ground
+    /// `ESC`: the Escape key, or the start of a sequence.
     case escape
     /// `ESC [` and the parameters that have arrived.
     case controlSequence(parameters: [UInt8])
@@ -19,8 +21,10 @@ struct KeyDecoder: Sendable {
     case singleShift
     /// `ESC ]` and similar: a text that ends with BEL or `ESC \`.
     case controlString(length: Int)
+    /// `ESC` within a control string; if `\` follows, the string ends.
     case controlStringEscape
-    case scalar([UInt8], length: Int)
+    /// The first bytes of a character that takes `byteCount` bytes in UTF-8.
+    case scalar([UInt8], byteCount: Int)
   }
 
   /// The maximum length of a sequence, in bytes.
@@ -39,7 +43,7 @@ struct KeyDecoder: Sendable {
   /// of a longer sequence.
   ///
   /// Within a paste, this is `false`, because such bytes can only start the sequence that ends the paste. The decoder
-  /// waits for its rest.
+  /// waits for the rest of that sequence.
   var isSequencePending: Bool {
     switch state {
     case .ground, .scalar: false
@@ -51,12 +55,12 @@ struct KeyDecoder: Sendable {
   mutating func decode(_ bytes: some Sequence<UInt8>) -> [Key] {
     var keys: [Key] = []
     for byte in bytes {
-      let count = keys.count
+      let start = keys.count
       let wasPasting = isPasting
       decode(byte, into: &keys)
-      if wasPasting { paste(from: count, in: &keys) }
+      if wasPasting { moveToPastedText(from: start, in: &keys) }
     }
-    finishPasted(in: &keys)
+    deliverPastedText(to: &keys)
     return keys
   }
 
@@ -74,7 +78,7 @@ struct KeyDecoder: Sendable {
   /// Moves the keys that were decoded within a paste, those from `start` on, to the pasted text.
   ///
   /// When the paste ends, the text is appended to the keys as a single key. Ctrl-C ends the paste and remains a key.
-  private mutating func paste(from start: Int, in keys: inout [Key]) {
+  private mutating func moveToPastedText(from start: Int, in keys: inout [Key]) {
     let decoded = keys[start...]
     keys.removeSubrange(start...)
     for key in decoded {
@@ -86,15 +90,15 @@ struct KeyDecoder: Sendable {
       case .enter, .tab: isSpacePending = true
       case .control("c"):
         isPasting = false
-        finishPasted(in: &keys)
+        deliverPastedText(to: &keys)
         keys.append(key)
       default: break
       }
     }
-    if !isPasting { finishPasted(in: &keys) }
+    if !isPasting { deliverPastedText(to: &keys) }
   }
 
-  private mutating func finishPasted(in keys: inout [Key]) {
+  private mutating func deliverPastedText(to keys: inout [Key]) {
     if !pasted.isEmpty { keys.append(.pasted(pasted)) }
     pasted = ""
   }
@@ -113,7 +117,7 @@ struct KeyDecoder: Sendable {
         switch (byte, parameters) {
         case (UInt8(ascii: "~"), Array("200".utf8)): (isPasting, isSpacePending) = (true, false)
         case (UInt8(ascii: "~"), Array("201".utf8)): isPasting = false
-        default: if let key = Self.key(final: byte, parameters: parameters) { keys.append(key) }
+        default: if let key = Self.key(finalByte: byte, parameters: parameters) { keys.append(key) }
         }
       default: decodeGround(byte, into: &keys)
       }
@@ -122,7 +126,7 @@ struct KeyDecoder: Sendable {
       if byte < 0x20 { decodeGround(byte, into: &keys) }
     case .singleShift:
       state = .ground
-      if let key = Self.key(final: byte, parameters: []) {
+      if let key = Self.key(finalByte: byte, parameters: []) {
         keys.append(key)
       } else if byte < 0x20 {
         decodeGround(byte, into: &keys)
@@ -137,10 +141,10 @@ struct KeyDecoder: Sendable {
     case .controlStringEscape:
       state = .escape
       if byte == UInt8(ascii: "\\") { state = .ground } else { decodeEscape(byte, into: &keys) }
-    case .scalar(let bytes, let length):
+    case .scalar(let bytes, let byteCount):
       guard byte & 0xC0 == 0x80 else { return decodeGround(byte, into: &keys) }
-      if bytes.count + 1 < length {
-        state = .scalar(bytes + [byte], length: length)
+      if bytes.count + 1 < byteCount {
+        state = .scalar(bytes + [byte], byteCount: byteCount)
       } else {
         state = .ground
         // `nil` for bytes that only look like UTF-8, such as half of a surrogate pair.
@@ -158,9 +162,9 @@ struct KeyDecoder: Sendable {
     case 0x08, 0x7F: keys.append(.backspace)
     case 0x01...0x1A: keys.append(.control(Character(Unicode.Scalar(byte + 0x60))))
     case 0x20..<0x7F: keys.append(.character(Character(Unicode.Scalar(byte))))
-    case 0xC2..<0xE0: state = .scalar([byte], length: 2)
-    case 0xE0..<0xF0: state = .scalar([byte], length: 3)
-    case 0xF0..<0xF5: state = .scalar([byte], length: 4)
+    case 0xC2..<0xE0: state = .scalar([byte], byteCount: 2)
+    case 0xE0..<0xF0: state = .scalar([byte], byteCount: 3)
+    case 0xF0..<0xF5: state = .scalar([byte], byteCount: 4)
     default: break
     }
   }
@@ -178,8 +182,8 @@ struct KeyDecoder: Sendable {
     }
   }
 
-  private static func key(final: UInt8, parameters: [UInt8]) -> Key? {
-    switch final {
+  private static func key(finalByte: UInt8, parameters: [UInt8]) -> Key? {
+    switch finalByte {
     case UInt8(ascii: "A"): return .up
     case UInt8(ascii: "B"): return .down
     case UInt8(ascii: "C"): return .right

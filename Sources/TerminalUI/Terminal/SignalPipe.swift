@@ -93,16 +93,16 @@ final class SignalPipe: Sendable {
     sigaction(SIGTSTP, &action, &earlier)
     // The threads of a dispatch queue block signals, and on Darwin they can't raise any. Therefore a new thread
     // unblocks the signal and raises it for itself, so that it takes effect before `raise` returns.
-    let isContinued = DispatchSemaphore(value: 0)
+    let continuedSemaphore = DispatchSemaphore(value: 0)
     Thread.detachNewThread {
       var signals = sigset_t()
       sigemptyset(&signals)
       sigaddset(&signals, SIGTSTP)
       pthread_sigmask(SIG_UNBLOCK, &signals, nil)
       raise(SIGTSTP)
-      isContinued.signal()
+      continuedSemaphore.signal()
     }
-    isContinued.wait()
+    continuedSemaphore.wait()
     sigaction(SIGTSTP, &earlier, nil)
   }
 
@@ -110,8 +110,8 @@ final class SignalPipe: Sendable {
   func read() -> [CInt] {
     var bytes = [UInt8](repeating: 0, count: 64)
     let count = systemRead(readEnd, &bytes, bytes.count)
-    // The call fails if there are no bytes, or if a signal interrupted it. In the second case, the dispatch source
-    // reports the pipe again.
+    // The call fails if there are no bytes, or if a signal interrupted it. In the second case, the dispatch source that
+    // watches the pipe reports it again.
     return count > 0 ? bytes[..<count].map(CInt.init) : []
   }
 

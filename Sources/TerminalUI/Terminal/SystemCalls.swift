@@ -6,7 +6,7 @@
   internal import Musl
 #endif
 
-// System calls under names that no method shadows.
+// System calls under other names, because a method such as `read()` shadows the system call of the same name.
 
 package func systemRead(_ descriptor: CInt, _ bytes: UnsafeMutableRawPointer?, _ count: Int) -> Int {
   read(descriptor, bytes, count)

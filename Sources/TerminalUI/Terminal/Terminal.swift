@@ -19,7 +19,7 @@ package import Multicast
 package actor Terminal: TerminalType {
   /// Shows the alternate screen, hides the cursor, disables wrapping at the right edge, and requests marks around
   /// pasted text.
-  private static let takeover = "\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l\u{1B}[?2004h"
+  private static let takeoverSequence = "\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l\u{1B}[?2004h"
   private static let terminatingSignals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
   /// The time after which a terminating signal ends the program even if the terminal accepts no output.
   private static let terminationTimeout = DispatchTimeInterval.seconds(2)
@@ -30,14 +30,14 @@ package actor Terminal: TerminalType {
   private let signalQueue = DispatchQueue(label: "moments.terminal.signals")
   private let channel = MulticastChannel<TerminalEvent, Never>(buffering: .unbounded)
   private var renderer: FrameRenderer
-  private(set) var signals: SignalPipe?
+  private(set) var signalPipe: SignalPipe?
   /// Whether ``open()`` was called and could create the signal pipe.
   ///
   /// The channel of a closed terminal has finished, so the terminal can't be opened again.
   private var wasOpened = false
   private var sources: [any DispatchSourceProtocol] = []
-  /// The group of the dispatch sources that have not released their descriptors yet.
-  private let watched = DispatchGroup()
+  /// The group of the dispatch sources that haven't released their descriptors yet.
+  private let pendingReleases = DispatchGroup()
   private let restorationTimeout: Int
   /// The modes to restore; `nil` while the terminal is not taken over.
   private var originalModes: termios?
@@ -47,6 +47,8 @@ package actor Terminal: TerminalType {
     self.init(device: .standard, capabilities: capabilities)
   }
 
+  /// Creates a terminal on a device.
+  ///
   /// - Parameter restorationTimeout: The time limit for writing ``TerminalRestoration/sequence``, in milliseconds.
   init(
     device: TerminalDevice, capabilities: TerminalCapabilities, restorationTimeout: Int = TerminalRestoration.timeout
@@ -62,20 +64,20 @@ package actor Terminal: TerminalType {
 
   package func open() throws(TerminalError) -> TerminalSize {
     precondition(!wasOpened, "Terminal: 'open()' must be called only once.")
-    let signals = try SignalPipe(signals: Self.terminatingSignals + [SIGWINCH, SIGTSTP, SIGCONT])
+    let signalPipe = try SignalPipe(signals: Self.terminatingSignals + [SIGWINCH, SIGTSTP, SIGCONT])
     wasOpened = true
-    self.signals = signals
+    self.signalPipe = signalPipe
     do throws(TerminalError) {
       try takeOver()
     } catch {
       restore()
-      stopSignals()
+      stopSignalPipe()
       channel.finish()
       throw error
     }
     watch(device.input, on: executor.queue) { [weak self] in self?.assumeIsolated { $0.readInput() } }
-    watch(signals.readEnd, on: signalQueue) { [weak self] in
-      for signal in signals.read() { self?.receive(signal, through: signals) }
+    watch(signalPipe.readEnd, on: signalQueue) { [weak self] in
+      for signal in signalPipe.read() { self?.receive(signal, through: signalPipe) }
     }
     return device.size
   }
@@ -96,16 +98,16 @@ package actor Terminal: TerminalType {
     restore()
     for source in sources { source.cancel() }
     sources = []
-    stopSignals()
+    stopSignalPipe()
     channel.finish()
     await withCheckedContinuation { continuation in
-      watched.notify(queue: executor.queue) { continuation.resume() }
+      pendingReleases.notify(queue: executor.queue) { continuation.resume() }
     }
   }
 
-  private func stopSignals() {
-    signals?.stop()
-    signals = nil
+  private func stopSignalPipe() {
+    signalPipe?.stop()
+    signalPipe = nil
   }
 
   private func takeOver() throws(TerminalError) {
@@ -116,14 +118,14 @@ package actor Terminal: TerminalType {
     TerminalRestoration.arm(device, modes: modes, timeout: restorationTimeout)
     originalModes = modes
     try device.setModes(raw)
-    try device.write(Self.takeover)
+    try device.write(Self.takeoverSequence)
     renderer.forget()
   }
 
   private func restore() {
     guard originalModes != nil else { return }
     originalModes = nil
-    TerminalRestoration.disarm()
+    TerminalRestoration.restoreAndDisarm()
   }
 
   /// Performs an action on a queue whenever a descriptor is readable.
@@ -133,10 +135,10 @@ package actor Terminal: TerminalType {
   private func watch(_ descriptor: CInt, on queue: DispatchQueue, _ action: @escaping @Sendable () -> Void) {
     let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
     source.setEventHandler(handler: action)
-    watched.enter()
-    // Retains the action until the source has released the descriptor. The action for signals retains the pipe, whose
-    // `deinit` closes the descriptor. The descriptor of the input isn't closed by this actor.
-    source.setCancelHandler { [watched] in withExtendedLifetime(action) { watched.leave() } }
+    pendingReleases.enter()
+    // The cancel handler retains the action until the source has released the descriptor. The action for signals
+    // retains the pipe, whose `deinit` closes the descriptor. The descriptor of the input isn't closed by this actor.
+    source.setCancelHandler { [pendingReleases] in withExtendedLifetime(action) { pendingReleases.leave() } }
     source.activate()
     sources.append(source)
   }
@@ -153,7 +155,7 @@ package actor Terminal: TerminalType {
     } catch {
       if error.code == EAGAIN { return }
     }
-    // The terminal was disconnected. Its source would report that indefinitely.
+    // The terminal was disconnected. The source of the input, which is the first one, would report that indefinitely.
     sources.first?.cancel()
     channel.send(.ended)
   }
@@ -168,21 +170,22 @@ package actor Terminal: TerminalType {
     }
   }
 
-  /// Ends the program by a signal that the actor hasn't handled in time.
+  /// Ends the program by a signal that the actor hasn't handled in time, unless the pipe has been stopped.
   static func terminate(by signal: CInt, through pipe: SignalPipe) {
-    // Once the pipe is stopped, ``handle(_:)`` passes signals on to the handlers that were installed before the pipe.
+    // Once the pipe is stopped, `handle(_:)` passes signals on to the handlers that were installed before the pipe.
     if pipe.isActive { terminate(by: signal) }
   }
 
   private static func terminate(by signal: CInt) {
-    TerminalRestoration.disarm()
+    TerminalRestoration.restoreAndDisarm()
     SignalPipe.restoreDefaultAction(of: signal)
     kill(getpid(), signal)
   }
 
   private func handle(_ signal: CInt) {
-    guard signals != nil else {
-      // The terminal was closed after the signal had arrived, so the handler that was installed before gets the signal.
+    guard signalPipe != nil else {
+      // The terminal was closed after the signal had arrived, so the signal is raised again for the handler that was
+      // installed before the pipe.
       kill(getpid(), signal)
       return
     }
@@ -208,7 +211,8 @@ package actor Terminal: TerminalType {
       SignalPipe.stopProgram()
       return
     }
-    // Meanwhile the shell has set its own modes, even if the program couldn't handle the signal that stopped it.
+    // While the program was stopped, the shell set its own modes, even if the program couldn't handle the signal that
+    // stopped it.
     do throws(TerminalError) {
       try takeOver()
       channel.send(.resized(device.size))

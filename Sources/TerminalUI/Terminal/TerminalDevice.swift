@@ -71,8 +71,8 @@ package struct TerminalDevice: Sendable {
       } catch {
         // Another program may have made the terminal non-blocking.
         guard error.code == EAGAIN else { throw error }
-        var wanted = pollfd(fd: output, events: Int16(POLLOUT), revents: 0)
-        try perform("poll") { poll(&wanted, 1, -1) }
+        var pollRequest = pollfd(fd: output, events: Int16(POLLOUT), revents: 0)
+        try perform("poll") { poll(&pollRequest, 1, -1) }
       }
     }
   }

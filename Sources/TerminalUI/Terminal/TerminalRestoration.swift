@@ -25,7 +25,7 @@ enum TerminalRestoration {
   /// The time limit for writing ``sequence``, in milliseconds.
   static let timeout = 1_000
 
-  private struct Prepared {
+  private struct PreparedData {
     let device: TerminalDevice
     var modes: termios
     let timeout: Int
@@ -33,23 +33,23 @@ enum TerminalRestoration {
   }
 
   /// The address of the prepared data; 0 while no terminal is taken over.
-  private static let prepared = Atomic<UInt>(0)
+  private static let preparedAddress = Atomic<UInt>(0)
 
   /// The address of the signal actions that were installed before the crash handlers, indexed by signal number; 0 until
   /// the first terminal is taken over.
-  private static let earlierHandlers = Atomic<UInt>(0)
+  private static let earlierActionsAddress = Atomic<UInt>(0)
 
-  private static let crashes = [SIGSEGV, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE]
+  private static let crashSignals = [SIGSEGV, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE]
 
   /// Prepares the restoration of a terminal.
   ///
-  /// From then on, ``disarm()`` or a crash restores these modes.
+  /// From then on, ``restoreAndDisarm()`` or a crash restores these modes.
   static func arm(_ device: TerminalDevice, modes: termios, timeout: Int = timeout) {
     let bytes = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: sequence.utf8.count)
     _ = bytes.initialize(fromContentsOf: Array(sequence.utf8))
-    let new = UnsafeMutablePointer<Prepared>.allocate(capacity: 1)
-    new.initialize(to: Prepared(device: device, modes: modes, timeout: timeout, bytes: bytes))
-    free(prepared.exchange(UInt(bitPattern: new), ordering: .acquiringAndReleasing))
+    let new = UnsafeMutablePointer<PreparedData>.allocate(capacity: 1)
+    new.initialize(to: PreparedData(device: device, modes: modes, timeout: timeout, bytes: bytes))
+    freeData(at: preparedAddress.exchange(UInt(bitPattern: new), ordering: .acquiringAndReleasing))
     installCrashHandlers()
   }
 
@@ -59,22 +59,22 @@ enum TerminalRestoration {
   ///
   /// - Returns: Whether there was a terminal to restore.
   @discardableResult
-  static func disarm() -> Bool {
-    let address = prepared.exchange(0, ordering: .acquiringAndReleasing)
-    guard let pointer = UnsafeMutablePointer<Prepared>(bitPattern: address) else { return false }
+  static func restoreAndDisarm() -> Bool {
+    let address = preparedAddress.exchange(0, ordering: .acquiringAndReleasing)
+    guard let pointer = UnsafeMutablePointer<PreparedData>(bitPattern: address) else { return false }
     restore(pointer)
-    free(address)
+    freeData(at: address)
     return true
   }
 
-  private static func free(_ address: UInt) {
-    guard let pointer = UnsafeMutablePointer<Prepared>(bitPattern: address) else { return }
+  private static func freeData(at address: UInt) {
+    guard let pointer = UnsafeMutablePointer<PreparedData>(bitPattern: address) else { return }
     pointer.pointee.bytes.deallocate()
     pointer.deinitialize(count: 1)
     pointer.deallocate()
   }
 
-  private static func restore(_ pointer: UnsafeMutablePointer<Prepared>) {
+  private static func restore(_ pointer: UnsafeMutablePointer<PreparedData>) {
     // The modes come first, and without waiting for pending output, because a stalled terminal may accept no output. A
     // failure is ignored, because it usually means that the terminal is gone.
     _ = tcsetattr(pointer.pointee.device.input, TCSANOW, &pointer.pointee.modes)
@@ -83,43 +83,43 @@ enum TerminalRestoration {
 
   /// Writes as many bytes as the terminal accepts within a timeout in milliseconds.
   private static func write(_ bytes: UnsafeMutableBufferPointer<UInt8>, to descriptor: CInt, timeout: Int) {
-    let deadline = milliseconds() + timeout
+    let deadline = monotonicMilliseconds() + timeout
     var written = 0
     while written < bytes.count {
-      let rest = max(0, deadline - milliseconds())
-      var wanted = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-      let ready = poll(&wanted, 1, CInt(rest))
-      if ready == 0 || ready == -1 && errno != EINTR { return }
-      if ready == -1 { continue }
+      let remainingTime = max(0, deadline - monotonicMilliseconds())
+      var pollRequest = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+      let readyCount = poll(&pollRequest, 1, CInt(remainingTime))
+      if readyCount == 0 || readyCount == -1 && errno != EINTR { return }
+      if readyCount == -1 { continue }
       // One byte at a time, because a blocking descriptor waits if the terminal has no room for all bytes of a call.
       if systemWrite(descriptor, bytes.baseAddress! + written, 1) == 1 {
         written += 1
-      } else if errno != EINTR && (errno != EAGAIN || rest == 0) {
+      } else if errno != EINTR && (errno != EAGAIN || remainingTime == 0) {
         return
       }
     }
   }
 
-  private static func milliseconds() -> Int {
+  private static func monotonicMilliseconds() -> Int {
     var now = timespec()
     clock_gettime(CLOCK_MONOTONIC, &now)
     return Int(now.tv_sec) * 1_000 + Int(now.tv_nsec) / 1_000_000
   }
 
-  /// Installs the handlers of crashes, unless they are installed already.
+  /// Installs the crash handlers, unless they are installed already.
   ///
   /// They stay installed until a crash. While no terminal is taken over, they only pass the signal on. Removing them
-  /// would mean freeing the earlier actions, which the handler of another thread that crashes could be using.
+  /// would mean freeing the earlier actions, which the crash handler on another thread could be using.
   private static func installCrashHandlers() {
-    guard earlierHandlers.load(ordering: .acquiring) == 0 else { return }
+    guard earlierActionsAddress.load(ordering: .acquiring) == 0 else { return }
     // The numbers of the crash signals are less than 64.
     let earlier = UnsafeMutablePointer<sigaction>.allocate(capacity: 64)
     earlier.initialize(repeating: sigaction(), count: 64)
-    for signal in crashes { sigaction(signal, nil, earlier + Int(signal)) }
-    earlierHandlers.store(UInt(bitPattern: earlier), ordering: .releasing)
-    for signal in crashes {
+    for signal in crashSignals { sigaction(signal, nil, earlier + Int(signal)) }
+    earlierActionsAddress.store(UInt(bitPattern: earlier), ordering: .releasing)
+    for signal in crashSignals {
       // The handler runs on the alternate stack, if there is one, because the crash may be a stack overflow.
-      var action = signalAction(flags: SA_ONSTACK) { TerminalRestoration.crash($0) }
+      var action = signalAction(flags: SA_ONSTACK) { TerminalRestoration.handleCrash($0) }
       sigaction(signal, &action, nil)
     }
   }
@@ -129,10 +129,10 @@ enum TerminalRestoration {
   /// The signal is blocked while this handler runs. When it is raised again, it is delivered right after this handler
   /// returns. The earlier handler then sees the registers of the crash, so that its backtrace shows where the program
   /// crashed.
-  private static func crash(_ signal: CInt) {
-    let address = prepared.exchange(0, ordering: .acquiringAndReleasing)
-    if let pointer = UnsafeMutablePointer<Prepared>(bitPattern: address) { restore(pointer) }
-    let earlier = UnsafeMutablePointer<sigaction>(bitPattern: earlierHandlers.load(ordering: .acquiring))
+  private static func handleCrash(_ signal: CInt) {
+    let address = preparedAddress.exchange(0, ordering: .acquiringAndReleasing)
+    if let pointer = UnsafeMutablePointer<PreparedData>(bitPattern: address) { restore(pointer) }
+    let earlier = UnsafeMutablePointer<sigaction>(bitPattern: earlierActionsAddress.load(ordering: .acquiring))
     if let earlier {
       sigaction(signal, earlier + Int(signal), nil)
     } else {

@@ -59,6 +59,7 @@ package enum TerminalText {
     let text = printable(text)
     guard columns > 0 else { return "" }
     if width(of: text) <= columns { return text }
+    // The ellipsis takes one column.
     var width = 1
     let tail = text.reversed().prefix { character in
       width += character.displayWidth
@@ -123,6 +124,7 @@ package enum TerminalText {
     case word(String)
   }
 
+  /// Closing punctuation, and the Japanese long-vowel mark `ー`, which doesn't start a line either.
   private static let closingPunctuation: Set<Character> = [
     ",", ".", "!", "?", ":", ";", ")", "\u{FF0C}", "\u{FF0E}", "\u{FF01}", "\u{FF1F}", "\u{FF1A}", "\u{FF1B}",
     "\u{FF09}", "、", "。", "」", "』", "】", "》", "〉", "ー", "…",
@@ -131,7 +133,7 @@ package enum TerminalText {
   private static func parts(of text: String) -> [Part] {
     var parts: [Part] = []
     var word = ""
-    var endsInWide = false
+    var isPreviousWide = false
     func finishWord() {
       if !word.isEmpty { parts.append(.word(word)) }
       word = ""
@@ -140,13 +142,13 @@ package enum TerminalText {
       if character == " " {
         finishWord()
         parts.append(.space)
-        endsInWide = false
+        isPreviousWide = false
         continue
       }
       let isWide = character.displayWidth == 2
-      if (isWide || endsInWide) && !closingPunctuation.contains(character) { finishWord() }
+      if (isWide || isPreviousWide) && !closingPunctuation.contains(character) { finishWord() }
       word.append(character)
-      endsInWide = isWide
+      isPreviousWide = isWide
     }
     finishWord()
     return parts

@@ -24,6 +24,7 @@ package struct TerminalColor: Hashable, Sendable {
   package func parameters(depth: ColorDepth) -> String? {
     switch depth {
     case .none: nil
+    // 30 to 37, and 90 to 97 for the bright colors.
     case .basic: String(basic < 8 ? 30 + basic : 82 + basic)
     case .indexed: "38;5;\(indexed)"
     case .direct: "38;2;\(direct >> 16 & 0xFF);\(direct >> 8 & 0xFF);\(direct & 0xFF)"
@@ -65,14 +66,16 @@ package struct TextStyle: Hashable, Sendable {
     let old = other.reduced(to: depth)
     if new == old { return "" }
     if new == .plain { return "\u{1B}[m" }
-    let isKept = old.attributes.isSubset(of: new.attributes) && (old.color == nil || new.color != nil)
-    let kept = isKept ? old : .plain
-    let added = new.attributes.subtracting(kept.attributes)
-    var parameters = isKept ? [] : ["0"]
+    // If the old style has an attribute or a color that the new one lacks, the sequence starts with a reset, which is
+    // the parameter 0.
+    let keepsOldStyle = old.attributes.isSubset(of: new.attributes) && (old.color == nil || new.color != nil)
+    let keptStyle = keepsOldStyle ? old : .plain
+    let added = new.attributes.subtracting(keptStyle.attributes)
+    var parameters = keepsOldStyle ? [] : ["0"]
     if added.contains(.bold) { parameters.append("1") }
     if added.contains(.dim) { parameters.append("2") }
     if added.contains(.inverse) { parameters.append("7") }
-    if new.color != kept.color, let color = new.color?.parameters(depth: depth) { parameters.append(color) }
+    if new.color != keptStyle.color, let color = new.color?.parameters(depth: depth) { parameters.append(color) }
     return "\u{1B}[\(parameters.joined(separator: ";"))m"
   }
 }

@@ -21,14 +21,14 @@ public actor TodoList {
   public static let key = StoreKey<TodoItems>("todos")
 
   private let store: any KeyValueStore
-  private let items: LocalRepository<OnlyKey, TodoItems>
+  private let repository: LocalRepository<OnlyKey, TodoItems>
 
   /// Creates a list.
   ///
   /// - Parameter store: The store that keeps the list.
   public init(store: any KeyValueStore) {
     self.store = store
-    items = LocalRepository(Self.key.collection, default: TodoItems(), store: store)
+    repository = LocalRepository(Self.key.collection, default: TodoItems(), store: store)
   }
 
   /// The events of the store, such as a quarantine of bytes, whether or not a call throws because of them.
@@ -52,7 +52,7 @@ public actor TodoList {
   /// - Throws: A ``TodoListError``. Undecodable bytes are reported once, because the list is empty afterwards.
   public func fetchItems() async throws(TodoListError) -> TodoItems {
     do throws(StoreError) {
-      return try await items.value(of: .only)
+      return try await repository.value(of: .only)
     } catch {
       throw .store(error)
     }
@@ -97,7 +97,7 @@ public actor TodoList {
     _ change: @Sendable (inout TodoItems) -> Result
   ) async throws(TodoListError) -> Result {
     do throws(StoreError) {
-      return try await items.update(.only, change)
+      return try await repository.update(.only, change)
     } catch {
       throw .store(error)
     }

@@ -21,14 +21,14 @@ public final class TodoListViewModel {
   @ObservationIgnored private let todoList: TodoList
   @ObservationIgnored private let print: @MainActor (String) -> Void
   /// The number of detail screens opened so far, which identifies the open one.
-  @ObservationIgnored private var openings = 0
+  @ObservationIgnored private var openedDetailCount = 0
   /// The number of changes shown so far, by which a read of the list detects that its result is outdated.
-  @ObservationIgnored private var shownChanges = 0
+  @ObservationIgnored private var shownChangeCount = 0
   /// The events that have been reported.
   ///
   /// A new subscriber receives the last events again, which must not be reported twice.
-  @ObservationIgnored private var reported: Set<StoreEvent> = []
-  @ObservationIgnored private let current = CurrentSubscription<StoreChange<TodoItems>>()
+  @ObservationIgnored private var reportedEvents: Set<StoreEvent> = []
+  @ObservationIgnored private let currentSubscription = CurrentSubscription<StoreChange<TodoItems>>()
 
   /// Creates the model of a list.
   ///
@@ -66,8 +66,9 @@ public final class TodoListViewModel {
   @discardableResult
   public func openAdd() -> TodoDetailViewModel? {
     guard isAddEnabled else { return nil }
-    return open(TodoDetailViewModel(), finishing: "Finish adding a new todo.") { list, item throws(TodoListError) in
-      try await list.add(item)
+    return open(TodoDetailViewModel(), finalLine: "Finish adding a new todo.") {
+      todoList, item throws(TodoListError) in
+      try await todoList.add(item)
     }
   }
 
@@ -80,9 +81,9 @@ public final class TodoListViewModel {
   @discardableResult
   public func openEdit(id: TodoItem.ID) -> TodoDetailViewModel? {
     guard let item = list[id] else { return nil }
-    return open(TodoDetailViewModel(editing: item), finishing: "Finish editing a todo.") {
-      list, item throws(TodoListError) in
-      try await list.update(item)
+    return open(TodoDetailViewModel(editing: item), finalLine: "Finish editing a todo.") {
+      todoList, item throws(TodoListError) in
+      try await todoList.update(item)
     }
   }
 
@@ -90,27 +91,27 @@ public final class TodoListViewModel {
   ///
   /// Sets ``error`` on failure, also if the item was deleted meanwhile. The changed list arrives through ``run()``.
   public func toggle(id: TodoItem.ID) async {
-    await perform { list throws(TodoListError) in try await list.toggle(id: id) }
+    await perform { todoList throws(TodoListError) in try await todoList.toggle(id: id) }
   }
 
   /// Deletes an item.
   ///
   /// Sets ``error`` on failure. The changed list arrives through ``run()``.
   public func delete(id: TodoItem.ID) async {
-    await perform { list throws(TodoListError) in try await list.delete(id: id) }
+    await perform { todoList throws(TodoListError) in try await todoList.delete(id: id) }
   }
 
   /// Deletes all items.
   ///
   /// Sets ``error`` on failure. The changed list arrives through ``run()``.
   public func clear() async {
-    await perform { list throws(TodoListError) in try await list.clear() }
+    await perform { todoList throws(TodoListError) in try await todoList.clear() }
   }
 
   /// Observes the list until the calling task is cancelled or the model is released.
   ///
   /// Sets ``error`` and returns if the stored list can't be read. If its bytes can't be decoded, the store quarantines
-  /// them, ``error`` has their new location, and the list continues empty. Another call ends this one.
+  /// them, ``error`` has their new location, and the list continues empty. A later call ends this one.
   public consuming func run() async {
     let todoList = todoList
     let subscriber = WeakSubscriber(consume self)
@@ -118,11 +119,12 @@ public final class TodoListViewModel {
       let events = todoList.events.subscribe()
       let changes = try await todoList.changes().buffering(.latest).subscribe()
       let stored = try await todoList.fetchItems()
+      // The call returns `nil` if the model was released meanwhile.
       guard subscriber.object?.show(stored, with: changes) != nil else { return }
       async let _: Void = Self.report(events, of: todoList, to: subscriber)
       await subscriber.receive(changes) { model, change in
         model.list = change.stored?.value ?? TodoItems()
-        model.shownChanges += 1
+        model.shownChangeCount += 1
       }
     } catch {
       subscriber.object?.error = error
@@ -135,20 +137,23 @@ public final class TodoListViewModel {
     to subscriber: WeakSubscriber<TodoListViewModel>
   ) async {
     for await event in events {
-      guard subscriber.object?.report(event) == true, let shown = subscriber.object?.shownChanges else { continue }
+      guard subscriber.object?.report(event) == true,
+        let countBefore = subscriber.object?.shownChangeCount
+      else { continue }
       do throws(TodoListError) {
         let stored = try await todoList.fetchItems()
         // If a change was shown meanwhile, it may be newer than the fetched list. A change that isn't shown yet will
         // replace the fetched list when it arrives.
-        if let model = subscriber.object, model.shownChanges == shown { model.list = stored }
+        if let model = subscriber.object, model.shownChangeCount == countBefore { model.list = stored }
       } catch {
         subscriber.object?.error = error
       }
     }
   }
 
+  /// Shows the stored list, and replaces the current subscription, which ends an earlier call of ``run()``.
   private func show(_ stored: TodoItems, with changes: MulticastSubscription<StoreChange<TodoItems>, Never>) {
-    current.replace(with: changes)
+    currentSubscription.replace(with: changes)
     list = stored
     isLoaded = true
   }
@@ -158,7 +163,7 @@ public final class TodoListViewModel {
   /// - Returns: Whether a list was reported, which means that the displayed list is outdated.
   private func report(_ event: StoreEvent) -> Bool {
     guard case .valueQuarantined(TodoList.key.keyName, let movedTo, let reason) = event,
-      reported.insert(event).inserted
+      reportedEvents.insert(event).inserted
     else { return false }
     error = .store(.undecodable(TodoList.key.keyName, movedTo: movedTo, reason: reason))
     return true
@@ -179,30 +184,30 @@ public final class TodoListViewModel {
   /// so the task and the subscription are released when the detail's channel finishes. The task holds neither view
   /// model. It holds the `TodoList`, which stores the item.
   private func open(
-    _ detail: TodoDetailViewModel, finishing line: String,
-    store: @escaping @Sendable (TodoList, TodoItem) async throws(TodoListError) -> Void
+    _ detail: TodoDetailViewModel, finalLine: String,
+    storeItem: @escaping @Sendable (TodoList, TodoItem) async throws(TodoListError) -> Void
   ) -> TodoDetailViewModel {
     self.detail?.cancel()
     self.detail = detail
     error = nil
-    openings += 1
-    let opening = openings
-    let todo = detail.todo.subscribe()
+    openedDetailCount += 1
+    let detailNumber = openedDetailCount
+    let subscription = detail.todo.subscribe()
     Task { [weak self, todoList, print] in
-      for await item in todo {
+      for await item in subscription {
         do throws(TodoListError) {
-          try await store(todoList, item)
+          try await storeItem(todoList, item)
         } catch {
           if let self { self.error = error } else { print(error.description) }
         }
       }
-      self?.close(opening)
-      print(line)
+      self?.closeDetail(number: detailNumber)
+      print(finalLine)
     }
     return detail
   }
 
-  private func close(_ opening: Int) {
-    if opening == openings { detail = nil }
+  private func closeDetail(number: Int) {
+    if number == openedDetailCount { detail = nil }
   }
 }

@@ -20,13 +20,13 @@ import Testing
   private let new = Data("new, and longer".utf8)
 
   /// Records calls, and can make one of them fail.
-  private final class Script: Sendable {
+  private final class CallRecorder: Sendable {
     let calls = Lock<[FileSystem.Call]>([])
-    private let failing: Int?
+    private let failingCall: Int?
     private let code: CInt
 
-    init(failing: Int? = nil, code: CInt = EIO) {
-      self.failing = failing
+    init(failingCall: Int? = nil, code: CInt = EIO) {
+      self.failingCall = failingCall
       self.code = code
     }
 
@@ -34,7 +34,7 @@ import Testing
       FileSystem(fault: { call in
         self.calls.withLock { calls in
           calls.append(call)
-          return calls.count == self.failing ? self.code : nil
+          return calls.count == self.failingCall ? self.code : nil
         }
       })
     }
@@ -49,11 +49,12 @@ import Testing
       }
     }
 
-    var isExhausted: Bool { calls.withLock { $0.count < failing ?? 0 } }
+    /// Whether a call was to fail but wasn't reached, because fewer calls were made.
+    var isFailurePending: Bool { calls.withLock { $0.count < failingCall ?? 0 } }
   }
 
-  private func backend(_ script: Script = Script()) -> FileBackend {
-    FileBackend(folder: temporary.url, fileSystem: script.fileSystem)
+  private func makeBackend(_ recorder: CallRecorder = CallRecorder()) -> FileBackend {
+    FileBackend(folder: temporary.url, fileSystem: recorder.fileSystem)
   }
 
   private var contents: [String] {
@@ -65,13 +66,13 @@ import Testing
   private var parentName: String { temporary.url.deletingLastPathComponent().lastPathComponent }
 
   @Test func `A write synchronizes the new bytes, replaces the old ones, and then synchronizes the folder`() throws {
-    var backend = backend()
+    var backend = makeBackend()
     try backend.write(old, to: "a")
-    let script = Script()
-    var second = self.backend(script)
+    let recorder = CallRecorder()
+    var second = makeBackend(recorder)
     try second.write(new, to: "a")
     #expect(
-      script.lines == [
+      recorder.lines == [
         // The backend looks for a journal, and for staged files of processes that have ended.
         "open \(folderName)", "flock \(folderName)", "open temporary", "open \(folderName)",
         "readdir \(folderName)", "readdir \(folderName)", "readdir \(folderName)", "readdir \(folderName)",
@@ -88,11 +89,11 @@ import Testing
 
   @Test func `A folder is created only after its parent is durable, and is then made durable itself`() throws {
     try temporary.create()
-    let script = Script()
-    var backend = FileBackend(folder: temporary.url.appending(path: "outer/inner"), fileSystem: script.fileSystem)
+    let recorder = CallRecorder()
+    var backend = FileBackend(folder: temporary.url.appending(path: "outer/inner"), fileSystem: recorder.fileSystem)
     try backend.write(old, to: "a")
     #expect(
-      script.lines.prefix(14) == [
+      recorder.lines.prefix(14) == [
         "open inner", "stat inner", "stat outer", "stat \(folderName)", "open \(parentName)",
         "fsync \(parentName)", "mkdir outer", "open \(folderName)", "fsync \(folderName)", "mkdir inner", "open outer",
         "fsync outer", "open inner", "create temporary",
@@ -101,43 +102,45 @@ import Testing
 
   @Test func `An existing folder is made durable in its parent once`() throws {
     try temporary.create()
-    let script = Script()
-    var backend = backend(script)
+    let recorder = CallRecorder()
+    var backend = makeBackend(recorder)
     for _ in 1...3 { try backend.write(old, to: "a") }
     #expect(
-      script.lines.drop { !$0.hasSuffix(parentName) }.prefix(3) == [
+      recorder.lines.drop { !$0.hasSuffix(parentName) }.prefix(3) == [
         "open \(parentName)", "fsync \(parentName)", "create temporary",
       ])
-    #expect(script.lines.filter { $0 == "fsync \(parentName)" }.count == 1)
+    #expect(recorder.lines.filter { $0 == "fsync \(parentName)" }.count == 1)
   }
 
   @Test(arguments: [EACCES, EPERM, EROFS, EINVAL])
   func `A write succeeds even if the parent of an existing folder can't be synchronized`(code: CInt) throws {
     try temporary.create()
-    for failing in ["open", "fsync"] {
-      let failures = Lock(0)
+    for failingOperation in ["open", "fsync"] {
+      let failureCount = Lock(0)
       let fileSystem = FileSystem { [parentName] call in
-        guard call.operation == failing, URL(filePath: call.path).lastPathComponent == parentName else { return nil }
-        failures.withLock { $0 += 1 }
+        guard call.operation == failingOperation, URL(filePath: call.path).lastPathComponent == parentName else {
+          return nil
+        }
+        failureCount.withLock { $0 += 1 }
         return code
       }
       var backend = FileBackend(folder: temporary.url, fileSystem: fileSystem)
       try backend.write(old, to: "a")
-      #expect(failures.withLock { $0 } == 1)
+      #expect(failureCount.withLock { $0 } == 1)
     }
   }
 
   @Test(arguments: 2...8)
-  func `If a folder can't be created durably, no new folder is left`(failing: Int) throws {
+  func `If a folder can't be created durably, no new folder is left`(failingCall: Int) throws {
     // The first call opens the folder. The next four look for the folder and its parent, and make the parent durable.
     // The last three create the folder, and make it durable.
-    var backend = backend(Script(failing: failing))
+    var backend = makeBackend(CallRecorder(failingCall: failingCall))
     #expect(throws: StoreError.self) { try backend.write(old, to: "a") }
     #expect(!FileManager.default.fileExists(atPath: temporary.url.path(percentEncoded: false)))
   }
 
   @Test func `Reading a file or writing a value above the size limit throws`() throws {
-    var backend = backend()
+    var backend = makeBackend()
     try backend.write(old, to: "a")
     let path = temporary.url.appending(path: "a.value").path(percentEncoded: false)
     #expect(truncate(path, 1 << 40) == 0)
@@ -148,29 +151,29 @@ import Testing
     #expect(throws: StoreError.self) { try backend.write(old, to: "a") }
     #expect(truncate(path, 3) == 0)
     let fileSystem = FileSystem(maximumFileSize: 5)
-    var small = FileBackend(folder: temporary.url, fileSystem: fileSystem)
-    try small.write(Data("12345".utf8), to: "a")
-    #expect(throws: StoreError.self) { try small.write(Data("123456".utf8), to: "a") }
-    #expect(try small.read("a") == Data("12345".utf8))
+    var limitedBackend = FileBackend(folder: temporary.url, fileSystem: fileSystem)
+    try limitedBackend.write(Data("12345".utf8), to: "a")
+    #expect(throws: StoreError.self) { try limitedBackend.write(Data("123456".utf8), to: "a") }
+    #expect(try limitedBackend.read("a") == Data("12345".utf8))
     try backend.write(Data("123456".utf8), to: "a")
-    #expect(throws: StoreError.self) { try small.read("a") }
+    #expect(throws: StoreError.self) { try limitedBackend.read("a") }
     #expect(try contents == ["a.value"])
   }
 
   @Test func `A new folder at the watched path is watched from the next call on`() throws {
     let inner = temporary.url.appending(path: "outer/inner")
-    var (backend, other) = (FileBackend(folder: inner), FileBackend(folder: inner))
+    var backend = FileBackend(folder: inner)
     try backend.write(old, to: "a")
-    let wakes = Lock(0)
-    try backend.startWatching { wakes.withLock { $0 += 1 } }
+    let wakeCount = Lock(0)
+    try backend.startWatching { wakeCount.withLock { $0 += 1 } }
     try FileManager.default.moveItem(
       at: temporary.url.appending(path: "outer"), to: temporary.url.appending(path: "elsewhere"))
     // The moved folder is watched until a call finds the new one.
-    other = FileBackend(folder: inner)
+    var other = FileBackend(folder: inner)
     try other.write(new, to: "a")
     #expect(try backend.takeExternalChanges() == .names([]))
     #expect(try backend.read("b") == nil)
-    #expect(wakes.withLock { $0 } == 1)
+    #expect(wakeCount.withLock { $0 } == 1)
     #expect(try backend.takeExternalChanges() == .unknown)
     try other.write(old, to: "a")
     // On Darwin the system reports changes late.
@@ -180,16 +183,16 @@ import Testing
   }
 
   @Test func `A folder that another process creates during a removal is checked for changes afterwards`() throws {
-    var (backend, other) = (backend(), backend())
-    let wakes = Lock(0)
-    try backend.startWatching { wakes.withLock { $0 += 1 } }
+    var (backend, other) = (makeBackend(), makeBackend())
+    let wakeCount = Lock(0)
+    try backend.startWatching { wakeCount.withLock { $0 += 1 } }
     let isMade = try backend.commit([]) { (backend) throws(StoreError) in
       try other.write(new, to: "a")
       _ = try backend.takeExternalChanges()
       return .proceed(removing: ["b"])
     }
     #expect(isMade)
-    #expect(wakes.withLock { $0 } > 0)
+    #expect(wakeCount.withLock { $0 } > 0)
     #expect(try backend.takeExternalChanges() == .unknown)
     #expect(try backend.read("a") == new)
   }
@@ -198,20 +201,20 @@ import Testing
     @Test func `If replacing a watch fails halfway, the old watch continues and a later call replaces it`() throws {
       let inner = temporary.url.appending(path: "outer/inner")
       let (outer, elsewhere) = (temporary.url.appending(path: "outer"), temporary.url.appending(path: "elsewhere"))
-      let failing = Lock<[CInt?]>([])
+      let nextErrorCodes = Lock<[CInt?]>([])
       let fileSystem = FileSystem { call in
         guard call.operation == "inotify_add_watch" else { return nil }
-        return failing.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+        return nextErrorCodes.withLock { $0.isEmpty ? nil : $0.removeFirst() }
       }
       var (backend, other) = (FileBackend(folder: inner, fileSystem: fileSystem), FileBackend(folder: inner))
       try backend.write(old, to: "a")
       try backend.startWatching {}
       try FileManager.default.moveItem(at: outer, to: elsewhere)
-      // The first call doesn't find `inner`, the second doesn't find `outer`, and the third watches the parent of
-      // `outer`. The fourth looks for `inner` again, and fails.
-      failing.withLock { $0 = [nil, nil, nil, EACCES] }
+      // Of the calls of `inotify_add_watch`, the first doesn't find `inner`, the second doesn't find `outer`, and the
+      // third watches the parent of `outer`. The fourth looks for `inner` again, and fails.
+      nextErrorCodes.withLock { $0 = [nil, nil, nil, EACCES] }
       #expect(throws: StoreError.self) { try backend.read("a") }
-      #expect(failing.withLock { $0 } == [])
+      #expect(nextErrorCodes.withLock { $0 } == [])
       try FileManager.default.moveItem(at: elsewhere, to: outer)
       try other.write(new, to: "a")
       #expect(try backend.takeExternalChanges() == .names(["a"]))
@@ -222,84 +225,84 @@ import Testing
     }
 
     @Test func `A watched folder that was removed while open is watched again when it reappears`() throws {
-      var backend = backend()
+      var backend = makeBackend()
       try backend.write(old, to: "a")
       try backend.remove("a")
       try backend.startWatching {}
       // The system reports the removal of a folder only when no process has it open.
-      let held = try FileSystem().openFolder(temporary.url.path(percentEncoded: false))
+      let openedFolder = try FileSystem().openFolder(temporary.url.path(percentEncoded: false))
       try FileManager.default.removeItem(at: temporary.url)
       #expect(throws: StoreError.self) { try backend.read("a") }
       _ = try backend.takeExternalChanges()
-      var other = self.backend()
+      var other = makeBackend()
       try other.write(new, to: "a")
       #expect(try backend.takeExternalChanges() == .unknown)
-      extendLifetime(held)
+      extendLifetime(openedFolder)
     }
   #endif
 
   @Test(arguments: [EIO, ENOSPC, EROFS, EMFILE])
   func `If any call fails, a write either throws and leaves the old value, or is made`(code: CInt) throws {
-    for failing in 1... {
-      var setUp = backend()
-      try setUp.write(old, to: "a")
-      let script = Script(failing: failing, code: code)
-      var backend = backend(script)
-      let isDone: Bool
+    for failingCall in 1... {
+      var reliableBackend = makeBackend()
+      try reliableBackend.write(old, to: "a")
+      let recorder = CallRecorder(failingCall: failingCall, code: code)
+      var backend = makeBackend(recorder)
+      let isMade: Bool
       do {
         try backend.write(new, to: "a")
-        isDone = true
+        isMade = true
       } catch .writeFailed(let error) {
         #expect(error.code == code)
-        isDone = false
+        isMade = false
       }
-      #expect(try setUp.read("a") == (isDone ? new : old), "\(script.lines)")
-      #expect(try contents == ["a.value"], "\(script.lines)")
-      if script.isExhausted { break }
+      #expect(try reliableBackend.read("a") == (isMade ? new : old), "\(recorder.lines)")
+      #expect(try contents == ["a.value"], "\(recorder.lines)")
+      if recorder.isFailurePending { break }
     }
   }
 
   @Test func `If any call fails, a first write either throws and stores nothing, or is made`() throws {
-    for failing in 1... {
-      let script = Script(failing: failing)
-      var backend = backend(script)
-      var reader = self.backend()
+    for failingCall in 1... {
+      let recorder = CallRecorder(failingCall: failingCall)
+      var backend = makeBackend(recorder)
+      var reliableBackend = makeBackend()
       do {
         try backend.write(new, to: "a")
-        #expect(try reader.read("a") == new)
+        #expect(try reliableBackend.read("a") == new)
       } catch {
-        #expect(try reader.read("a") == nil, "\(script.lines)")
-        #expect(try reader.names() == [])
+        #expect(try reliableBackend.read("a") == nil, "\(recorder.lines)")
+        #expect(try reliableBackend.names() == [])
       }
-      try reader.remove("a")
+      try reliableBackend.remove("a")
       if FileManager.default.fileExists(atPath: temporary.url.path(percentEncoded: false)) {
-        #expect(try contents == [], "\(script.lines)")
+        #expect(try contents == [], "\(recorder.lines)")
         try FileManager.default.removeItem(at: temporary.url)
       }
-      if script.isExhausted { break }
+      if recorder.isFailurePending { break }
     }
   }
 
   @Test func `If any call fails, a removal either throws and leaves the value, or is made`() throws {
-    for failing in 1... {
-      var setUp = backend()
-      try setUp.write(old, to: "a")
-      let script = Script(failing: failing)
-      var backend = backend(script)
+    for failingCall in 1... {
+      var reliableBackend = makeBackend()
+      try reliableBackend.write(old, to: "a")
+      let recorder = CallRecorder(failingCall: failingCall)
+      var backend = makeBackend(recorder)
       do {
         try backend.remove("a")
-        #expect(try setUp.read("a") == nil, "\(script.lines)")
+        #expect(try reliableBackend.read("a") == nil, "\(recorder.lines)")
       } catch {
-        #expect(try setUp.read("a") == old, "\(script.lines)")
-        #expect(try contents == ["a.value"], "\(script.lines)")
+        #expect(try reliableBackend.read("a") == old, "\(recorder.lines)")
+        #expect(try contents == ["a.value"], "\(recorder.lines)")
       }
-      if script.isExhausted { break }
+      if recorder.isFailurePending { break }
     }
   }
 
   /// Returns a backend whose first synchronization of the folder fails, and whose later calls of the given operation
   /// fail too.
-  private func backend(failingToUndoBy operation: String) -> FileBackend {
+  private func makeBackend(failingToUndoBy operation: String) -> FileBackend {
     let hasFailed = Lock(false)
     return FileBackend(
       folder: temporary.url,
@@ -312,20 +315,20 @@ import Testing
       })
   }
 
-  /// The error of a change that can't be undone.
-  private func unknownOutcome(of fileName: String) -> SystemError {
+  /// Returns the error of a change that can't be undone.
+  private func unknownOutcomeError(of fileName: String) -> SystemError {
     let path = temporary.url.appending(path: fileName).path(percentEncoded: false)
     return SystemError(code: EIO, operation: "undoing the change", path: path)
   }
 
   @Test(arguments: ["create", "write", "fsync", "rename"])
   func `The error of a write that can't be undone says that its outcome is unknown`(operation: String) throws {
-    var setUp = backend()
-    try setUp.write(old, to: "a")
-    var backend = backend(failingToUndoBy: operation)
-    let error = unknownOutcome(of: "a.value")
+    var reliableBackend = makeBackend()
+    try reliableBackend.write(old, to: "a")
+    var backend = makeBackend(failingToUndoBy: operation)
+    let error = unknownOutcomeError(of: "a.value")
     #expect(throws: StoreError.writeFailed(error)) { try backend.write(new, to: "a") }
-    #expect(try setUp.read("a") == new)
+    #expect(try reliableBackend.read("a") == new)
     #expect(
       StoreError.writeFailed(error).description == "The change may or may not have been made. undoing the change of "
         + "\(error.path) failed: Input/output error (errno 5). Load the stored value to see whether the commit was "
@@ -333,43 +336,45 @@ import Testing
   }
 
   @Test func `The error of a first write that can't be undone says that its outcome is unknown`() throws {
-    var setUp = backend()
-    try setUp.write(old, to: "b")
-    var backend = backend(failingToUndoBy: "unlink")
-    #expect(throws: StoreError.writeFailed(unknownOutcome(of: "a.value"))) { try backend.write(new, to: "a") }
-    #expect(try setUp.read("a") == new)
+    var reliableBackend = makeBackend()
+    try reliableBackend.write(old, to: "b")
+    var backend = makeBackend(failingToUndoBy: "unlink")
+    #expect(throws: StoreError.writeFailed(unknownOutcomeError(of: "a.value"))) { try backend.write(new, to: "a") }
+    #expect(try reliableBackend.read("a") == new)
   }
 
   @Test func `The error of a removal that can't be undone says that its outcome is unknown`() throws {
-    var setUp = backend()
-    try setUp.write(old, to: "a")
+    var reliableBackend = makeBackend()
+    try reliableBackend.write(old, to: "a")
     // A removal renames the file first. Only the second rename, which undoes the first one, fails.
-    var backend = backend(failingToUndoBy: "rename")
-    let error = unknownOutcome(of: "a.value")
+    var backend = makeBackend(failingToUndoBy: "rename")
+    let error = unknownOutcomeError(of: "a.value")
     #expect(throws: StoreError.removeFailed(error)) { try backend.remove("a") }
-    #expect(try setUp.read("a") == nil)
+    #expect(try reliableBackend.read("a") == nil)
     #expect(StoreError.removeFailed(error).description.hasPrefix("The change may or may not have been made. "))
   }
 
   @Test func `The error of a batch that can't be undone says that its outcome is unknown`() throws {
-    var setUp = backend()
-    for name in ["a", "b"] { try setUp.write(old, to: name) }
-    var backend = backend(failingToUndoBy: "unlink")
+    var reliableBackend = makeBackend()
+    for name in ["a", "b"] { try reliableBackend.write(old, to: name) }
+    var backend = makeBackend(failingToUndoBy: "unlink")
     let writes = ["a", "b"].map { StoreWrite(name: $0, bytes: new) }
-    let error = unknownOutcome(of: CommitJournal.fileName)
+    let error = unknownOutcomeError(of: CommitJournal.fileName)
     #expect(throws: StoreError.writeFailed(error)) { try backend.commit(writes) { _ in .proceed(removing: []) } }
     // The journal is in force, so the next call finishes the batch.
-    for name in ["a", "b"] { #expect(try setUp.read(name) == new) }
+    for name in ["a", "b"] { #expect(try reliableBackend.read(name) == new) }
   }
 
   @Test(arguments: [EIO, ENOSPC, EPERM, EISDIR])
   func `If any call fails, a batch either throws and leaves the old values, or is made`(code: CInt) throws {
-    for failing in 1... {
-      var setUp = backend()
-      _ = try setUp.commit(["a", "b"].map { StoreWrite(name: $0, bytes: old) }) { _ in .proceed(removing: ["c"]) }
-      try setUp.write(old, to: "d")
-      let script = Script(failing: failing, code: code)
-      var backend = backend(script)
+    for failingCall in 1... {
+      var reliableBackend = makeBackend()
+      _ = try reliableBackend.commit(["a", "b"].map { StoreWrite(name: $0, bytes: old) }) { _ in
+        .proceed(removing: ["c"])
+      }
+      try reliableBackend.write(old, to: "d")
+      let recorder = CallRecorder(failingCall: failingCall, code: code)
+      var backend = makeBackend(recorder)
       let writes = ["a", "b", "c"].map { StoreWrite(name: $0, bytes: new) }
       var thrown: StoreError?
       do throws(StoreError) {
@@ -378,16 +383,16 @@ import Testing
         thrown = error
       }
       if let thrown, case .writeFailed(let error) = thrown { #expect(error.code == code) }
-      let isDone = thrown == nil
-      for name in ["a", "b"] { #expect(try setUp.read(name) == (isDone ? new : old), "\(script.lines)") }
-      #expect(try setUp.read("c") == (isDone ? new : nil), "\(script.lines)")
-      #expect(try setUp.read("d") == (isDone ? nil : old), "\(script.lines)")
-      #expect(setUp.takeEvents() == [])
+      let isMade = thrown == nil
+      for name in ["a", "b"] { #expect(try reliableBackend.read(name) == (isMade ? new : old), "\(recorder.lines)") }
+      #expect(try reliableBackend.read("c") == (isMade ? new : nil), "\(recorder.lines)")
+      #expect(try reliableBackend.read("d") == (isMade ? nil : old), "\(recorder.lines)")
+      #expect(reliableBackend.takeEvents() == [])
       // If the removal of a staged file failed, the next backend that opens the folder removes the file.
-      var sweeper = self.backend()
+      var sweeper = makeBackend()
       _ = try sweeper.names()
-      #expect(try contents.filter { !$0.hasSuffix(".value") } == [], "\(script.lines)")
-      if script.isExhausted { break }
+      #expect(try contents.filter { !$0.hasSuffix(".value") } == [], "\(recorder.lines)")
+      if recorder.isFailurePending { break }
     }
   }
 
@@ -416,8 +421,8 @@ import Testing
   ) throws {
     // The name with a plus sign is that of a part, which doesn't count as a value.
     let removed = ["b", "a"].filter { !written.contains($0) }
-    var setUp = backend()
-    for name in ["a", "b"] { try setUp.write(old, to: name) }
+    var reliableBackend = makeBackend()
+    for name in ["a", "b"] { try reliableBackend.write(old, to: name) }
     let refusal = Refusal(of: "b.value")
     let lines = Lock<[String]>([])
     let fileSystem = FileSystem { call in
@@ -436,41 +441,41 @@ import Testing
     #expect(throws: written.isEmpty ? StoreError.removeFailed(error) : .writeFailed(error)) { try commit() }
     // The removal of the journal is durable before the staged files are removed. So the failed commit isn't made after
     // a loss of power.
-    let last = ["unlink .DataStore-journal", "fsync \(folderName)"] + written.map { _ in "unlink temporary" }
-    #expect(lines.withLock { $0.suffix(last.count) } == last[...])
+    let lastLines = ["unlink .DataStore-journal", "fsync \(folderName)"] + written.map { _ in "unlink temporary" }
+    #expect(lines.withLock { $0.suffix(lastLines.count) } == lastLines[...])
     for name in ["a", "b"] {
       #expect(try backend.read(name) == old)
-      #expect(try setUp.read(name) == old)
+      #expect(try reliableBackend.read(name) == old)
     }
     #expect(try contents.sorted() == ["a.value", "b.value"])
     #expect(backend.takeEvents() == [])
     refusal.end()
     #expect(try commit())
-    for name in ["a", "b"] { #expect(try setUp.read(name) == (removed.contains(name) ? nil : new)) }
+    for name in ["a", "b"] { #expect(try reliableBackend.read(name) == (removed.contains(name) ? nil : new)) }
   }
 
   @Test(arguments: [".DataStore-journal", "b+0123456789abcdef.value"])
-  func `A refused batch that cannot be rolled back counts as made, and is finished later`(fileName: String) throws {
-    var setUp = backend()
-    for name in ["a", "b"] { try setUp.write(old, to: name) }
+  func `A refused batch that can't be rolled back counts as made, and is finished later`(fileName: String) throws {
+    var reliableBackend = makeBackend()
+    for name in ["a", "b"] { try reliableBackend.write(old, to: name) }
     let refusal = Refusal(of: "b.value")
-    let isBroken = Lock(false)
+    let hasRefused = Lock(false)
     let fileSystem = FileSystem { call in
       if refusal.refuses(call) {
-        isBroken.withLock { $0 = true }
+        hasRefused.withLock { $0 = true }
         return EPERM
       }
       // The rollback renames a part to the name of a staged file, which the test doesn't know. So every later rename
       // fails.
-      let isRolledBack = fileName.hasPrefix(".") ? call.path.hasSuffix(fileName) : call.operation == "rename"
-      return isBroken.withLock { $0 } && isRolledBack ? EIO : nil
+      let isRollback = fileName.hasPrefix(".") ? call.path.hasSuffix(fileName) : call.operation == "rename"
+      return hasRefused.withLock { $0 } && isRollback ? EIO : nil
     }
     var backend = FileBackend(folder: temporary.url, fileSystem: fileSystem)
     let writes = ["b+0123456789abcdef", "b", "a"].map { StoreWrite(name: $0, bytes: new) }
     #expect(try backend.commit(writes) { _ in .proceed(removing: []) })
     #expect(throws: StoreError.self) { try backend.read("a") }
-    for name in writes.map(\.name) { #expect(try setUp.read(name) == new) }
-    #expect(setUp.takeEvents() == [])
+    for name in writes.map(\.name) { #expect(try reliableBackend.read(name) == new) }
+    #expect(reliableBackend.takeEvents() == [])
     #expect(try contents.filter { !$0.hasSuffix(".value") } == [])
   }
 
@@ -479,8 +484,8 @@ import Testing
     written: [String]
   ) throws {
     let removed = ["a", "b"].filter { !written.contains($0) }
-    var setUp = backend()
-    for name in ["a", "b"] { try setUp.write(old, to: name) }
+    var reliableBackend = makeBackend()
+    for name in ["a", "b"] { try reliableBackend.write(old, to: name) }
     let refusal = Refusal(of: "b.value")
     let fileSystem = FileSystem { refusal.refuses($0) ? EPERM : nil }
     var backend = FileBackend(folder: temporary.url, fileSystem: fileSystem)
@@ -508,30 +513,30 @@ import Testing
   }
 
   @Test func `If any call fails, a quarantine either throws and leaves the value, or is made`() throws {
-    for failing in 1... {
-      var setUp = backend()
-      try setUp.write(old, to: "a")
-      let script = Script(failing: failing)
-      var backend = backend(script)
+    for failingCall in 1... {
+      var reliableBackend = makeBackend()
+      try reliableBackend.write(old, to: "a")
+      let recorder = CallRecorder(failingCall: failingCall)
+      var backend = makeBackend(recorder)
       do {
-        let place = try #require(try backend.quarantine(old, of: "a", at: Date()))
-        #expect(try setUp.read("a") == nil, "\(script.lines)")
-        #expect(try Data(contentsOf: URL(filePath: place)) == old)
-        try FileManager.default.removeItem(atPath: place)
+        let quarantinePath = try #require(try backend.quarantine(old, of: "a", at: Date()))
+        #expect(try reliableBackend.read("a") == nil, "\(recorder.lines)")
+        #expect(try Data(contentsOf: URL(filePath: quarantinePath)) == old)
+        try FileManager.default.removeItem(atPath: quarantinePath)
       } catch {
-        #expect(try setUp.read("a") == old, "\(script.lines)")
-        #expect(try contents == ["a.value"], "\(script.lines)")
+        #expect(try reliableBackend.read("a") == old, "\(recorder.lines)")
+        #expect(try contents == ["a.value"], "\(recorder.lines)")
       }
-      if script.isExhausted { break }
+      if recorder.isFailurePending { break }
     }
   }
 
   @Test func `If any call fails, a read either throws or returns the stored value`() throws {
-    var setUp = backend()
-    try setUp.write(old, to: "a")
-    for failing in 1... {
-      let script = Script(failing: failing)
-      var backend = backend(script)
+    var reliableBackend = makeBackend()
+    try reliableBackend.write(old, to: "a")
+    for failingCall in 1... {
+      let recorder = CallRecorder(failingCall: failingCall)
+      var backend = makeBackend(recorder)
       do {
         #expect(try backend.read("a") == old)
         #expect(try backend.names() == ["a"])
@@ -541,48 +546,49 @@ import Testing
           return
         }
       }
-      if script.isExhausted { break }
+      if recorder.isFailurePending { break }
     }
   }
 
   @Test func `If an erasure can't read the bytes that it needs, it throws and erases nothing`() throws {
-    var setUp = backend()
-    for name in ["a", "b"] { try setUp.write(old, to: name) }
-    var failing = FileBackend(
+    var reliableBackend = makeBackend()
+    for name in ["a", "b"] { try reliableBackend.write(old, to: name) }
+    var failingBackend = FileBackend(
       folder: temporary.url,
       fileSystem: FileSystem(fault: { $0.operation == "read" && $0.path.hasSuffix("b.value") ? EIO : nil }))
-    let error = #expect(throws: StoreError.self) { try failing.erase { $0.bytes == self.old } }
+    let error = #expect(throws: StoreError.self) { try failingBackend.erase { $0.bytes == self.old } }
     if case .removeFailed(let error) = error { #expect(error.code == EIO) } else { Issue.record("\(error as Any)") }
-    #expect(try setUp.read("a") == old)
+    #expect(try reliableBackend.read("a") == old)
     // An erasure that doesn't need the bytes succeeds.
-    try failing.erase { $0.key?.collection == "b" }
+    try failingBackend.erase { $0.key?.collection == "b" }
     #expect(try contents == ["a.value"])
   }
 
   @Test(arguments: [true, false])
   func `An erasure keeps folders named like store files, and files with only similar names`(selectsAll: Bool) throws {
-    var backend = backend()
+    var backend = makeBackend()
     try backend.write(old, to: "a")
     try backend.write(old, to: "c")
-    let moved = try #require(try backend.quarantine(old, of: "c", at: Date(timeIntervalSinceReferenceDate: 0)))
-    #expect(moved.hasSuffix("/c.corrupt-20010101T000000.000Z"))
+    let quarantinePath = try #require(try backend.quarantine(old, of: "c", at: Date(timeIntervalSinceReferenceDate: 0)))
+    #expect(quarantinePath.hasSuffix("/c.corrupt-20010101T000000.000Z"))
     for name in ["b.value", "d.corrupt-20010101T000000.000Z"] {
       try FileManager.default.createDirectory(
         at: temporary.url.appending(path: name), withIntermediateDirectories: false)
     }
     try old.write(to: temporary.url.appending(path: "c.corrupt-notes"))
+    // The second erasure finds only what the first one keeps.
     for _ in 1...2 { try backend.erase { selectsAll || $0.bytes == self.old } }
     #expect(Set(try contents) == ["b.value", "c.corrupt-notes", "d.corrupt-20010101T000000.000Z"])
   }
 
   @Test func `A call that a signal interrupts is retried`() throws {
-    for failing in 1... {
-      let script = Script(failing: failing, code: EINTR)
-      var backend = backend(script)
+    for failingCall in 1... {
+      let recorder = CallRecorder(failingCall: failingCall, code: EINTR)
+      var backend = makeBackend(recorder)
       try backend.write(new, to: "a")
       #expect(try backend.read("a") == new)
       try backend.remove("a")
-      if script.isExhausted { break }
+      if recorder.isFailurePending { break }
     }
   }
 
@@ -594,7 +600,7 @@ import Testing
   }
 
   @Test func `Empty bytes are a stored value`() throws {
-    var backend = backend()
+    var backend = makeBackend()
     try backend.write(Data(), to: "a")
     #expect(try backend.read("a") == Data())
   }

@@ -25,7 +25,7 @@ import Testing
     try FileManager.default.contentsOfDirectory(atPath: folder.path(percentEncoded: false)).sorted()
   }
 
-  private func mode(of url: URL) throws -> mode_t {
+  private func permissions(of url: URL) throws -> mode_t {
     var status = stat()
     try #require(lstat(url.path(percentEncoded: false), &status) == 0)
     return status.st_mode & 0o777
@@ -48,10 +48,10 @@ import Testing
   @Test func `Only the owner can access files and folders`() async throws {
     let inner = folder.appending(path: "outer/inner", directoryHint: .isDirectory)
     try await FileStore(folder: inner).save("a", for: key)
-    #expect(try mode(of: folder) == 0o700)
-    #expect(try mode(of: folder.appending(path: "outer")) == 0o700)
-    #expect(try mode(of: inner) == 0o700)
-    #expect(try mode(of: inner.appending(path: "text.0.value")) == 0o600)
+    #expect(try permissions(of: folder) == 0o700)
+    #expect(try permissions(of: folder.appending(path: "outer")) == 0o700)
+    #expect(try permissions(of: inner) == 0o700)
+    #expect(try permissions(of: inner.appending(path: "text.0.value")) == 0o600)
   }
 
   @Test func `Reading and removing create no folder`() async throws {
@@ -65,46 +65,47 @@ import Testing
   @Test func `No key causes a write outside the folder`() async throws {
     let inner = folder.appending(path: "inner", directoryHint: .isDirectory)
     let store = FileStore(folder: inner)
-    for name in ["../x", "..", "/", "/tmp/x", "a/../../x", "x\u{0}/../y", "."] {
+    let names = ["../x", "..", "/", "/tmp/x", "a/../../x", "x\u{0}/../y", "."]
+    for name in names {
       try await store.save("a", for: StoreKey(name))
       try await store.save("a", for: StoreKey("a", id: name))
     }
     #expect(try contents(of: folder) == ["inner"])
-    #expect(try contents(of: inner).count == 14)
+    #expect(try contents(of: inner).count == 2 * names.count)
   }
 
-  @Test func `Undecodable bytes are kept in the folder, under a name that no other file has`() async throws {
+  @Test func `Undecodable bytes are quarantined in the folder, under a name that no other file has`() async throws {
     try makeFolder()
-    let corrupt = Data([0xFF, 0x00])
-    try corrupt.write(to: file("text.0.value"))
+    let corruptBytes = Data([0xFF, 0x00])
+    try corruptBytes.write(to: file("text.0.value"))
     try Data("in the way".utf8).write(to: file("text.0.corrupt-20201116T100920.000Z"))
     let store = FileStore(folder: folder) { Date(timeIntervalSince1970: 1_605_521_360) }
     let error = await #expect(throws: StoreError.self) { try await store.load(key) }
-    guard case .undecodable(key.keyName, let movedTo, _) = error else {
+    guard case .undecodable(key.keyName, let quarantinePath, _) = error else {
       Issue.record("\(String(describing: error))")
       return
     }
-    #expect(movedTo == file("text.0.corrupt-20201116T100920.000Z-2").path(percentEncoded: false))
-    #expect(try Data(contentsOf: URL(filePath: movedTo)) == corrupt)
+    #expect(quarantinePath == file("text.0.corrupt-20201116T100920.000Z-2").path(percentEncoded: false))
+    #expect(try Data(contentsOf: URL(filePath: quarantinePath)) == corruptBytes)
     #expect(try String(contentsOf: file("text.0.corrupt-20201116T100920.000Z"), encoding: .utf8) == "in the way")
     #expect(try contents(of: folder).count == 2)
   }
 
   @Test func `A file of a future format is left unchanged`() async throws {
     try makeFolder()
-    let newer = Data("{\"checksum\":\"552a7410\",\"format\":4}\n\u{0}".utf8)
-    try newer.write(to: file("text.0.value"))
+    let futureBytes = Data("{\"checksum\":\"552a7410\",\"format\":4}\n\u{0}".utf8)
+    try futureBytes.write(to: file("text.0.value"))
     let store = FileStore(folder: folder)
     let error = StoreError.newerFormat(
       key.keyName, found: StoredVersion(format: 4, schema: 1), supported: StoredVersion(format: 3, schema: 1))
     await #expect(throws: error) { try await store.load(key) }
     await #expect(throws: error) { try await store.save("a", for: key) }
     await #expect(throws: error) { try await store.remove(key) }
-    #expect(try Data(contentsOf: file("text.0.value")) == newer)
+    #expect(try Data(contentsOf: file("text.0.value")) == futureBytes)
     #expect(try contents(of: folder) == ["text.0.value"])
   }
 
-  @Test func `Files that are not the store's are left unchanged`() async throws {
+  @Test func `Files that aren't the store's are left unchanged`() async throws {
     try makeFolder()
     let foreign = ["README", "Text.value", "a b.value", ".hidden", "text.0.value.bak", "text.corrupt-1", "a.b.c.value"]
     for name in foreign { try Data(name.utf8).write(to: file(name)) }
@@ -121,12 +122,12 @@ import Testing
     for name in [".DataStore-0a1b-1", ".DataStore-1", ".DataStore-0a1b-2"] {
       try Data("half".utf8).write(to: file(name))
     }
-    let held = try FileSystem().openFile(
+    let lockedFile = try FileSystem().openFile(
       ".DataStore-0a1b-2", in: FileSystem().openFolder(folder.path(percentEncoded: false)))!
-    #expect(try FileSystem().tryToLock(held) == true)
+    #expect(try FileSystem().tryToLock(lockedFile) == true)
     #expect(try await FileStore(folder: folder).load(key) == nil)
     #expect(try contents(of: folder) == [".DataStore-0a1b-2", ".DataStore-1"])
-    extendLifetime(held)
+    extendLifetime(lockedFile)
   }
 
   @Test func `If the folder is locked when the store opens it, the first commit removes the unlocked staged files`()
@@ -134,12 +135,12 @@ import Testing
   {
     try makeFolder()
     try Data("half".utf8).write(to: file(".DataStore-0a1b-1"))
-    let locks = Lock(0)
+    let flockCount = Lock(0)
     // Of the calls of `flock`, the first is made when the folder is opened, the second locks the commit's staged file,
     // and the third locks the folder for the commit.
     let fileSystem = FileSystem(fault: { call in
       guard call.operation == "flock" else { return nil }
-      return locks.withLock { count in
+      return flockCount.withLock { count in
         count += 1
         return count == 1 ? EWOULDBLOCK : nil
       }
@@ -166,7 +167,7 @@ import Testing
     #expect(observation.stored.first?.stored.tag == good.tag)
     var events = store.events.makeAsyncIterator()
     guard case .valueUnreadable(key.keyName, .readFailed(let error)) = await events.next() else {
-      Issue.record("no event")
+      Issue.record("no event about an unreadable value")
       return
     }
     #expect(error.path == file("text.0.value").path(percentEncoded: false))
@@ -179,7 +180,7 @@ import Testing
     #expect(await changes.next()?.map(\.stored?.tag) == [saved.tag])
   }
 
-  @Test func `An entry that becomes unreadable is reported once, and each later check reads it again`() async throws {
+  @Test func `An entry that becomes unreadable is reported, and each later check reads it again`() async throws {
     let store = FileStore(folder: folder)
     try await store.save("good", for: key)
     var events = store.events.makeAsyncIterator()
@@ -191,7 +192,7 @@ import Testing
     try make(.folder, at: file("obstacle"))
     try FileManager.default.moveItem(at: file("obstacle"), to: file("text.0.value"))
     guard case .valueUnreadable(key.keyName, _) = await events.next() else {
-      Issue.record("no event")
+      Issue.record("no event about an unreadable value")
       return
     }
     try await FileStore(folder: folder).save("another", for: StoreKey("text", id: "1"))
@@ -264,19 +265,19 @@ import Testing
     let saved = try await store.save("a", for: key)
     let elsewhere = TemporaryFolder()
     try FileManager.default.moveItem(at: folder, to: elsewhere.url)
-    let path = folder.path(percentEncoded: false).dropLast()
-    let error = SystemError(code: ENOENT, operation: "open", path: String(path))
+    let pathWithoutSlash = String(folder.path(percentEncoded: false).dropLast())
+    let error = SystemError(code: ENOENT, operation: "open", path: pathWithoutSlash)
     await #expect(throws: StoreError.readFailed(error)) { try await store.load(key) }
     await #expect(throws: StoreError.writeFailed(error)) { try await store.save("b", for: key) }
     await #expect(throws: StoreError.removeFailed(error)) { try await store.remove(key) }
-    #expect(!FileManager.default.fileExists(atPath: String(path)))
+    #expect(!FileManager.default.fileExists(atPath: pathWithoutSlash))
     try FileManager.default.moveItem(at: elsewhere.url, to: folder)
     #expect(try await store.load(key) == saved)
     extendLifetime(elsewhere)
   }
 
   @Test(arguments: [URL(string: "https://example.com/a")!, URL(string: "file:///tmp/a%00b")!])
-  func `Calls throw if the URL isn't that of a folder`(url: URL) async throws {
+  func `Calls throw if the URL can't be that of a folder`(url: URL) async throws {
     let error = await #expect(throws: StoreError.self) { try await FileStore(folder: url).save("a", for: key) }
     guard case .writeFailed(let systemError) = error else {
       Issue.record("\(String(describing: error))")

@@ -5,7 +5,7 @@
 
   @testable import DataStore
 
-  /// The SQL statement that makes a commit.
+  /// The SQL statement that makes a commit, and the log to which it adds an entry.
   @Suite(.disabled(if: PostgreSQLPlace.isMissing, "MOMENTS_POSTGRESQL is not set."), .timeLimit(.minutes(15)))
   struct PostgreSQLCommitTests {
     private let place: PostgreSQLPlace
@@ -13,13 +13,14 @@
     init() throws {
       place = try PostgreSQLPlace()
       var backend = place.backend()
+      // The first call creates the tables.
       _ = try backend.names()
     }
 
     /// A change that another client commits while a commit of the store is already waiting for the lock.
     enum OtherChange: CaseIterable, CustomTestStringConvertible {
       case commit
-      case otherProgram
+      case updateByProgram
       case registration
 
       var testDescription: String { "\(self)" }
@@ -27,23 +28,25 @@
 
     @Test(arguments: OtherChange.allCases)
     func `A commit isn't made if another client adds an entry to the log while the commit waits`(
-      other: OtherChange
+      otherChange: OtherChange
     ) async throws {
-      let (first, second) = (try storeConnection(), try storeConnection())
+      let (otherClient, waitingClient) = (try storeConnection(), try storeConnection())
       var change = PostgreSQLChange()
       change.write(StoreWrite(name: "a", bytes: Data("1".utf8)))
-      let known = try #require(try first.make(change, number: 1, known: nil))
-      try first.run(script: PostgreSQLLayout.beginChange)
+      let known = try #require(try otherClient.make(change, number: 1, known: nil))
+      try otherClient.run(script: PostgreSQLLayout.beginChange)
       change.write(StoreWrite(name: "a", bytes: Data("2".utf8)))
-      switch other {
-      case .commit: #expect(try first.make(change, number: 2, known: known) == known + 1)
-      case .otherProgram: try first.run(script: "RESET datastore.store; UPDATE datastore_value SET bytes = '2'")
-      case .registration: try first.run(PostgreSQLLayout.registerWatch, .integer(1))
+      switch otherChange {
+      case .commit: #expect(try otherClient.make(change, number: 2, known: known) == known + 1)
+      case .updateByProgram:
+        // Without the setting of a store, the trigger records the update as another program's.
+        try otherClient.run(script: "RESET datastore.store; UPDATE datastore_value SET bytes = '2'")
+      case .registration: try otherClient.run(PostgreSQLLayout.registerWatch, .integer(1))
       }
       change.write(StoreWrite(name: "a", bytes: Data("3".utf8)))
-      async let late: Int64? = withCheckedThrowingContinuation { [change] continuation in
+      async let waitingCommit: Int64? = withCheckedThrowingContinuation { [change] continuation in
         Thread.detachNewThread {
-          continuation.resume(with: Result { try second.make(change, number: 1, known: known) })
+          continuation.resume(with: Result { try waitingClient.make(change, number: 1, known: known) })
         }
       }
       try await place.waitUntil(
@@ -51,12 +54,12 @@
         EXISTS (SELECT FROM pg_locks
           WHERE locktype = 'advisory' AND objid = 'datastore_value'::regclass AND NOT granted)
         """)
-      try first.commit()
-      #expect(try await late == nil)
-      let stored = other == .registration ? "1" : "2"
-      #expect(try values(first) == ["a": stored])
-      #expect(try second.make(change, number: 2, known: known + 1) == known + 2)
-      #expect(try values(first) == ["a": "3"])
+      try otherClient.commit()
+      #expect(try await waitingCommit == nil)
+      let stored = otherChange == .registration ? "1" : "2"
+      #expect(try storedTexts(on: otherClient) == ["a": stored])
+      #expect(try waitingClient.make(change, number: 2, known: known + 1) == known + 2)
+      #expect(try storedTexts(on: otherClient) == ["a": "3"])
     }
 
     /// All statements without truncation.
@@ -71,24 +74,24 @@
       statement: PostgreSQLCommitStatement
     ) throws {
       let connection = try storeConnection()
-      func part(_ number: Int) -> String { StorePartName.encode("000000000000000\(number)", of: "v") }
+      func partName(_ number: Int) -> String { StorePartName.encode("000000000000000\(number)", of: "v") }
       var change = PostgreSQLChange()
-      for name in ["kept", "replaced", "removed", part(1), part(2), part(3)] {
+      for name in ["kept", "replaced", "removed", partName(1), partName(2), partName(3)] {
         change.write(StoreWrite(name: name, bytes: Data("old".utf8)))
       }
       let known = try #require(try connection.make(change, number: 1, known: nil))
       change = PostgreSQLChange()
       var expected = (
         values: ["kept": "old", "replaced": "old", "removed": "old"],
-        parts: [part(1): "old", part(2): "old", part(3): "old"], log: [] as [String]
+        parts: [partName(1): "old", partName(2): "old", partName(3): "old"], loggedNames: [] as [String]
       )
       if statement.contains(.removeValues) {
         for name in ["removed", "missing"] { change.remove(name) }
         expected.values["removed"] = nil
       }
       if statement.contains(.removeParts) {
-        change.remove(part(1))
-        expected.parts[part(1)] = nil
+        change.remove(partName(1))
+        expected.parts[partName(1)] = nil
       }
       var storedNames: [String] = []
       if statement.contains(.storeValue) { storedNames = ["replaced"] }
@@ -99,22 +102,23 @@
         change.write(StoreWrite(name: name, bytes: Data("new".utf8)))
         expected.values[name] = "new"
       }
-      expected.log += storedNames
-      if statement.contains(.removeValues) { expected.log.append("removed") }
+      expected.loggedNames += storedNames
+      if statement.contains(.removeValues) { expected.loggedNames.append("removed") }
       if statement.contains(.storeParts) {
-        change.remove(part(2))
-        change.write(StoreWrite(name: part(2), bytes: Data("new".utf8)))
-        expected.parts[part(2)] = "new"
+        change.remove(partName(2))
+        change.write(StoreWrite(name: partName(2), bytes: Data("new".utf8)))
+        expected.parts[partName(2)] = "new"
       }
       #expect(change.statement == statement)
-      let newest = known + Int64(max(1, expected.log.count))
+      // An entry takes a number for each of its names, but at least one.
+      let newest = known + Int64(max(1, expected.loggedNames.count))
       #expect(try connection.make(change, number: 2, known: known) == newest)
-      #expect(try values(connection) == expected.values)
-      #expect(try values(connection, in: "datastore_part") == expected.parts)
+      #expect(try storedTexts(on: connection) == expected.values)
+      #expect(try storedTexts(on: connection, in: "datastore_part") == expected.parts)
       let names = try connection.all(
         "SELECT unnest(names) FROM datastore_change WHERE id = $1", .integer(newest)
       ) { $0.text(0) }
-      #expect(names == expected.log)
+      #expect(names == expected.loggedNames)
     }
 
     @Test func `An empty commit isn't made if the log has an entry after the last known one`() throws {
@@ -139,19 +143,21 @@
 
     @Test func `The log is truncated to a number of names, whether commits or registrations add the entries`() throws {
       let connection = try place.connection()
-      func expectTruncated(_ entry: String, count: Int, names: Int64) throws {
-        try connection.run(script: "SELECT \(entry) FROM generate_series(1, \(count))")
-        let sum = try connection.first("SELECT sum(greatest(cardinality(names), 1))::bigint FROM datastore_change") {
-          $0.integer(0)
-        }
+      func expectTruncation(afterRepeating calls: String, count: Int, namesPerEntry: Int64) throws {
+        try connection.run(script: "SELECT \(calls) FROM generate_series(1, \(count))")
+        let nameCount = try connection.first(
+          "SELECT sum(greatest(cardinality(names), 1))::bigint FROM datastore_change"
+        ) { $0.integer(0) }
         // After every 1,024 added names, the log is truncated to 4,096 names, but never within an entry.
-        #expect(4_096...(5_120 + 2 * names) ~= (try #require(sum)))
+        #expect(4_096...(5_120 + 2 * namesPerEntry) ~= (try #require(nameCount)))
       }
-      try expectTruncated("datastore_log(array_fill('x'::text, ARRAY[500]), 1, 1)", count: 50, names: 500)
+      try expectTruncation(
+        afterRepeating: "datastore_log(array_fill('x'::text, ARRAY[500]), 1, 1)", count: 50, namesPerEntry: 500)
       // Each commit has an odd number, and each registration an even one. So only registrations reach the multiples of
       // 1,024 at which the log is truncated.
       try connection.run(script: "SELECT setval('datastore_change_number', 100000)")
-      try expectTruncated("datastore_log('{x}', 1, 1), datastore_register_watch(1)", count: 6_000, names: 1)
+      try expectTruncation(
+        afterRepeating: "datastore_log('{x}', 1, 1), datastore_register_watch(1)", count: 6_000, namesPerEntry: 1)
     }
 
     @Test func `A commit truncates the log when it reaches a multiple of the interval`() throws {
@@ -214,15 +220,15 @@
     }
 
     @Test func `A change by a program with another search path is logged in the store that it changes`() async throws {
-      let (other, key) = (try PostgreSQLPlace(), StoreKey<Int>("counter"))
+      let (otherPlace, key) = (try PostgreSQLPlace(), StoreKey<Int>("counter"))
       let store = place.store()
       let tag = try await store.save(1, for: key).tag
-      try await other.store().save(1, for: key)
-      try other.connection().run(script: "DELETE FROM \(place.schema).datastore_value")
+      try await otherPlace.store().save(1, for: key)
+      try otherPlace.connection().run(script: "DELETE FROM \(place.schema).datastore_value")
       let batch = StoreBatch(saving: 2, for: key, requiring: tag)
       await #expect(throws: StoreError.preconditionFailed(key.keyName)) { try await store.commit(batch) }
       #expect(try await store.load(key) == nil)
-      #expect(try await other.store().load(key)?.value == 1)
+      #expect(try await otherPlace.store().load(key)?.value == 1)
     }
 
     /// Opens a connection like that of a store.
@@ -232,8 +238,8 @@
       return connection
     }
 
-    private func values(
-      _ connection: PostgreSQLConnection, in table: String = "datastore_value"
+    private func storedTexts(
+      on connection: PostgreSQLConnection, in table: String = "datastore_value"
     ) throws -> [String: String] {
       let rows = try connection.all("SELECT name, bytes FROM \(table)") { ($0.text(0), $0.text(1)) }
       return Dictionary(uniqueKeysWithValues: rows)

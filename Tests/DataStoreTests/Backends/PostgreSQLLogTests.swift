@@ -11,15 +11,17 @@
       log.begin(at: 5)
     }
 
-    /// Returns rows of changes that each have one number.
+    /// Returns rows of changes that have each taken one number.
+    ///
+    /// A change without a name is the backend's own.
     private func rows(_ changes: [(id: Int64, name: String?)]) -> [PostgreSQLLog.Row] {
       changes.map { PostgreSQLLog.Row(id: $0.id, previous: $0.id - 1, name: $0.name) }
     }
 
     @Test mutating func `A backend's own changes are not external`() {
       let version = log.version
-      let isNew = log.record(rows([(5, nil), (6, nil), (7, nil)]))
-      #expect(!isNew)
+      let hasExternalChange = log.record(rows([(5, nil), (6, nil), (7, nil)]))
+      #expect(!hasExternalChange)
       #expect(log.newest == 7)
       log.advance(to: 8)
       #expect(log.newest == 8)
@@ -30,10 +32,10 @@
 
     @Test mutating func `Changes of other writers are reported once, in order, and change the version`() {
       let version = log.version
-      let isFirstNew = log.record(rows([(5, "known"), (6, "a"), (7, nil)]))
-      #expect(isFirstNew)
-      let isSecondNew = log.record(rows([(7, nil), (9, "b")]))
-      #expect(isSecondNew)
+      let firstHasExternalChange = log.record(rows([(5, "known"), (6, "a"), (7, nil)]))
+      #expect(firstHasExternalChange)
+      let secondHasExternalChange = log.record(rows([(7, nil), (9, "b")]))
+      #expect(secondHasExternalChange)
       #expect(log.version == version + 2)
       let report = log.takeReport()
       #expect(report == .names(["a", "b"]))
@@ -44,8 +46,8 @@
     @Test(arguments: [[], [(6, nil), (7, nil)], [(2, nil)]] as [[(Int64, String?)]])
     mutating func `The report is unknown if the log lacks the last change that was read`(changes: [(Int64, String?)]) {
       let version = log.version
-      let isNew = log.record(rows(changes))
-      #expect(isNew)
+      let hasExternalChange = log.record(rows(changes))
+      #expect(hasExternalChange)
       #expect(log.newest == changes.last?.0 ?? 0)
       #expect(log.version == version + 1)
       let report = log.takeReport()
@@ -54,17 +56,19 @@
 
     @Test mutating func `A backend's own changes in a log that was empty are not external`() {
       log.begin(at: 0)
-      let isFirstNew = log.record([])
-      #expect(!isFirstNew)
-      let isSecondNew = log.record([PostgreSQLLog.Row(id: 2, previous: 0), PostgreSQLLog.Row(id: 3, previous: 2)])
-      #expect(!isSecondNew)
+      let firstHasExternalChange = log.record([])
+      #expect(!firstHasExternalChange)
+      let secondHasExternalChange = log.record([
+        PostgreSQLLog.Row(id: 2, previous: 0), PostgreSQLLog.Row(id: 3, previous: 2),
+      ])
+      #expect(!secondHasExternalChange)
       #expect(log.newest == 3)
     }
 
     @Test mutating func `The report is unknown if the log was empty and has been truncated since`() {
       log.begin(at: 0)
-      let isNew = log.record(rows([(2, nil), (3, "a")]))
-      #expect(isNew)
+      let hasExternalChange = log.record(rows([(2, nil), (3, "a")]))
+      #expect(hasExternalChange)
       #expect(log.newest == 3)
       let report = log.takeReport()
       #expect(report == .unknown)
@@ -72,16 +76,17 @@
 
     @Test mutating func `A change that may affect any name is reported as unknown once`() {
       let version = log.version
-      let marked = PostgreSQLLog.Row(id: 6, previous: 5, isUnknown: true)
-      let isNew = log.record(rows([(5, nil)]) + [marked] + rows([(7, "a")]))
-      #expect(isNew)
+      let unknownRow = PostgreSQLLog.Row(id: 6, previous: 5, isUnknown: true)
+      let hasExternalChange = log.record(rows([(5, nil)]) + [unknownRow] + rows([(7, "a")]))
+      #expect(hasExternalChange)
       #expect(log.version == version + 1)
       let report = log.takeReport()
       #expect(report == .unknown)
       _ = log.record(rows([(7, "a")]))
+      // The unknown row is now the last known change, so it isn't new.
       log.begin(at: 6)
-      let isNewAgain = log.record([marked])
-      #expect(!isNewAgain)
+      let hasExternalChangeAgain = log.record([unknownRow])
+      #expect(!hasExternalChangeAgain)
     }
 
     @Test mutating func `After a lost connection the position in the log is set anew, and the report is unknown`() {
@@ -96,16 +101,16 @@
 
     @Test mutating func `A version isn't used again after a failed transaction`() {
       let before = log
-      let isNew = log.record(rows([(5, nil), (6, "a")]))
-      #expect(isNew)
-      let used = log.version
+      let hasExternalChange = log.record(rows([(5, nil), (6, "a")]))
+      #expect(hasExternalChange)
+      let usedVersion = log.version
       log.rollBack(to: before)
       #expect(log.newest == 5)
       let report = log.takeReport()
       #expect(report == .names([]))
-      let isNewAgain = log.record(rows([(5, nil), (6, "a"), (7, "a")]))
-      #expect(isNewAgain)
-      #expect(log.version > used)
+      let hasExternalChangeAgain = log.record(rows([(5, nil), (6, "a"), (7, "a")]))
+      #expect(hasExternalChangeAgain)
+      #expect(log.version > usedVersion)
     }
   }
 #endif

@@ -33,8 +33,8 @@
     {
       let stores = (0..<4).map { _ in place.store() }
       let observer = place.store()
-      let observed = try await observer.changes(of: key).subscribe()
-      let ending = Task { [place] in
+      let observedChanges = try await observer.changes(of: key).subscribe()
+      let terminations = Task { [place] in
         while !Task.isCancelled {
           try place.endConnections()
           try await Task.sleep(for: .milliseconds(20))
@@ -43,15 +43,15 @@
       try await withThrowingTaskGroup(of: Void.self) { group in
         for store in stores {
           group.addTask { [key] in
-            var made = 0
-            while made < 50 {
+            var commitCount = 0
+            while commitCount < 50 {
               let stored = try await store.load(key)
               var batch = StoreBatch()
               batch.save((stored?.value ?? 0) + 1, for: key)
               batch.require(stored?.tag, of: key)
               do throws(StoreError) {
                 try await store.commit(batch)
-                made += 1
+                commitCount += 1
               } catch {
                 guard case .preconditionFailed = error else { throw error }
               }
@@ -60,14 +60,14 @@
         }
         try await group.waitForAll()
       }
-      ending.cancel()
-      // Each acknowledged commit has incremented the counter once.
+      terminations.cancel()
+      // Each of the 200 acknowledged commits has incremented the counter once.
       #expect(try await observer.load(key)?.value == 200)
-      var last = 0
-      for await change in observed {
+      var lastValue = 0
+      for await change in observedChanges {
         let value = try #require(change.stored?.value)
-        #expect(value > last)
-        last = value
+        #expect(value > lastValue)
+        lastValue = value
         if value == 200 { break }
       }
     }
@@ -84,18 +84,18 @@
         if commit == .transaction { try await other.save(number, for: StoreKey("other")) }
         if number.isMultiple(of: 2) { proxy.cutNext(commit, cut) }
         tag = try await store.commit(StoreBatch(saving: number, for: key, requiring: tag)).tag
-        #expect(proxy.hasCut)
+        #expect(proxy.hasNoPendingCut)
         #expect(try await other.load(key)?.value == number)
       }
-      let changes = try place.connection().first("SELECT count(*) FROM datastore_change WHERE 'counter' = ANY (names)")
-      {
-        $0.integer(0)
-      }
-      #expect(changes == 8)
+      let changeCount = try place.connection().first(
+        "SELECT count(*) FROM datastore_change WHERE 'counter' = ANY (names)"
+      ) { $0.integer(0) }
+      #expect(changeCount == 8)
       extendLifetime(proxy)
     }
 
-    @Test func `A connection on which requests can't be sent is replaced, even if the server still sends`() async throws
+    @Test func `A connection on which requests can't be sent is replaced, even if the server still sends messages`()
+      async throws
     {
       let proxy = try PostgreSQLProxy(to: try #require(place.serverFolder))
       let store = place.store(host: proxy.host)
@@ -109,10 +109,11 @@
     }
 
     @Test(arguments: [true, false])
-    func `The error of a connection that the server has ended says that it is lost, and why`(
-      isReadBefore: Bool
+    func `The error of a connection that the server has ended says that the connection is lost, and why`(
+      readsMessageBeforeStatement: Bool
     ) async throws {
       let connection = try place.connection()
+      // The server ends the connection when its transaction has been idle for 1 millisecond.
       try connection.run(script: "SET idle_in_transaction_session_timeout = 1; BEGIN")
       try await place.waitUntil(
         """
@@ -120,7 +121,7 @@
           WHERE application_name = current_setting('application_name') AND pid <> pg_backend_pid())
         """)
       // libpq may have read the server's message before the next statement.
-      if isReadBefore { _ = try? connection.takeNotifications() }
+      if readsMessageBeforeStatement { _ = try? connection.takeNotifications() }
       let error = #expect(throws: SystemError.self) { try connection.run(script: "SELECT") }
       #expect(error?.isLostConnection == true)
       #expect(error?.description.contains("idle-in-transaction timeout") == true, "\(String(describing: error))")
@@ -130,36 +131,39 @@
     @Test func `A commit that is the victim of a deadlock is repeated`() async throws {
       let store = place.store(timeout: .seconds(60))
       try await store.save(1, for: key)
-      let (first, other) = (try place.connection(), try place.connection())
-      func waitForClients(_ count: Int) async throws {
+      let (lockHolder, program) = (try place.connection(), try place.connection())
+      /// Waits until a number of clients wait for the store's lock.
+      func waitUntilLockIsAwaited(byClients count: Int) async throws {
         try await place.waitUntil(
           """
           \(count) = (SELECT count(*) FROM pg_locks
             WHERE locktype = 'advisory' AND objid = 'datastore_value'::regclass AND NOT granted)
           """)
       }
-      // Another program locks the value, then the store. It doesn't look for deadlocks itself.
-      try other.run(script: "SET deadlock_timeout = '1h'; BEGIN; SELECT FROM datastore_value FOR UPDATE")
-      try first.run(script: PostgreSQLLayout.beginChange)
+      // Another program locks the value, then the store. Because of its high `deadlock_timeout`, it doesn't look for
+      // deadlocks itself, so the commit is the victim.
+      try program.run(script: "SET deadlock_timeout = '1h'; BEGIN; SELECT FROM datastore_value FOR UPDATE")
+      try lockHolder.run(script: PostgreSQLLayout.beginChange)
       async let saved = store.save(2, for: key)
-      try await waitForClients(1)
-      async let locked: Void = withCheckedThrowingContinuation { continuation in
+      try await waitUntilLockIsAwaited(byClients: 1)
+      async let programLock: Void = withCheckedThrowingContinuation { continuation in
         Thread.detachNewThread {
-          continuation.resume(with: Result { try other.run(script: PostgreSQLLayout.beginChange) })
+          continuation.resume(with: Result { try program.run(script: PostgreSQLLayout.beginChange) })
         }
       }
-      try await waitForClients(2)
-      first.rollBack()
+      try await waitUntilLockIsAwaited(byClients: 2)
+      lockHolder.rollBack()
       // The commit gets the lock first, but loses it when the server rolls the commit back.
-      try await locked
+      try await programLock
       #expect(try await place.store().load(key)?.value == 1)
-      other.rollBack()
+      program.rollBack()
       #expect(try await saved.value == 2)
       #expect(try await place.store().load(key)?.value == 2)
     }
 
     @Test(arguments: ["40P01", "40001"])
     func `A commit that the server rolls back because of a conflict is repeated`(state: String) async throws {
+      // The states are `deadlock_detected` and `serialization_failure`.
       let store = place.store()
       var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
       try await store.save(1, for: key)
@@ -185,6 +189,7 @@
     @Test func `Commits in constant conflict fail after the timeout, and a group waits for it only once`() throws {
       var backend = place.backend(timeout: .milliseconds(100))
       let group = ["a", "b", "c"].map { [StoreWrite(name: $0, bytes: Data("1".utf8))] }
+      // The first call creates the tables.
       #expect(try backend.names() == [])
       try place.connection().run(
         script: """
@@ -193,9 +198,9 @@
           END $$;
           CREATE TRIGGER conflict BEFORE INSERT ON datastore_value FOR EACH ROW EXECUTE FUNCTION conflict();
           """)
-      var decided: [Int] = []
+      var decidedIndices: [Int] = []
       let results = try backend.commit(group: group) { (index, _) throws(StoreError) in
-        decided.append(index)
+        decidedIndices.append(index)
         return .proceed(removing: [])
       }
       #expect(results.count == 3)
@@ -208,17 +213,18 @@
         #expect(error.description.contains("in conflict with this one: try again"))
       }
       // The group was tried several times as a whole, and its commits were not tried singly.
-      #expect(decided.count > 3)
-      #expect(decided == (0..<decided.count).map { $0 % 3 })
+      #expect(decidedIndices.count > 3)
+      #expect(decidedIndices == (0..<decidedIndices.count).map { $0 % 3 })
       #expect(try backend.names() == [])
     }
 
     @Test func `A commit beyond the size limit stores nothing, and the other commits of its group succeed`() throws {
       var backend = PostgreSQLBackend(address: place.address, byteLimit: 1_000)
+      // A commit has 20 bytes more than its value, so only the third one is too large.
       let sizes = [400, 980, 981, 500]
-      for start in [UInt8(ascii: "a"), UInt8(ascii: "b")] {
+      for byte in [UInt8(ascii: "a"), UInt8(ascii: "b")] {
         let group = sizes.enumerated().map { index, size in
-          [StoreWrite(name: "key\(index)", bytes: Data(repeating: start, count: size))]
+          [StoreWrite(name: "key\(index)", bytes: Data(repeating: byte, count: size))]
         }
         let results = try backend.commit(group: group) { (_, _) throws(StoreError) in .proceed(removing: []) }
         for (index, result) in results.enumerated() where index != 2 { #expect(result == .success(true)) }
@@ -230,26 +236,26 @@
           error.description.hasSuffix(
             "failed: the commit has 1001 bytes, and the limit is 1000 (SQLSTATE 54000). "
               + "The value is larger than PostgreSQL allows: split it."))
-        #expect(try backend.read("key1") == Data(repeating: start, count: 980))
+        #expect(try backend.read("key1") == Data(repeating: byte, count: 980))
         #expect(try backend.read("key2") == nil)
       }
     }
 
-    @Test func `If the tables can't be created, each call throws the error of its kind`() throws {
-      // A type has the name of a table.
+    @Test func `If the tables can't be created, each kind of call throws its own kind of error`() throws {
+      // The creation of the tables fails, because a type has the name of a table.
       try place.connection().run(script: "CREATE TYPE datastore_value AS ENUM ()")
       var backend = place.backend()
       let bytes = Data("1".utf8)
-      let read = #expect(throws: StoreError.self) { try backend.read("a") }
-      let error = try #require(read?.systemError)
+      let readError = #expect(throws: StoreError.self) { try backend.read("a") }
+      let systemError = try #require(readError?.systemError)
       // The state is `duplicate_object`.
-      guard case .postgreSQL("42710", _) = error.source else {
-        Issue.record("\(error)")
+      guard case .postgreSQL("42710", _) = systemError.source else {
+        Issue.record("\(systemError)")
         return
       }
-      #expect(read == .readFailed(error))
-      #expect(throws: StoreError.writeFailed(error)) { try backend.write(bytes, to: "a") }
-      #expect(throws: StoreError.removeFailed(error)) { try backend.remove("a") }
+      #expect(readError == .readFailed(systemError))
+      #expect(throws: StoreError.writeFailed(systemError)) { try backend.write(bytes, to: "a") }
+      #expect(throws: StoreError.removeFailed(systemError)) { try backend.remove("a") }
       try place.connection().run(script: "DROP TYPE datastore_value")
       try backend.write(bytes, to: "a")
       #expect(try backend.read("a") == bytes)
@@ -261,10 +267,11 @@
       try await store.save(1, for: key)
       let role = try place.createRole()
       defer { place.removeRole(role) }
-      let other = PostgreSQLStore(address: place.address + " user=\(role)")
+      let otherRoleStore = PostgreSQLStore(address: place.address + " user=\(role)")
       // Nothing is deleted, so no bytes can be left.
-      try await other.erase { _ in false }
-      let thrown = await #expect(throws: StoreError.self) { try await other.erase { _ in true } }
+      try await otherRoleStore.erase { _ in false }
+      let thrown = await #expect(throws: StoreError.self) { try await otherRoleStore.erase { _ in true } }
+      // The state is `insufficient_privilege`.
       guard case .removeFailed(let error) = thrown, case .postgreSQL("42501", let message) = error.source else {
         Issue.record("\(String(describing: thrown))")
         return
@@ -303,11 +310,11 @@
           ALTER TABLE datastore_value RENAME TO hidden;
           COMMIT
           """)
-      var failures = 0
+      var failureCount = 0
       for await event in events {
         guard case .watchingFailed = event else { continue }
-        failures += 1
-        if failures == 3 { break }
+        failureCount += 1
+        if failureCount == 3 { break }
       }
       try other.run(script: "ALTER TABLE hidden RENAME TO datastore_value")
       let change = try #require(await changes.next())
@@ -326,17 +333,17 @@
     }
 
     @Test func `A late commit of a lost connection changes nothing`() async throws {
-      let (store, late) = (place.store(), try place.connection())
+      let (store, lateCommitter) = (place.store(), try place.connection())
       try await store.save(1, for: key)
-      let known = try #require(try late.first(PostgreSQLLayout.newestEntry) { $0.integer(0) })
+      let known = try #require(try lateCommitter.first(PostgreSQLLayout.newestEntry) { $0.integer(0) })
       var change = PostgreSQLChange()
       change.write(StoreWrite(name: "counter", bytes: Data("late".utf8)))
       let wasMade = try place.connection().first(
-        PostgreSQLLayout.wasMade, .integer(known), .integer(late.writer), .integer(1)
+        PostgreSQLLayout.wasMade, .integer(known), .integer(lateCommitter.writer), .integer(1)
       ) { $0.optionalBool(0) }
       #expect(wasMade == false)
       // The query has added an entry to the log, so the late commit is based on an outdated log.
-      #expect(try late.make(change, number: 1, known: known) == nil)
+      #expect(try lateCommitter.make(change, number: 1, known: known) == nil)
       #expect(try await store.load(key)?.value == 1)
     }
 
@@ -349,10 +356,11 @@
       let wasMade = try connection.first(
         PostgreSQLLayout.wasMade, .integer(known), .integer(connection.writer), .integer(1)
       ) { $0.optionalBool(0) }
+      // The answer is null, because the log no longer shows whether the commit was made.
       #expect(wasMade == .some(nil))
-      let count = try #require(try connection.first("SELECT count(*) FROM datastore_change") { $0.integer(0) })
+      let entryCount = try #require(try connection.first("SELECT count(*) FROM datastore_change") { $0.integer(0) })
       // After every 1,024 added names, the log is truncated to 4,096 names. Each entry has one name.
-      #expect(4_096...5_121 ~= count)
+      #expect(4_096...5_121 ~= entryCount)
       // A store that has read only the removed beginning of the log still works.
       try await store.save(2, for: key)
       #expect(try await place.store().load(key)?.value == 2)
@@ -360,6 +368,7 @@
 
     @Test func `The outcome of the very first commit is unknown if the log was truncated since`() throws {
       var backend = place.backend()
+      // The first call creates the tables.
       #expect(try backend.names() == [])
       let connection = try place.connection()
       try connection.run(script: "INSERT INTO datastore_value SELECT 'n' || i, '' FROM generate_series(1, 6000) AS i")
@@ -377,18 +386,18 @@
       _ = try backend.commit(group: [group[0]]) { (_, _) throws(StoreError) in .proceed(removing: []) }
       let other = try place.connection()
       try other.run(script: "ALTER TABLE datastore_value ADD CHECK (name <> 'refused')")
-      var decided: [Int] = []
+      var decidedIndices: [Int] = []
       let results = try backend.commit(group: group) { (index, _) throws(StoreError) in
-        decided.append(index)
+        decidedIndices.append(index)
         // The first three calls decide about the group as a whole. The fourth is for its first commit, made singly.
-        if decided.count == 4 {
+        if decidedIndices.count == 4 {
           do throws(SystemError) { try other.run(script: PostgreSQLLayout.beginChange) } catch {
             throw .writeFailed(error)
           }
         }
         return .proceed(removing: [])
       }
-      #expect(decided == [0, 1, 2, 0])
+      #expect(decidedIndices == [0, 1, 2, 0])
       for result in results {
         guard case .failure(let error) = result else {
           Issue.record("A commit was made while the store was locked.")
@@ -420,10 +429,10 @@
       try await store.save(1, for: key)
       var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
       #expect(await changes.next()?.stored?.value == 1)
-      let bytes = try #require(try place.connection().first("SELECT bytes FROM datastore_value") { $0.bytes(0) })
+      let oldBytes = try #require(try place.connection().first("SELECT bytes FROM datastore_value") { $0.bytes(0) })
       try await store.save(2, for: key)
       #expect(await changes.next()?.stored?.value == 2)
-      try place.connection().run("UPDATE datastore_value SET bytes = $1", .bytes(bytes))
+      try place.connection().run("UPDATE datastore_value SET bytes = $1", .bytes(oldBytes))
       #expect(await changes.next()?.stored?.value == 1)
       try place.connection().run(script: "DELETE FROM datastore_value")
       #expect(await changes.next()?.stored == nil)
@@ -437,9 +446,9 @@
       try place.connection().run(script: "TRUNCATE datastore_value")
       // Before this commit is made, the store reports the earlier external changes.
       try await store.save(2, for: StoreKey("counter", id: "other"))
-      let first = try #require(await changes.next())
-      #expect(first.map(\.key) == [key])
-      #expect(first.first?.stored == nil)
+      let externalChanges = try #require(await changes.next())
+      #expect(externalChanges.map(\.key) == [key])
+      #expect(externalChanges.first?.stored == nil)
     }
 
     @Test(arguments: ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"])
@@ -464,6 +473,8 @@
       let tag = try await other.save(2, for: key).tag
       var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
       #expect(await changes.next()?.stored?.value == 2)
+      // With the settings of a store, the deletion adds no entry to the log. Instead, the last entry is changed, as if
+      // its number was used again.
       try place.connection().run(
         script: """
           \(PostgreSQLLayout.settings(timeout: .seconds(5)));
@@ -508,33 +519,33 @@
 
     @Test func `Releasing a lost lock doesn't release the lock that the store has acquired since`() async throws {
       let (store, other) = (place.store(), place.store())
-      var lost = try await store.acquireLock("leader").lock
+      var lostLock = try await store.acquireLock("leader").lock
       try place.endConnections()
       let lock = try #require(try await store.acquireLock("leader").lock)
       guard case .held(let releases) = try await other.acquireLock("leader") else {
         Issue.record("Two stores have the lock.")
         return
       }
-      var iterator = releases.subscribe().makeAsyncIterator()
-      #expect(lost != nil)
-      lost = nil
-      await iterator.next()
+      var releaseIterator = releases.subscribe().makeAsyncIterator()
+      #expect(lostLock != nil)
+      lostLock = nil
+      await releaseIterator.next()
       #expect(await lock.isHeld())
       #expect(try await other.acquireLock("leader").lock == nil)
     }
 
     @Test func `A lock can be acquired as soon as its release is reported`() async throws {
       let (store, other) = (place.store(), place.store())
-      for (one, another) in [(store, other), (other, store), (store, other)] {
-        var lock = try await one.acquireLock("leader").lock
+      for (holder, waiter) in [(store, other), (other, store), (store, other)] {
+        var lock = try await holder.acquireLock("leader").lock
         #expect(lock != nil)
-        guard case .held(let releases) = try await another.acquireLock("leader") else {
+        guard case .held(let releases) = try await waiter.acquireLock("leader") else {
           Issue.record("Two stores have the lock.")
           return
         }
-        var iterator = releases.subscribe().makeAsyncIterator()
+        var releaseIterator = releases.subscribe().makeAsyncIterator()
         lock = nil
-        await iterator.next()
+        await releaseIterator.next()
       }
     }
 

@@ -29,34 +29,34 @@
     @Test(arguments: Moment.allCases)
     func `A change that is made while a watch opens a new connection is noticed`(moment: Moment) async throws {
       let store = place.store()
-      let old = try await savedBytes(store)
+      let oldBytes = try await saveOldAndNewValue(in: store)
       var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
       #expect(await changes.next()?.stored?.value == 2)
       let other = try place.connection()
-      let process = try #require(try other.first("SELECT pid FROM datastore_watch") { $0.process(0) })
-      func end() throws {
-        try other.run(script: "SELECT pg_terminate_backend(\(process), 10000)")
+      let watchProcess = try #require(try other.first("SELECT pid FROM datastore_watch") { $0.processNumber(0) })
+      func endWatchConnection() throws {
+        try other.run(script: "SELECT pg_terminate_backend(\(watchProcess), 10000)")
       }
-      func change() throws {
-        try other.run("UPDATE datastore_value SET bytes = $1", .bytes(old))
+      func restoreOldValue() throws {
+        try other.run("UPDATE datastore_value SET bytes = $1", .bytes(oldBytes))
       }
       // The registration of the ended connection is deleted, so only the new registration can cause a notification.
       switch moment {
       case .beforeListening:
         try other.run(script: "DELETE FROM datastore_watch")
-        try change()
-        try end()
+        try restoreOldValue()
+        try endWatchConnection()
       case .beforeRegistration:
         try other.run(script: PostgreSQLLayout.beginChange)
-        try end()
-        try await place.waitUntil(isWaitingForStore)
+        try endWatchConnection()
+        try await place.waitUntil(storeLockIsAwaited)
         try other.run(script: "DELETE FROM datastore_watch")
-        try change()
+        try restoreOldValue()
         try other.commit()
       case .afterRegistration:
-        try end()
-        try await place.waitUntil("EXISTS (SELECT FROM datastore_watch WHERE pid <> \(process))")
-        try change()
+        try endWatchConnection()
+        try await place.waitUntil("EXISTS (SELECT FROM datastore_watch WHERE pid <> \(watchProcess))")
+        try restoreOldValue()
       }
       #expect(await changes.next()?.stored?.value == 1)
       #expect(try other.first("SELECT count(*) FROM datastore_watch") { $0.integer(0) } == 1)
@@ -66,12 +66,12 @@
       async throws
     {
       let store = place.store(timeout: .milliseconds(100))
-      let old = try await savedBytes(store)
+      let oldBytes = try await saveOldAndNewValue(in: store)
       let other = try place.connection()
       try other.run(script: PostgreSQLLayout.beginChange)
       var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
       #expect(await changes.next()?.stored?.value == 2)
-      try other.run("UPDATE datastore_value SET bytes = $1", .bytes(old))
+      try other.run("UPDATE datastore_value SET bytes = $1", .bytes(oldBytes))
       try other.commit()
       #expect(await changes.next()?.stored?.value == 1)
       try other.run(script: "DELETE FROM datastore_value")
@@ -81,47 +81,49 @@
     @Test(arguments: ["REPEATABLE READ", "SERIALIZABLE"])
     func `A change in a transaction that began before the registration is noticed`(level: String) async throws {
       let store = place.store()
-      let old = try await savedBytes(store)
+      let oldBytes = try await saveOldAndNewValue(in: store)
       let other = try place.connection()
       try other.run(script: "BEGIN ISOLATION LEVEL \(level); SELECT FROM datastore_watch")
       var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
       #expect(await changes.next()?.stored?.value == 2)
-      try other.run("UPDATE datastore_value SET bytes = $1", .bytes(old))
+      try other.run("UPDATE datastore_value SET bytes = $1", .bytes(oldBytes))
       try other.commit()
       #expect(await changes.next()?.stored?.value == 1)
     }
 
     @Test(arguments: [true, false])
     func `A store notices its own commit that the server makes only after the connection was lost`(
-      isBeforeRegistration: Bool
+      isMadeBeforeRegistration: Bool
     ) async throws {
       let store = place.store()
-      let old = try await savedBytes(store)
+      let oldBytes = try await saveOldAndNewValue(in: store)
       var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
       #expect(await changes.next()?.stored?.value == 2)
-      let late = try place.connection()
+      let lateCommitter = try place.connection()
       // The server ends a transaction that is idle for twice the timeout. With a short timeout, it could do so before a
       // busy machine has run the rest of the test.
-      try late.run(script: PostgreSQLLayout.settings(timeout: .seconds(1_000)))
-      let (watch, writer) = try #require(
-        try late.first("SELECT pid, writer FROM datastore_watch") { ($0.process(0), $0.integer(1)) })
+      try lateCommitter.run(script: PostgreSQLLayout.settings(timeout: .seconds(1_000)))
+      let (watchProcess, oldWriter) = try #require(
+        try lateCommitter.first("SELECT pid, writer FROM datastore_watch") { ($0.processNumber(0), $0.integer(1)) })
       // A registration waits for this lock.
-      if isBeforeRegistration { try late.run(script: PostgreSQLLayout.beginChange) }
+      if isMadeBeforeRegistration { try lateCommitter.run(script: PostgreSQLLayout.beginChange) }
       // Only the store's connection for calls is ended, so the store gets another writer number.
       try place.connection().run(
         script: """
           SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
-          WHERE pid NOT IN (pg_backend_pid(), \(watch), \(try #require(late.process)))
+          WHERE pid NOT IN (pg_backend_pid(), \(watchProcess), \(try #require(lateCommitter.processNumber)))
             AND application_name = current_setting('application_name')
           """)
       #expect(try await store.load(key)?.value == 2)
       try await place.waitUntil(
-        isBeforeRegistration ? isWaitingForStore : "EXISTS (SELECT FROM datastore_watch WHERE writer <> \(writer))")
-      // The commit has the store's earlier writer number, as if the server made it late.
-      try late.run(
-        PostgreSQLCommitStatement.storeValue.sql, .integer(nil), .integer(writer), .integer(1_000), .text("counter"),
-        .bytes(old))
-      if isBeforeRegistration { try late.commit() }
+        isMadeBeforeRegistration
+          ? storeLockIsAwaited : "EXISTS (SELECT FROM datastore_watch WHERE writer <> \(oldWriter))")
+      // The commit has the store's earlier writer number, and a commit number that the store hasn't used, as if the
+      // server made it late.
+      try lateCommitter.run(
+        PostgreSQLCommitStatement.storeValue.sql, .integer(nil), .integer(oldWriter), .integer(1_000),
+        .text("counter"), .bytes(oldBytes))
+      if isMadeBeforeRegistration { try lateCommitter.commit() }
       #expect(await changes.next()?.stored?.value == 1)
     }
 
@@ -131,37 +133,37 @@
       let (store, listener) = (place.store(), try place.connection())
       try listener.run(script: "LISTEN \(PostgreSQLLayout.channel)")
       /// Returns the number of notifications that the listener gets while `body` runs.
-      func notifications(_ body: () async throws -> Void) async throws -> Int {
+      func notificationCount(during body: () async throws -> Void) async throws -> Int {
         try await body()
         // Notifications arrive in the order of commits, so this one comes last. It isn't counted.
         try listener.run(script: "NOTIFY \(PostgreSQLLayout.channel), 'last'")
         return try listener.takeNotifications() - 1
       }
-      #expect(try await notifications { try await store.save(1, for: key) } == 0)
+      #expect(try await notificationCount { try await store.save(1, for: key) } == 0)
       let bytes = try #require(try listener.first("SELECT bytes FROM datastore_value") { $0.bytes(0) })
-      func change() throws { try listener.run("UPDATE datastore_value SET bytes = $1", .bytes(bytes)) }
-      #expect(try await notifications { try change() } == 0)
+      func overwriteValue() throws { try listener.run("UPDATE datastore_value SET bytes = $1", .bytes(bytes)) }
+      #expect(try await notificationCount { try overwriteValue() } == 0)
 
       let changes = try await store.changes(of: key)
-      #expect(try await notifications { try await store.save(2, for: key) } == 0)
-      #expect(try await notifications { try await store.remove(key) } == 0)
-      #expect(try await notifications { try await store.save(3, for: key) } == 0)
+      #expect(try await notificationCount { try await store.save(2, for: key) } == 0)
+      #expect(try await notificationCount { try await store.remove(key) } == 0)
+      #expect(try await notificationCount { try await store.save(3, for: key) } == 0)
       // The store doesn't know the changes of other programs and of other stores.
-      #expect(try await notifications { try change() } == 1)
-      #expect(try await notifications { try listener.run(script: "TRUNCATE datastore_value") } == 1)
+      #expect(try await notificationCount { try overwriteValue() } == 1)
+      #expect(try await notificationCount { try listener.run(script: "TRUNCATE datastore_value") } == 1)
       var other: PostgreSQLStore? = place.store()
-      #expect(try await notifications { try await other?.save(4, for: key) } == 1)
+      #expect(try await notificationCount { try await other?.save(4, for: key) } == 1)
 
       var otherChanges = try await other?.changes(of: key)
-      #expect(try await notifications { try await store.save(5, for: key) } == 1)
-      #expect(try await notifications { try await other?.save(6, for: key) } == 1)
-      #expect(try await notifications { try await store.remove(key) } == 1)
-      #expect(try await notifications { try await store.erase { $0.key == key.keyName } } == 1)
+      #expect(try await notificationCount { try await store.save(5, for: key) } == 1)
+      #expect(try await notificationCount { try await other?.save(6, for: key) } == 1)
+      #expect(try await notificationCount { try await store.remove(key) } == 1)
+      #expect(try await notificationCount { try await store.erase { $0.key == key.keyName } } == 1)
 
       #expect(otherChanges != nil)
       (other, otherChanges) = (nil, nil)
       try await place.waitUntil("(SELECT count(*) = 1 FROM datastore_watch)")
-      #expect(try await notifications { try await store.save(7, for: key) } == 0)
+      #expect(try await notificationCount { try await store.save(7, for: key) } == 0)
       extendLifetime(changes)
     }
 
@@ -175,11 +177,11 @@
       // This simulates the connection of another role, whose start time is hidden.
       try hidden.run(PostgreSQLLayout.registerWatch, .integer(2))
       try hidden.run(script: "UPDATE datastore_watch SET started = NULL WHERE writer = 2")
-      // The process of writer 4 has ended, and a later process has the same number. No process has the number of writer
-      // 3's process, which is 0.
-      let reused = try place.connection()
-      try reused.run(PostgreSQLLayout.registerWatch, .integer(4))
-      try reused.run(
+      // Two registrations simulate ended connections: a later process has the number of writer 4's process, and no
+      // process has the number of writer 3's, which is 0.
+      let laterConnection = try place.connection()
+      try laterConnection.run(PostgreSQLLayout.registerWatch, .integer(4))
+      try laterConnection.run(
         script: """
           UPDATE datastore_watch SET started = '2000-01-01' WHERE writer = 4;
           INSERT INTO datastore_watch VALUES (0, now(), 3)
@@ -187,13 +189,15 @@
       let changes = try await store.changes(of: key)
       let writers = try live.all("SELECT writer FROM datastore_watch ORDER BY writer") { $0.integer(0) }
       #expect(writers.prefix(2) == [1, 2])
+      // The third registration is that of the store's watch, whose writer number is random.
       #expect(writers.count == 3)
       #expect(writers.last.map { $0 > 4 } == true)
-      extendLifetime((changes, hidden, reused))
+      extendLifetime((changes, hidden, laterConnection))
     }
 
     @Test func `A role that can't see when other connections started deletes none of their registrations`() throws {
       var backend = place.backend()
+      // The first call creates the tables.
       #expect(try backend.names() == [])
       let (live, other) = (try place.connection(), try place.connection())
       try live.run(PostgreSQLLayout.registerWatch, .integer(1))
@@ -203,13 +207,13 @@
 
     // MARK: - Helpers
 
-    /// A condition that holds while a client waits for the store's lock.
-    private let isWaitingForStore = """
+    /// An SQL condition that holds while a client waits for the store's lock.
+    private let storeLockIsAwaited = """
       EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = 'datastore_value'::regclass AND NOT granted)
       """
 
     /// Saves 1, then 2, and returns the stored bytes of 1, for another program that stores them again.
-    private func savedBytes(_ store: PostgreSQLStore) async throws -> Data {
+    private func saveOldAndNewValue(in store: PostgreSQLStore) async throws -> Data {
       try await store.save(1, for: key)
       let bytes = try #require(try place.connection().first("SELECT bytes FROM datastore_value") { $0.bytes(0) })
       try await store.save(2, for: key)
@@ -236,10 +240,10 @@
 
   extension PostgreSQLConnection {
     /// The number of the server process of this connection.
-    fileprivate var process: Int32? { try? first("SELECT pg_backend_pid()") { $0.process(0) } }
+    fileprivate var processNumber: Int32? { try? first("SELECT pg_backend_pid()") { $0.processNumber(0) } }
   }
 
   extension PostgreSQLRow {
-    fileprivate func process(_ column: CInt) -> Int32 { Int32(truncatingIfNeeded: integer(column)) }
+    fileprivate func processNumber(_ column: CInt) -> Int32 { Int32(truncatingIfNeeded: integer(column)) }
   }
 #endif

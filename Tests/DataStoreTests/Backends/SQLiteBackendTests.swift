@@ -16,11 +16,13 @@
       let connection = try #require(try backend.database.connect(creating: false).get())
       func setting(_ name: String) throws -> Int64? { try connection.first("PRAGMA \(name)") { $0.integer(0) } }
       #expect(try connection.first("PRAGMA journal_mode") { $0.text(0) } == "wal")
+      // The setting `FULL`.
       #expect(try setting("synchronous") == 2)
       #expect(try setting("fullfsync") == 1)
       #expect(try setting("checkpoint_fullfsync") == 1)
       // The bytes of "DStr".
       #expect(try setting("application_id") == 0x4453_7472)
+      // The version of the layout.
       #expect(try setting("user_version") == 2)
     }
 
@@ -37,8 +39,8 @@
     }
 
     @Test(arguments: [0, 1, 4_096, 5_000_000])
-    func `A value of any size is read back unchanged`(count: Int) throws {
-      let bytes = Data((0..<count).map { UInt8(truncatingIfNeeded: $0 * 7) })
+    func `A value of any size is read back unchanged`(byteCount: Int) throws {
+      let bytes = Data((0..<byteCount).map { UInt8(truncatingIfNeeded: $0 * 7) })
       var backend = place.backend()
       try backend.write(bytes, to: "a")
       #expect(try backend.read("a") == bytes)
@@ -58,10 +60,11 @@
       let time = Date(timeIntervalSince1970: 0)
       for _ in 1...2 {
         try backend.write(old, to: "a")
+        // Bytes that aren't the stored ones aren't quarantined.
         #expect(try backend.quarantine(new, of: "a", at: time) == nil)
         #expect(try backend.read("a") == old)
-        let moved = try #require(try backend.quarantine(old, of: "a", at: time))
-        #expect(moved.hasPrefix("/") && moved.contains("/store.sqlite, table quarantine, id "))
+        let location = try #require(try backend.quarantine(old, of: "a", at: time))
+        #expect(location.hasPrefix("/") && location.contains("/store.sqlite, table quarantine, id "))
         #expect(try backend.read("a") == nil)
       }
       #expect(try backend.names() == [])

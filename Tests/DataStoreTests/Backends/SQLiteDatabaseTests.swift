@@ -25,13 +25,14 @@
       do {
         var backend = SQLiteBackend(file: inner.appending(path: "store.sqlite"))
         try backend.write(old, to: "a")
-        #expect(try place.mode(of: "") == 0o700)
-        #expect(try place.mode(of: "outer") == 0o700)
-        #expect(try place.mode(of: "outer/inner") == 0o700)
+        #expect(try place.permissions(of: "") == 0o700)
+        #expect(try place.permissions(of: "outer") == 0o700)
+        #expect(try place.permissions(of: "outer/inner") == 0o700)
         let names = try FileManager.default.contentsOfDirectory(atPath: inner.path(percentEncoded: false)).sorted()
         #expect(names == ["store.sqlite", "store.sqlite-shm", "store.sqlite-wal"])
-        for name in names { #expect(try place.mode(of: "outer/inner/\(name)") == 0o600) }
+        for name in names { #expect(try place.permissions(of: "outer/inner/\(name)") == 0o600) }
       }
+      // The backend is gone, so the database is closed, and SQLite has removed the files beside it.
       #expect(
         try FileManager.default.contentsOfDirectory(atPath: inner.path(percentEncoded: false)) == ["store.sqlite"])
     }
@@ -79,10 +80,11 @@
       let inner = place.folder.appending(path: "inner")
       try FileManager.default.createDirectory(at: inner, withIntermediateDirectories: false)
       try FileManager.default.createSymbolicLink(at: link, withDestinationURL: inner)
+      // SQLite gets a URI instead of a path. In a URI, an unescaped `#` or `?` would end the path.
       var backend = SQLiteBackend(file: link.appending(path: "store #1?.sqlite"))
       try backend.write(new, to: "a")
-      var second = SQLiteBackend(file: inner.appending(path: "store #1?.sqlite"))
-      #expect(try second.read("a") == new)
+      var other = SQLiteBackend(file: inner.appending(path: "store #1?.sqlite"))
+      #expect(try other.read("a") == new)
     }
 
     @Test func `Calls throw and don't block if a named pipe or a folder is at the path of the database`() throws {
@@ -98,7 +100,7 @@
     }
 
     @Test(arguments: [URL(string: "https://example.com/a")!, URL(string: "file:///tmp/a%00b")!, URL(filePath: "/tmp/")])
-    func `Writing throws if the URL isn't that of a file`(url: URL) throws {
+    func `Writing throws if the URL can't refer to a file`(url: URL) throws {
       var backend = SQLiteBackend(file: url)
       let error = #expect(throws: StoreError.self) { try backend.write(new, to: "a") }
       guard case .writeFailed(let systemError) = error else {
@@ -109,7 +111,7 @@
     }
 
     @Test func `A database of another program is left unchanged`() throws {
-      try place.backend().make()
+      try place.backend().createDatabase()
       try place.connection().run("PRAGMA application_id = 1")
       let before = try place.bytes
       var backend = place.backend()
@@ -122,7 +124,7 @@
     }
 
     @Test func `A database of a future layout is left unchanged`() throws {
-      try place.backend().make()
+      try place.backend().createDatabase()
       try place.connection().run("PRAGMA user_version = 3")
       let before = try place.bytes
       var backend = place.backend()
@@ -138,12 +140,12 @@
       var backend = place.backend()
       try backend.write(old, to: "a")
       let connection = try place.connection()
-      try connection.run("ALTER TABLE value RENAME TO better")
+      try connection.run("ALTER TABLE value RENAME TO future_value")
       try connection.run("PRAGMA user_version = 3")
       let error = StoreError.newerStore(path: place.path, found: 3, supported: 2)
       #expect(throws: error) { try backend.read("a") }
       #expect(throws: error) { try backend.write(new, to: "a") }
-      #expect(try connection.first("SELECT bytes FROM better") { $0.blob(0) } == old)
+      #expect(try connection.first("SELECT bytes FROM future_value") { $0.blob(0) } == old)
     }
 
     @Test func `A migration to a future layout is reported by every call, also after a failed write`() throws {
@@ -167,8 +169,8 @@
       // The table that this program reads stays. Only the version shows that the program must not use the database.
       try other.run("PRAGMA user_version = 3")
       try other.run("BEGIN IMMEDIATE")
-      let locked = #expect(throws: StoreError.self) { try backend.write(new, to: "a") }
-      #expect(locked?.isLockout == true)
+      let lockError = #expect(throws: StoreError.self) { try backend.write(new, to: "a") }
+      #expect(lockError?.isLockout == true)
       let error = StoreError.newerStore(path: place.path, found: 3, supported: 2)
       #expect(throws: error) { try backend.read("a") }
       #expect(throws: error) { try backend.names() }
@@ -208,36 +210,37 @@
 
     @Test func `A database that many backends create at the same time contains all their values`() async throws {
       let place = place
+      let lastRound: UInt8 = 4
       try await withThrowingTaskGroup(of: Void.self) { group in
         for number in 0..<8 {
           group.addTask {
             var backend = place.backend(busyTimeout: .seconds(60))
-            for round in 0..<5 { try backend.write(Data([UInt8(round)]), to: "a\(number)") }
+            for round in 0...lastRound { try backend.write(Data([round]), to: "a\(number)") }
           }
         }
         try await group.waitForAll()
       }
       var backend = place.backend()
-      for number in 0..<8 { #expect(try backend.read("a\(number)") == Data([4])) }
+      for number in 0..<8 { #expect(try backend.read("a\(number)") == Data([lastRound])) }
     }
 
     @Test func `If any file system call fails, the first write either succeeds, or throws and stores nothing`() throws {
-      for failing in 1... {
-        let script = Script(failing: failing)
+      for callNumber in 1... {
+        let failingCall = FailingCall(number: callNumber)
         do {
-          var backend = place.backend(fileSystem: script.fileSystem)
+          var backend = place.backend(fileSystem: failingCall.fileSystem)
           do {
             try backend.write(new, to: "a")
           } catch .writeFailed(let error) {
             #expect(error.code == EIO)
-            #expect(try backend.read("a") == nil, "\(failing)")
+            #expect(try backend.read("a") == nil, "call \(callNumber)")
             try backend.write(new, to: "a")
           }
-          #expect(try backend.read("a") == new, "\(failing)")
+          #expect(try backend.read("a") == new, "call \(callNumber)")
         }
-        #expect(try place.contents == ["store.sqlite"], "\(failing)")
+        #expect(try place.contents == ["store.sqlite"], "call \(callNumber)")
         try FileManager.default.removeItem(at: place.folder)
-        if script.isExhausted { break }
+        if !failingCall.hasFailed { break }
       }
     }
 
@@ -257,56 +260,58 @@
     @Test func `If a quarantined database is too large to read, an erasure that needs its bytes throws`() throws {
       var backend = place.backend()
       try backend.write(new, to: "a")
-      let name = "store.sqlite.corrupt-19700101T000000.000Z"
-      let path = place.folder.appending(path: name).path(percentEncoded: false)
-      try Data().write(to: place.folder.appending(path: name))
+      let quarantineName = "store.sqlite.corrupt-19700101T000000.000Z"
+      let path = place.folder.appending(path: quarantineName).path(percentEncoded: false)
+      try Data().write(to: place.folder.appending(path: quarantineName))
+      // The file is one byte larger than the largest file that is read.
       #expect(truncate(path, (1 << 30) + 1) == 0)
       let error = SystemError(code: EFBIG, operation: "read", path: path)
       #expect(throws: StoreError.removeFailed(error)) { try backend.erase { $0.bytes == self.old } }
-      #expect(try place.contents.contains(name))
+      #expect(try place.contents.contains(quarantineName))
       // An erasure that doesn't need the bytes succeeds.
       try backend.erase { $0.key == nil }
-      #expect(try !place.contents.contains(name))
+      #expect(try !place.contents.contains(quarantineName))
       #expect(try backend.read("a") == new)
     }
 
-    /// Counts calls, and makes one of them fail.
-    private final class Script: Sendable {
-      private let count = Lock(0)
-      private let failing: Int
+    /// Counts the calls of a file system, and makes the one with the given number fail.
+    private final class FailingCall: Sendable {
+      private let callCount = Lock(0)
+      private let number: Int
 
-      init(failing: Int) {
-        self.failing = failing
+      init(number: Int) {
+        self.number = number
       }
 
       var fileSystem: FileSystem {
         FileSystem(fault: { _ in
-          self.count.withLock {
+          self.callCount.withLock {
             $0 += 1
-            return $0 == self.failing ? EIO : nil
+            return $0 == self.number ? EIO : nil
           }
         })
       }
 
-      var isExhausted: Bool { count.withLock { $0 < failing } }
+      var hasFailed: Bool { callCount.withLock { $0 >= number } }
     }
 
     @Test(.enabled(if: getuid() == 0, "The test mounts a volume, which requires root."))
-    func `Opening a database on a read-only volume throws an error that says so`() async throws {
+    func `Opening a database on a read-only volume throws an error that names the cause`() async throws {
       try place.makeFolder()
       let path = place.folder.path(percentEncoded: false)
-      try #require(Self.run("mount", "-t", "tmpfs", "none", path))
-      defer { _ = Self.run("umount", path) }
+      try #require(Self.runCommand("mount", "-t", "tmpfs", "none", path))
+      defer { _ = Self.runCommand("umount", path) }
       let key = StoreKey<String>("text")
       try await SQLiteStore(file: place.file).save("a", for: key)
-      #expect(Self.run("mount", "-o", "remount,ro", path))
+      #expect(Self.runCommand("mount", "-o", "remount,ro", path))
       let error = SystemError(
         code: EROFS, operation: "creating the files of WAL mode beside the database", path: place.path)
       await #expect(throws: StoreError.readFailed(error)) { try await SQLiteStore(file: place.file).load(key) }
       #expect(error.description.contains("The volume is read-only"))
     }
 
-    private static func run(_ words: String...) -> Bool {
+    /// Runs a command, and returns whether it succeeded.
+    private static func runCommand(_ words: String...) -> Bool {
       let process = Process()
       process.executableURL = URL(filePath: "/usr/bin/env")
       process.arguments = words
@@ -318,7 +323,7 @@
 
   extension SQLiteBackend {
     /// Creates the database with one value, and closes it.
-    consuming func make() throws {
+    consuming func createDatabase() throws {
       try write(Data("old".utf8), to: "a")
     }
   }

@@ -4,7 +4,7 @@
 
   @testable import DataStore
 
-  /// The extension of the log with zeros ahead of commits.
+  /// The extension of the write-ahead log with zeros, ahead of the commits.
   @Suite struct SQLiteLogSpaceTests {
     private let place = SQLitePlace()
 
@@ -14,6 +14,7 @@
       }
     }
 
+    /// Returns the bytes that the commit with the given number writes; no other commit writes the same bytes.
     private func bytes(_ number: Int) -> Data { Data(repeating: UInt8(number % 251), count: 3_000 + number) }
 
     @Test func `A growing log is doubled, up to a limit`() throws {
@@ -28,6 +29,7 @@
       #expect(try backend.read("a") == bytes(1_500))
       #expect(sizes.count < 16)
       #expect(sizes.last == Int(SQLiteLayout.logSizeLimit))
+      // The last step isn't checked, because the limit may cut it off.
       for (smaller, larger) in zip(sizes, sizes.dropFirst().dropLast()) {
         // SQLite itself extends the log by the pages of one commit, which are less than 16 KiB.
         let isStep = larger == smaller + max(smaller, Int(SQLiteLogSpace.minimumStep))
@@ -50,21 +52,22 @@
       for number in 0..<200 {
         try backend.write(bytes(number), to: "\(number % 7)")
         guard number % 10 == 9 else { continue }
-        // Copying releases this process's locks on the files. That doesn't matter, because no other connection uses
-        // them.
+        // The copy has the files that a kill of the process at this point would leave. Copying releases this process's
+        // locks on the original files. That doesn't matter, because no other connection uses those files.
         let copy = SQLitePlace()
         try copy.makeFolder()
         for suffix in ["", "-wal"] {
           try FileManager.default.copyItem(atPath: place.path + suffix, toPath: copy.path + suffix)
         }
-        var copied = copy.backend()
-        for name in 0..<7 { #expect(try copied.read("\(name)") == backend.read("\(name)"), "\(number)") }
+        var copyBackend = copy.backend()
+        for name in 0..<7 { #expect(try copyBackend.read("\(name)") == backend.read("\(name)"), "\(number)") }
       }
     }
 
     @Test func `Two connections that extend one log lose none of each other's commits`() throws {
       var backends = [place.backend(), place.backend()]
       for number in 0..<600 { try backends[number % 2].write(bytes(number), to: "\(number % 5)") }
+      // The last five commits, 595 to 599, each wrote the value of a different name.
       for name in 0..<5 {
         #expect(try backends[0].read("\(name)") == bytes(595 + name))
         #expect(try backends[1].read("\(name)") == bytes(595 + name))

@@ -21,7 +21,7 @@
     /// Starts a watch and returns a stream of its wakes.
     ///
     /// The stream buffers only one element, so several wakes may yield a single one.
-    private func watching(_ backend: inout SQLiteBackend) throws -> AsyncStream<Void> {
+    private func startWatching(_ backend: inout SQLiteBackend) throws -> AsyncStream<Void> {
       let (wakes, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
       try backend.startWatching { continuation.yield() }
       return wakes
@@ -31,7 +31,7 @@
       var backend = place.backend()
       var other = place.backend()
       for name in ["a", "b", "c"] { try other.write(bytes, to: name) }
-      let wakes = try watching(&backend)
+      let wakes = try startWatching(&backend)
       #expect(try backend.takeExternalChanges() == .names([]))
       for name in ["b", "d", "a", "b"] { try other.write(bytes, to: name) }
       try other.remove("c")
@@ -46,7 +46,7 @@
       var backend = place.backend()
       var other = place.backend()
       try backend.write(bytes, to: "a")
-      let wakes = try watching(&backend)
+      let wakes = try startWatching(&backend)
       for name in ["a", "b", "c"] { try backend.write(bytes, to: name) }
       try backend.remove("b")
       #expect(try backend.takeExternalChanges() == .names([]))
@@ -60,11 +60,11 @@
       var backend = place.backend()
       var other = place.backend()
       try other.write(bytes, to: "a")
-      let wakes = try watching(&backend)
+      let wakes = try startWatching(&backend)
       let connection = try #require(try other.database.connect(creating: false).get())
       try connection.run("PRAGMA synchronous = OFF")
-      let count = SQLiteLayout.changeLimit + SQLiteLayout.cutInterval
-      for _ in 0...count / 2 {
+      let changeCount = SQLiteLayout.keptChangeCount + SQLiteLayout.truncationInterval
+      for _ in 0...changeCount / 2 {
         try other.write(bytes, to: "b")
         try other.remove("b")
       }
@@ -72,15 +72,15 @@
       #expect(try backend.takeExternalChanges() == .names([]))
       try other.remove("a")
       #expect(try backend.takeExternalChanges() == .names(["a"]))
-      let kept = try #require(try connection.first("SELECT count(*) FROM change") { $0.integer(0) })
-      #expect(kept >= SQLiteLayout.changeLimit && kept < count)
+      let keptCount = try #require(try connection.first("SELECT count(*) FROM change") { $0.integer(0) })
+      #expect(keptCount >= SQLiteLayout.keptChangeCount && keptCount < changeCount)
       extendLifetime(wakes)
     }
 
     @Test func `Another database at the same path is reported as unknown changes`() throws {
       var backend = place.backend()
       try backend.write(bytes, to: "a")
-      let wakes = try watching(&backend)
+      let wakes = try startWatching(&backend)
       #expect(try backend.takeExternalChanges() == .names([]))
       let elsewhere = SQLitePlace()
       var other = elsewhere.backend()
@@ -98,13 +98,13 @@
     }
 
     @Test func `When the watched folder is replaced, the next call watches the new folder`() throws {
-      let inner = place.folder.appending(path: "outer/inner/store.sqlite")
-      var backend = SQLiteBackend(file: inner)
+      let file = place.folder.appending(path: "outer/inner/store.sqlite")
+      var backend = SQLiteBackend(file: file)
       try backend.write(bytes, to: "a")
       try backend.startWatching {}
       try FileManager.default.moveItem(
         at: place.folder.appending(path: "outer"), to: place.folder.appending(path: "elsewhere"))
-      var other = SQLiteBackend(file: inner)
+      var other = SQLiteBackend(file: file)
       try other.write(bytes, to: "b")
       #expect(try backend.read("b") == bytes)
       #expect(try backend.takeExternalChanges() == .unknown)
@@ -118,7 +118,7 @@
 
     @Test func `A commit wakes the store, including the first one, which creates the folder`() async throws {
       var backend = place.backend()
-      var wakes = try watching(&backend).makeAsyncIterator()
+      var wakes = try startWatching(&backend).makeAsyncIterator()
       for name in ["a", "b", "c"] {
         var other = place.backend()
         try other.write(bytes, to: name)
@@ -132,10 +132,12 @@
     }
 
     @Test(arguments: [true, false])
-    func `A commit that becomes visible long after its pages are written isn't missed`(isWatched: Bool) async throws {
+    func `A commit that becomes visible long after its pages are written isn't missed`(
+      watchStartsFirst: Bool
+    ) async throws {
       var backend = place.backend()
       try backend.write(bytes, to: "a")
-      let earlierWakes = isWatched ? try watching(&backend).makeAsyncIterator() : nil
+      let earlierWakes = watchStartsFirst ? try startWatching(&backend).makeAsyncIterator() : nil
       let other = try place.connection()
       try other.run("PRAGMA cache_size = 1")
       try other.run("BEGIN IMMEDIATE")
@@ -144,7 +146,7 @@
         try other.run(
           SQLiteLayout.write, .text("b\(number)"), .blob(Data(count: 10_000)))
       }
-      var wakes = try earlierWakes ?? watching(&backend).makeAsyncIterator()
+      var wakes = try earlierWakes ?? startWatching(&backend).makeAsyncIterator()
       // No more pages are written, but checks continue, because the transaction of the other connection is still open.
       for _ in 1...6 {
         await wakes.next()
@@ -162,7 +164,7 @@
     @Test func `Checkpoints, closed connections and a restarted log hide no change`() async throws {
       var backend = place.backend()
       try backend.write(bytes, to: "a")
-      var wakes = try watching(&backend).makeAsyncIterator()
+      var wakes = try startWatching(&backend).makeAsyncIterator()
       for (number, checkpoint) in ["PASSIVE", "FULL", "RESTART", "TRUNCATE", "PASSIVE"].enumerated() {
         do {
           var other = place.backend()
@@ -194,10 +196,10 @@
       var fileSystem = FileSystem()
       switch unusable {
       case .newer:
-        try place.backend().make()
+        try place.backend().createDatabase()
         try place.execute("PRAGMA user_version = 7")
       case .foreign:
-        try place.backend().make()
+        try place.backend().createDatabase()
         try place.execute("PRAGMA application_id = 1")
       case .withoutTables:
         // A process that is killed while it creates the database leaves it like this.
@@ -232,20 +234,20 @@
     }
 
     @Test(arguments: [true, false])
-    func `After a failed quarantine, the next write tries again, and so does a read of another corrupt database`(
-      isAnother: Bool
+    func `A failed quarantine is tried again by the next write, and by a read of another corrupt database`(
+      readsAnother: Bool
     ) throws {
       try place.makeFolder()
       try Data("no database".utf8).write(to: place.file)
-      let isBroken = Lock(true)
+      let fsyncFails = Lock(true)
       let fileSystem = FileSystem(fault: { call in
-        call.operation == "fsync" && isBroken.withLock { $0 } ? EIO : nil
+        call.operation == "fsync" && fsyncFails.withLock { $0 } ? EIO : nil
       })
       var backend = place.backend(fileSystem: fileSystem)
       try backend.startWatching {}
       #expect(throws: StoreError.self) { try backend.write(bytes, to: "a") }
-      isBroken.withLock { $0 = false }
-      guard isAnother else {
+      fsyncFails.withLock { $0 = false }
+      guard readsAnother else {
         // The first call quarantines the database, creates a new one, and throws. The second call writes to the new
         // database.
         #expect(throws: StoreError.self) { try backend.write(bytes, to: "a") }
@@ -256,7 +258,7 @@
       try Data("no database either".utf8).write(to: place.file)
       do {
         _ = try backend.read("a")
-        Issue.record("The corruption was not found.")
+        Issue.record("The corruption wasn't found.")
       } catch {
         guard case .corruptStore = error else { throw error }
       }
@@ -270,7 +272,7 @@
       try Data().write(to: place.file)
       try place.execute("PRAGMA journal_mode = WAL")
       var backend = place.backend()
-      var wakes = try watching(&backend).makeAsyncIterator()
+      var wakes = try startWatching(&backend).makeAsyncIterator()
       #expect(try backend.takeExternalChanges() == .names([]))
       var other = place.backend()
       try other.write(bytes, to: "a")
@@ -287,27 +289,28 @@
 
     @Test func `Checks continue while another connection writes, or 16 times if it is unknown whether one does`() {
       var schedule = SQLiteWatch.Schedule()
-      #expect((1...11).map { _ in schedule.next(after: .other) } == [1, 2, 4, 8, 16, 32, 64, 128, 250, 250, 250])
-      #expect(schedule.next(after: .none) == nil)
-      #expect(schedule.next(after: .other) == 1)
-      schedule.begin()
-      let delays = (1...17).map { _ in schedule.next(after: .unknown) }
-      #expect(delays == (0..<16).map { 1 << $0 } + [nil])
-      schedule.begin()
-      #expect(schedule.next(after: .unknown) == 1)
+      let delaysWhileWriting = (1...11).map { _ in schedule.next(otherWriter: .present) }
+      #expect(delaysWhileWriting == [1, 2, 4, 8, 16, 32, 64, 128, 250, 250, 250])
+      #expect(schedule.next(otherWriter: .absent) == nil)
+      #expect(schedule.next(otherWriter: .present) == 1)
+      schedule.restart()
+      let delaysIfUnknown = (1...17).map { _ in schedule.next(otherWriter: .unknown) }
+      #expect(delaysIfUnknown == (0..<16).map { 1 << $0 } + [nil])
+      schedule.restart()
+      #expect(schedule.next(otherWriter: .unknown) == 1)
     }
 
     @Test func `Whether another connection writes is unknown to a connection that can't write`() throws {
       var backend = place.backend()
       try backend.write(bytes, to: "a")
       let connection = try #require(try backend.database.connect(creating: false).get())
-      #expect(try connection.checkForChanges(since: nil, by: backend.writer).writing == .none)
+      #expect(try connection.checkForChanges(since: nil, notBy: backend.writer).otherWriter == .absent)
       connection.rollBack()
       let other = try place.connection()
       try other.run("BEGIN IMMEDIATE")
-      #expect(try connection.checkForChanges(since: nil, by: backend.writer).writing == .other)
+      #expect(try connection.checkForChanges(since: nil, notBy: backend.writer).otherWriter == .present)
       try connection.run("PRAGMA query_only = ON")
-      #expect(try connection.checkForChanges(since: nil, by: backend.writer).writing == .unknown)
+      #expect(try connection.checkForChanges(since: nil, notBy: backend.writer).otherWriter == .unknown)
       connection.rollBack()
       try other.run("ROLLBACK")
     }
@@ -316,11 +319,11 @@
       var backend = place.backend()
       try backend.write(bytes, to: "a")
       let connection = try place.connection(isReadOnly: true)
-      #expect(try connection.checkForChanges(since: nil, by: backend.writer).writing == .unknown)
+      #expect(try connection.checkForChanges(since: nil, notBy: backend.writer).otherWriter == .unknown)
       connection.rollBack()
       let other = try place.connection()
       try other.run("BEGIN IMMEDIATE")
-      #expect(try connection.checkForChanges(since: nil, by: backend.writer).writing == .unknown)
+      #expect(try connection.checkForChanges(since: nil, notBy: backend.writer).otherWriter == .unknown)
       connection.rollBack()
       try other.run("ROLLBACK")
     }
@@ -329,7 +332,7 @@
       let place = place
       var backend = place.backend(busyTimeout: .seconds(60))
       try backend.write(bytes, to: "a")
-      var wakes = try watching(&backend).makeAsyncIterator()
+      var wakes = try startWatching(&backend).makeAsyncIterator()
       let writers = Task {
         try await withThrowingTaskGroup(of: Void.self) { group in
           for writer in 0..<4 {
@@ -341,14 +344,14 @@
           try await group.waitForAll()
         }
       }
-      var missing = Set((0..<4).flatMap { writer in (0..<25).map { "w\(writer)-\($0)" } })
-      while !missing.isEmpty {
+      var unreported = Set((0..<4).flatMap { writer in (0..<25).map { "w\(writer)-\($0)" } })
+      while !unreported.isEmpty {
         await wakes.next()
         guard case .names(let names) = try backend.takeExternalChanges() else {
           Issue.record("The changes are unknown.")
           return
         }
-        for name in names { #expect(missing.remove(name) != nil, "\(name) was reported twice") }
+        for name in names { #expect(unreported.remove(name) != nil, "\(name) was reported twice") }
       }
       try await writers.value
     }

@@ -27,7 +27,7 @@ import Testing
   ///
   /// The closure doesn't succeed while a lock keeps it out. An interruption also makes certain calls fail.
   private final class Interruption: Sendable {
-    private let count = Atomic(0)
+    private let callCount = Atomic(0)
     private let interruptedCall = Lock<String?>(nil)
     private let isDue = Lock(false)
     let position: Int
@@ -52,14 +52,14 @@ import Testing
 
     var fileSystem: FileSystem {
       FileSystem { call in
-        let line = "\(call.operation) \(URL(filePath: call.path).lastPathComponent)"
-        let number = self.count.add(1, ordering: .relaxed).newValue
+        let callDescription = "\(call.operation) \(URL(filePath: call.path).lastPathComponent)"
+        let number = self.callCount.add(1, ordering: .relaxed).newValue
         if number == self.position {
-          self.interruptedCall.withLock { $0 = line }
+          self.interruptedCall.withLock { $0 = callDescription }
           self.isDue.withLock { $0 = true }
         }
         if number >= self.position { self.interrupt() }
-        return self.faults[line]
+        return self.faults[callDescription]
       }
     }
 
@@ -81,16 +81,18 @@ import Testing
     var call: String? { interruptedCall.withLock { $0 } }
 
     /// Whether there were fewer calls than `position`.
-    var isExhausted: Bool { count.load(ordering: .relaxed) < position }
+    var isExhausted: Bool { callCount.load(ordering: .relaxed) < position }
   }
 
   /// Returns a backend that doesn't wait for locks.
-  private func backend(_ fileSystem: FileSystem = FileSystem()) -> FileBackend {
+  private func makeBackend(_ fileSystem: FileSystem = FileSystem()) -> FileBackend {
     FileBackend(folder: temporary.url, fileSystem: fileSystem, lockTimeout: .zero)
   }
 
-  /// Returns `false` if a lock kept the operation out; otherwise records its error as an issue, and returns `true`.
-  private static func isDone(_ error: any Error) -> Bool {
+  /// Records the error of an operation as an issue, unless a lock kept the operation out.
+  ///
+  /// - Returns: `false` if a lock kept it out.
+  private static func recordUnlessLockedOut(_ error: any Error) -> Bool {
     switch error as? StoreError {
     case .writeFailed(let error) where error.code == EWOULDBLOCK,
       .removeFailed(let error) where error.code == EWOULDBLOCK:
@@ -112,32 +114,32 @@ import Testing
     }
   }
 
-  /// Runs `ours` once for each of its system calls, and interrupts it before that call with `theirOperation`.
+  /// Runs `ourOperation` once for each of its system calls, and interrupts it before that call with `theirOperation`.
   ///
   /// Each run starts in a new folder that contains the old bytes.
   ///
   /// - Parameters:
-  ///   - failing: A call of `ours` that fails.
+  ///   - failingCall: A call of `ourOperation` that fails.
   ///   - hasLocks: Whether the volume supports locks.
-  ///   - isFirst: Whether the folder is empty instead, so that a write is the first one.
+  ///   - startsEmpty: Whether the folder is empty instead at the start of each run.
   ///   - theirOperation: The operation of the other backend.
-  ///   - ours: The operation that is interrupted.
-  ///   - afterwards: A closure that runs before each call of `ours` after the interruption.
+  ///   - ourOperation: The operation that is interrupted.
+  ///   - afterwards: A closure that runs before each call of `ourOperation` after the interruption.
   ///   - check: Checks the result of both with a new backend, given the call before which `theirOperation` was due.
   private func interleave(
-    failing: String? = nil, hasLocks: Bool = true, isFirst: Bool = false,
+    failing failingCall: String? = nil, hasLocks: Bool = true, startsEmpty: Bool = false,
     _ theirOperation: @escaping @Sendable (inout FileBackend) throws -> Void,
-    with ours: (inout FileBackend) throws -> Void,
+    with ourOperation: (inout FileBackend) throws -> Void,
     afterwards: @escaping @Sendable () -> Void = {},
     check: (FileBackend, _ interruptedCall: String?) throws -> Void
   ) throws {
     var faults: [String: CInt] = [:]
-    if let failing { faults[failing] = EIO }
+    if let failingCall { faults[failingCall] = EIO }
     if !hasLocks { faults["flock \(folderName)"] = ENOTSUP }
     for position in 1... {
-      var setUp = backend()
-      try setUp.write(old, to: "a")
-      if isFirst { try setUp.remove("a") }
+      var initialBackend = makeBackend()
+      try initialBackend.write(old, to: "a")
+      if startsEmpty { try initialBackend.remove("a") }
       let interruption = Interruption(before: position, faults: faults) { [temporary] in
         let fileSystem = FileSystem { $0.operation == "flock" && !hasLocks ? ENOTSUP : nil }
         var other = FileBackend(folder: temporary.url, fileSystem: fileSystem, lockTimeout: .zero)
@@ -145,16 +147,16 @@ import Testing
           try theirOperation(&other)
           return true
         } catch {
-          return Self.isDone(error)
+          return Self.recordUnlessLockedOut(error)
         }
       } afterwards: {
         afterwards()
       }
-      var backend = backend(interruption.fileSystem)
-      try ours(&backend)
+      var backend = makeBackend(interruption.fileSystem)
+      try ourOperation(&backend)
       if interruption.isExhausted { break }
       interruption.finish()
-      try check(self.backend(), interruption.call)
+      try check(makeBackend(), interruption.call)
       try FileManager.default.removeItem(at: temporary.url)
     }
   }
@@ -223,11 +225,11 @@ import Testing
   }
 
   @Test(arguments: [true, false]) func `A value written during a quarantine stays`(hasLocks: Bool) throws {
-    var place: String?
+    var quarantinePath: String?
     try interleave(hasLocks: hasLocks) { [theirs] in
       try $0.write(theirs, to: "a")
     } with: {
-      place = try $0.quarantine(old, of: "a", at: Date())
+      quarantinePath = try $0.quarantine(old, of: "a", at: Date())
     } afterwards: { [file, theirs] in
       // Without locks, the quarantine may move the value of the other backend, and then moves it back.
       if hasLocks { #expect(FileManager.default.contents(atPath: file.path(percentEncoded: false)) == theirs) }
@@ -235,33 +237,33 @@ import Testing
       var backend = backend
       let found = try backend.read("a")
       #expect(found == theirs)
-      #expect(try place.map { try Data(contentsOf: URL(filePath: $0)) } == place.map { _ in old })
-      #expect(try contents.count == (place == nil ? 1 : 2))
+      if let quarantinePath { #expect(try Data(contentsOf: URL(filePath: quarantinePath)) == old) }
+      #expect(try contents.count == (quarantinePath == nil ? 1 : 2))
     }
   }
 
   @Test func `Two concurrent quarantines keep one copy of the bytes`() throws {
-    let place = Lock<String?>(nil)
-    var own: String?
+    let theirPath = Lock<String?>(nil)
+    var ourPath: String?
     try interleave { [old] backend in
-      let moved = try backend.quarantine(old, of: "a", at: Date())
-      place.withLock { $0 = moved }
+      let path = try backend.quarantine(old, of: "a", at: Date())
+      theirPath.withLock { $0 = path }
     } with: {
-      own = try $0.quarantine(old, of: "a", at: Date())
+      ourPath = try $0.quarantine(old, of: "a", at: Date())
     } check: { backend, _ in
       var backend = backend
       let found = try backend.read("a")
       #expect(found == nil)
-      let places = [own, place.withLock { $0 }].compactMap { $0 }
-      #expect(places.count == 1)
-      #expect(try places.map { try Data(contentsOf: URL(filePath: $0)) } == [old])
+      let quarantinePaths = [ourPath, theirPath.withLock { $0 }].compactMap { $0 }
+      #expect(quarantinePaths.count == 1)
+      #expect(try quarantinePaths.map { try Data(contentsOf: URL(filePath: $0)) } == [old])
       #expect(try contents.count == 1)
     }
   }
 
-  @Test(arguments: [true, false]) func `A value written during a failing write stays`(isFirst: Bool) throws {
+  @Test(arguments: [true, false]) func `A value written during a failing write stays`(startsEmpty: Bool) throws {
     // The folder can't be synchronized, so the write is rolled back.
-    try interleave(failing: "fsync \(folderName)", isFirst: isFirst) { [theirs] in
+    try interleave(failing: "fsync \(folderName)", startsEmpty: startsEmpty) { [theirs] in
       try $0.write(theirs, to: "a")
     } with: { backend in
       #expect(throws: StoreError.self) { try backend.write(new, to: "a") }
@@ -313,39 +315,40 @@ import Testing
   }
 
   @Test func `A change holds the lock from its first read to its end, but not while it writes bytes`() throws {
-    var setUp = backend()
-    try setUp.write(old, to: "a")
+    var initialBackend = makeBackend()
+    try initialBackend.write(old, to: "a")
     let path = String(temporary.url.path(percentEncoded: false).dropLast())
-    let locked = Lock<[String]>([])
+    let lockedCalls = Lock<[String]>([])
     let fileSystem = FileSystem { call in
       do throws(SystemError) {
         // This opens the folder again, so the backend's lock excludes this attempt as it would exclude another process.
         try FileSystem().lock(FileSystem().openFolder(path), atMost: .zero)
       } catch {
         // The prefix leaves out the random part of the names of temporary files and of the folder.
-        locked.withLock { $0.append("\(call.operation) \(URL(filePath: call.path).lastPathComponent.prefix(9))") }
+        lockedCalls.withLock { $0.append("\(call.operation) \(URL(filePath: call.path).lastPathComponent.prefix(9))") }
       }
       return nil
     }
-    var backend = backend(fileSystem)
+    var backend = makeBackend(fileSystem)
     #expect(try backend.read("a") == old)
-    locked.withLock { $0 = [] }
+    lockedCalls.withLock { $0 = [] }
     try backend.write(new, to: "a")
-    let folder = "fsync \(folderName.prefix(9))"
+    let folderSync = "fsync \(folderName.prefix(9))"
     #expect(
-      locked.withLock { $0 } == [
-        "open .DataStor", "open a.value", "fstat a.value", "fstat a.value", "read a.value", "rename a.value", folder,
+      lockedCalls.withLock { $0 } == [
+        "open .DataStor", "open a.value", "fstat a.value", "fstat a.value", "read a.value", "rename a.value",
+        folderSync,
       ])
-    locked.withLock { $0 = [] }
+    lockedCalls.withLock { $0 = [] }
     try backend.remove("a")
     #expect(
-      locked.withLock { $0 } == [
-        "open .DataStor", "open a.value", "fstat a.value", "fstat a.value", "read a.value", "rename .DataStor", folder,
-        "unlink .DataStor",
+      lockedCalls.withLock { $0 } == [
+        "open .DataStor", "open a.value", "fstat a.value", "fstat a.value", "read a.value", "rename .DataStor",
+        folderSync, "unlink .DataStor",
       ])
-    locked.withLock { $0 = [] }
+    lockedCalls.withLock { $0 = [] }
     #expect(try backend.read("a") == nil)
-    #expect(locked.withLock { $0 } == [])
+    #expect(lockedCalls.withLock { $0 } == [])
   }
 
   @Test func `Two backends can create the same missing folders at the same time`() throws {
@@ -357,7 +360,7 @@ import Testing
           try other.write(theirs, to: "b")
           return true
         } catch {
-          return Self.isDone(error)
+          return Self.recordUnlessLockedOut(error)
         }
       } afterwards: {
       }
@@ -371,8 +374,8 @@ import Testing
     }
   }
 
-  @Test func `A call that cannot get the lock in time throws and changes nothing`() throws {
-    var backend = backend()
+  @Test func `A call that can't get the lock in time throws and changes nothing`() throws {
+    var backend = makeBackend()
     try backend.write(old, to: "a")
     let (fileSystem, path) = (FileSystem(), String(temporary.url.path(percentEncoded: false).dropLast()))
     let folder = try fileSystem.openFolder(path)

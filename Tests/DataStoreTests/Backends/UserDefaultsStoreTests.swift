@@ -14,16 +14,16 @@ import Testing
     defaults.set("foreign", forKey: "text.0")
     let store = UserDefaultsStore(suiteName: suiteName)
     try await store.save("a", for: key)
-    let keys = { Set((UserDefaults.standard.persistentDomain(forName: suiteName) ?? [:]).keys) }
-    #expect(keys() == ["text.0", "DataStore.text.0"])
+    let readKeys = { Set((UserDefaults.standard.persistentDomain(forName: suiteName) ?? [:]).keys) }
+    #expect(readKeys() == ["text.0", "DataStore.text.0"])
     let observation = try await store.observe(collection: "text", as: String.self)
     #expect(observation.stored.map(\.key) == [key])
     try await store.remove(key)
-    #expect(keys() == ["text.0"])
+    #expect(readKeys() == ["text.0"])
     #expect(defaults.string(forKey: "text.0") == "foreign")
   }
 
-  @Test func `Undecodable bytes are kept under another key`() async throws {
+  @Test func `Undecodable bytes are quarantined under another key`() async throws {
     let suiteName = "DataStoreTests-\(UUID().uuidString)"
     defer { UserDefaults.standard.removePersistentDomain(forName: suiteName) }
     let corrupt = Data([0xFF, 0x00])
@@ -64,12 +64,12 @@ import Testing
     let (corrupt, new) = (Data("corrupt".utf8), Data("new".utf8))
     for round in 1...200 {
       try backend.write(corrupt, to: "a")
-      let saving = OtherThread {
+      let savingThread = OtherThread {
         var other = UserDefaultsBackend(suiteName: suiteName)
         try other.write(new, to: "a")
       }
       _ = try backend.quarantine(corrupt, of: "a", at: Date(timeIntervalSince1970: Double(round)))
-      try saving.wait()
+      try savingThread.wait()
       #expect(try backend.read("a") == new, "round \(round)")
     }
   }
@@ -79,7 +79,7 @@ import Testing
     defer { UserDefaults.standard.removePersistentDomain(forName: suiteName) }
     let names = (0..<10).map(String.init)
     let isDone = Lock(false)
-    let saving = OtherThread {
+    let savingThread = OtherThread {
       defer { isDone.withLock { $0 = true } }
       var other = UserDefaultsBackend(suiteName: suiteName)
       for round in 1...300 {
@@ -90,16 +90,16 @@ import Testing
     var backend = UserDefaultsBackend(suiteName: suiteName)
     while !isDone.withLock({ $0 }) {
       let found = try backend.snapshot { (backend: inout UserDefaultsBackend) throws(StoreError) in
-        var found: [Data?] = []
-        for name in names { found.append(try backend.read(name)) }
+        var values: [Data?] = []
+        for name in names { values.append(try backend.read(name)) }
         // A nested snapshot reads the same state as the outer one.
         return try backend.snapshot { (backend: inout UserDefaultsBackend) throws(StoreError) in
-          found + [try backend.read(names[0])]
+          values + [try backend.read(names[0])]
         }
       }
       #expect(Set(found).count == 1)
     }
-    try saving.wait()
+    try savingThread.wait()
   }
 
   @Test func `The decision of a commit may take a snapshot, and a snapshot may contain a commit`() throws {
@@ -125,18 +125,18 @@ import Testing
   /// Work on a separate thread, because it may block.
   private final class OtherThread: Sendable {
     private let result = Lock<Result<Void, any Error>?>(nil)
-    private let end = DispatchSemaphore(value: 0)
+    private let completion = DispatchSemaphore(value: 0)
 
     init(_ work: @escaping @Sendable () throws -> Void) {
       Thread.detachNewThread {
         let outcome = Result { try work() }
         self.result.withLock { $0 = outcome }
-        self.end.signal()
+        self.completion.signal()
       }
     }
 
     func wait() throws {
-      end.wait()
+      completion.wait()
       try result.withLock { $0 }?.get()
     }
   }

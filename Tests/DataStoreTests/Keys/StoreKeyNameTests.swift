@@ -15,7 +15,7 @@ import Testing
     #expect(try StoreKeyName("a", id: "b").encoded() == "a.b")
   }
 
-  @Test func `Equal names have equal encodings, even if their Unicode normalization differs`() throws {
+  @Test func `Names that differ only in Unicode normalization have the same encoding`() throws {
     #expect(try StoreKeyName("e\u{301}").encoded() == "%c3%a9")
     #expect(try StoreKeyName("\u{E9}").encoded() == "%c3%a9")
   }
@@ -34,7 +34,9 @@ import Testing
 
   @Test(arguments: [
     "", ".", "a.", ".a", "a.b.c", "A", "a b", "%", "%4", "%4A", "%4x", "%61", "%ff", "%e5", "a/b", "e%cc%81",
-    "a.corrupt-20201116T102240.000Z", ".DataStore-1", String(repeating: "a", count: 201),
+    // The names of a quarantined file and a staged file, and a text that is too long.
+    "a.corrupt-20201116T102240.000Z", ".DataStore-1",
+    String(repeating: "a", count: StoreKeyName.maximumEncodedLength + 1),
   ])
   func `Text that is not the encoded form of any name decodes to nil`(encoded: String) {
     #expect(StoreKeyName(encoded: encoded) == nil)
@@ -43,6 +45,7 @@ import Testing
   @Test func `Encoding an invalid name throws an error with the reason`() {
     #expect(throws: StoreError.invalidKey(.emptyCollection)) { try StoreKeyName("", id: "Jake").encoded() }
     #expect(throws: StoreError.invalidKey(.emptyID)) { try StoreKeyName("a", id: "").encoded() }
+    // With the dot and the id, the encoding is one byte longer than the limit of 200.
     #expect(throws: StoreError.invalidKey(.tooLong(encodedLength: 201))) {
       try StoreKeyName(String(repeating: "a", count: 199), id: "b").encoded()
     }

@@ -10,7 +10,7 @@ import Testing
 /// A failure names the seed that reproduces it, for the environment variable `MOMENTS_POWER_LOSS_SEED`.
 @Suite(.requiresPowerLossVolume, .timeLimit(.minutes(15))) struct PowerLossTests {
   private static let environment = ProcessInfo.processInfo.environment
-  private static let rounds = environment["MOMENTS_POWER_LOSS_ROUNDS"].flatMap { Int($0) } ?? 20
+  private static let roundCount = environment["MOMENTS_POWER_LOSS_ROUNDS"].flatMap { Int($0) } ?? 20
 
   private let seed: UInt64
   private let random: SplitMix64
@@ -29,27 +29,29 @@ import Testing
     try await run { volume, stores in
       let place = kind.place(inFolder: volume.url.appending(path: "outer/inner", directoryHint: .isDirectory))
       var progress = CommitProgress(.mixed)
-      for round in 1...Self.rounds {
+      for round in 1...Self.roundCount {
         // If there are few commits, all may succeed, and the power is cut while the child closes the store, or later.
         let (first, count) = (progress.number + 1, Int.random(in: 1...20, using: &random))
-        let (operation, isRepeated) = (Int.random(in: 1...200, using: &random), Bool.random(using: &random))
+        let (operation, cutsAgain) = (Int.random(in: 1...200, using: &random), Bool.random(using: &random))
         let restoration = Self.restoration(forgets: round.isMultiple(of: 2), &random)
         try await volume.arm(after: operation)
         var child = try ChildProcess("commit", place, ["mixed", "\(first)", "\(first + count - 1)"])
         let lines = await child.allLines()
         let end = await child.end()
         do {
-          guard end == .success else { throw Failure.end(end, lines) }
+          guard end == .success else { throw Failure.unexpectedOutcome(end, lines: lines) }
           let acknowledged = lines.last { Int($0) != nil }.flatMap { Int($0) } ?? progress.number
-          guard lines.count >= acknowledged - progress.number else { throw Failure.end(end, lines) }
+          guard lines.count >= acknowledged - progress.number else {
+            throw Failure.unexpectedOutcome(end, lines: lines)
+          }
           try await volume.restore(restoration)
-          if isRepeated {
+          if cutsAgain {
             // The power is cut again while a store of this process finishes the interrupted commit.
             try await volume.arm(after: Int.random(in: 1...10, using: &random))
             await stores.recover { kind.openPatiently(at: place) }
             try await volume.restore(Self.restoration(forgets: Bool.random(using: &random), &random))
           }
-          try await progress.find(acknowledged: acknowledged) { stores.open { kind.openPatiently(at: place) } }
+          try await progress.catchUp(acknowledged: acknowledged) { stores.open { kind.openPatiently(at: place) } }
           await stores.waitUntilClosed()
         } catch {
           Issue.record(
@@ -67,20 +69,21 @@ import Testing
     kind: DurableStore
   ) async throws {
     try await run { volume, stores in
-      let folder = volume.url.appending(path: "found", directoryHint: .isDirectory)
+      let folder = volume.url.appending(path: "existing", directoryHint: .isDirectory)
       let place = kind.place(inFolder: folder)
       try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
-      var progress = CommitProgress(.values)
-      try await progress.kind.make(1, in: stores.open { kind.openPatiently(at: place) })
+      let commits = NumberedCommits.values
+      var progress = CommitProgress(commits)
+      try await commits.make(1, in: stores.open { kind.openPatiently(at: place) })
       await stores.waitUntilClosed()
       try await volume.restore(.forget)
-      try await progress.find(acknowledged: 1) { stores.open { kind.openPatiently(at: place) } }
+      try await progress.catchUp(acknowledged: 1) { stores.open { kind.openPatiently(at: place) } }
       #expect(progress.number == 1)
     }
   }
 
   /// A commit that a test makes again and again, each time with a power cut after one more operation.
-  enum Interrupted: CaseIterable {
+  enum InterruptedCommit: CaseIterable {
     case firstOfNewStore
     case fiveValues
     case fourValuesAndRemoval
@@ -88,7 +91,7 @@ import Testing
     case oneRemoval
     case partsAndValueAndRemoval
 
-    var commit: (kind: NumberedCommits, number: Int) {
+    var kindAndNumber: (kind: NumberedCommits, number: Int) {
       switch self {
       case .firstOfNewStore: (.batches, 1)
       case .fiveValues: (.batches, 2)
@@ -100,13 +103,13 @@ import Testing
     }
   }
 
-  @Test(arguments: DurableStore.allCases, Interrupted.allCases)
+  @Test(arguments: DurableStore.allCases, InterruptedCommit.allCases)
   func `A loss of power after any operation of a commit leaves all of the commit or none`(
-    kind: DurableStore, interrupted: Interrupted
+    kind: DurableStore, interruptedCommit: InterruptedCommit
   ) async throws {
     let seed = seed
     var random = random
-    let (commits, number) = interrupted.commit
+    let (commits, number) = interruptedCommit.kindAndNumber
     try await run { volume, stores in
       operations: for operation in 1... {
         // One attempt loses all changes that weren't synchronized, and two lose random ones.
@@ -116,18 +119,17 @@ import Testing
           let place = kind.place(inFolder: folder)
           do {
             var progress = CommitProgress(commits)
-            let open = { @Sendable in stores.open { kind.openPatiently(at: place) } }
-            let acknowledged = try await Self.commit(commits, number, in: open()) {
-              try await volume.arm(after: operation)
-            }
+            let openStore = { @Sendable in stores.open { kind.openPatiently(at: place) } }
+            let acknowledged = try await Self.commit(
+              commits, upTo: number, in: openStore(), beforeLast: { try await volume.arm(after: operation) })
             let isCut = try await volume.isCut()
-            if !isCut, acknowledged != number { throw Failure.refused }
+            if !isCut, acknowledged != number { throw Failure.commitFailedWithPower }
             await stores.waitUntilClosed()
             try await volume.restore(restoration)
-            try await progress.find(acknowledged: acknowledged, open: open)
+            try await progress.catchUp(acknowledged: acknowledged, open: openStore)
             progress.advance()
-            try await commits.make(progress.number, in: open())
-            try await progress.find(acknowledged: progress.number, open: open)
+            try await commits.make(progress.number, in: openStore())
+            try await progress.catchUp(acknowledged: progress.number, open: openStore)
             await stores.waitUntilClosed()
             // The commit has fewer than `operation` operations, so each of them was tested.
             if !isCut { break operations }
@@ -145,29 +147,30 @@ import Testing
   {
     let seed = seed
     var random = random
-    let (commits, number) = Interrupted.partsAndValueAndRemoval.commit
+    let (commits, number) = InterruptedCommit.partsAndValueAndRemoval.kindAndNumber
     try await run { volume, stores in
-      calls: for fatal in 1... {
+      fatalCalls: for fatalCall in 1... {
         operations: for operation in 1... {
           for attempt in 0..<3 {
             let restoration = Self.restoration(forgets: attempt == 0, &random)
-            let place = volume.url.appending(path: "\(fatal)-\(operation)-\(attempt)", directoryHint: .isDirectory)
+            let place = volume.url.appending(path: "\(fatalCall)-\(operation)-\(attempt)", directoryHint: .isDirectory)
             do {
               var progress = CommitProgress(commits)
-              let calls = LastCalls()
-              let store = FileStore(folder: place, fileSystem: calls.fileSystem)
-              let acknowledged = try await Self.commit(commits, number, in: store) { calls.end(at: fatal) }
-              guard calls.haveEnded else { break calls }
+              let simulatedKill = SimulatedKill()
+              let store = FileStore(folder: place, fileSystem: simulatedKill.fileSystem)
+              let acknowledged = try await Self.commit(
+                commits, upTo: number, in: store, beforeLast: { simulatedKill.schedule(atCall: fatalCall) })
+              guard simulatedKill.hasHappened else { break fatalCalls }
               try await volume.arm(after: operation)
               await stores.recover { FileStore(folder: place) }
               let isCut = try await volume.isCut()
               try await volume.restore(restoration)
-              try await progress.find(acknowledged: acknowledged) { FileStore(folder: place) }
+              try await progress.catchUp(acknowledged: acknowledged) { FileStore(folder: place) }
               if !isCut { break operations }
             } catch {
               Issue.record(
                 """
-                MOMENTS_POWER_LOSS_SEED=\(seed), killed at call \(fatal), cut after operation \(operation), \
+                MOMENTS_POWER_LOSS_SEED=\(seed), killed at call \(fatalCall), cut after operation \(operation), \
                 \(restoration): \(error)
                 """)
               return
@@ -178,20 +181,20 @@ import Testing
     }
   }
 
-  /// Makes the commits up to a number.
+  /// Makes the commits numbered from 1 to `last`.
   ///
   /// - Parameter prepare: Called before the last commit, which is the only one that may fail.
   /// - Returns: The number of the last commit that was acknowledged.
   private static func commit(
-    _ commits: NumberedCommits, _ number: Int, in store: any KeyValueStore, prepare: () async throws -> Void
+    _ commits: NumberedCommits, upTo last: Int, in store: any KeyValueStore, beforeLast prepare: () async throws -> Void
   ) async throws -> Int {
-    for number in 1..<number { try await commits.make(number, in: store) }
+    for number in 1..<last { try await commits.make(number, in: store) }
     try await prepare()
     do throws(StoreError) {
-      try await commits.make(number, in: store)
-      return number
+      try await commits.make(last, in: store)
+      return last
     } catch {
-      return number - 1
+      return last - 1
     }
   }
 
@@ -215,27 +218,27 @@ import Testing
   /// All of them must be closed before the volume is unmounted. SQLite maps a file into memory, so closing a database
   /// later would end the process with `SIGBUS`.
   private final class OpenedStores: Sendable {
-    private let events = Lock<[MulticastSubscription<StoreEvent, Never>]>([])
+    private let eventSubscriptions = Lock<[MulticastSubscription<StoreEvent, Never>]>([])
 
-    func open(_ open: () -> any KeyValueStore) -> any KeyValueStore {
-      let store = open()
+    func open(_ makeStore: () -> any KeyValueStore) -> any KeyValueStore {
+      let store = makeStore()
       // The events finish when the store and its backend are released.
-      events.withLock { $0.append(store.events.subscribe()) }
+      eventSubscriptions.withLock { $0.append(store.events.subscribe()) }
       return store
     }
 
     func waitUntilClosed() async {
-      let events = events.withLock { events in
-        defer { events = [] }
-        return events
+      let subscriptions = eventSubscriptions.withLock { subscriptions in
+        defer { subscriptions = [] }
+        return subscriptions
       }
-      for events in events { for await _ in events {} }
+      for events in subscriptions { for await _ in events {} }
     }
 
     /// Lets a new store finish an interrupted commit, and waits until the store is closed.
-    func recover(_ open: () -> any KeyValueStore) async {
+    func recover(_ makeStore: () -> any KeyValueStore) async {
       do throws(StoreError) {
-        _ = try await NumberedCommits.load(from: self.open(open))
+        _ = try await NumberedCommits.load(from: open(makeStore))
       } catch {
         // Reads fail without power. The contents are checked when the power is back.
       }
@@ -244,23 +247,24 @@ import Testing
   }
 
   /// Simulates that the process is killed at a certain call: this call and all later ones fail.
-  private final class LastCalls: Sendable {
-    private let remaining = Lock(Int.max)
+  private final class SimulatedKill: Sendable {
+    private let remainingCallCount = Lock(Int.max)
 
-    var haveEnded: Bool { remaining.withLock { $0 <= 0 } }
+    var hasHappened: Bool { remainingCallCount.withLock { $0 <= 0 } }
 
     /// Makes a future call and all calls after it fail.
     ///
-    /// - Parameter fatal: The number of the call. Only renames, removals and synchronizations count; the next one is 1.
-    func end(at fatal: Int) {
-      remaining.withLock { $0 = fatal }
+    /// - Parameter fatalCall: The number of the call. Only renames, removals and synchronizations count; the next one
+    ///   is 1.
+    func schedule(atCall fatalCall: Int) {
+      remainingCallCount.withLock { $0 = fatalCall }
     }
 
     var fileSystem: FileSystem {
       FileSystem { call in
-        self.remaining.withLock { remaining in
-          if ["rename", "unlink", "fsync"].contains(call.operation) { remaining -= 1 }
-          return remaining <= 0 ? EIO : nil
+        self.remainingCallCount.withLock { remainingCallCount in
+          if ["rename", "unlink", "fsync"].contains(call.operation) { remainingCallCount -= 1 }
+          return remainingCallCount <= 0 ? EIO : nil
         }
       }
     }
@@ -275,8 +279,9 @@ import Testing
   }
 
   private enum Failure: Error {
-    case end(ChildProcess.End, [String])
+    /// A child didn't succeed, or didn't print a line for each acknowledged commit.
+    case unexpectedOutcome(ChildProcess.End, lines: [String])
     /// A commit failed although there was power.
-    case refused
+    case commitFailedWithPower
   }
 }

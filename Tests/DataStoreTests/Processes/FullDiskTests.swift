@@ -6,7 +6,9 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct FullDiskTests {
   private let temporary = TemporaryFolder()
 
-  @Test func `A save without disk space throws, and leaves only the old value`() async throws {
+  @Test func `A save without disk space throws, and leaves the old value and no other file`() async throws {
+    // The child may write files of up to 4096 bytes. It prints the result of a large save, whether the old value is
+    // intact, and the revision of a small save.
     var child = try ChildProcess("fill-disk", temporary.url, ["4096"])
     #expect(await child.allLines() == ["refused write \(EFBIG)", "intact", "saved 2"])
     #expect(await child.end() == .success)

@@ -14,7 +14,8 @@ import Testing
   func `Every acknowledged change survives a kill at any instant`(kind: SharedPlace.Kind) async throws {
     let place = try SharedPlace(kind)
     var progress = CommitProgress(.mixed)
-    for round in 1...killRounds {
+    for round in 1...killRoundCount {
+      // The child is killed long before its last commit.
       var child = try ChildProcess("commit", place.url, ["mixed", "\(progress.number + 1)", "1000000"])
       var lines: [String] = []
       for _ in 0..<Int.random(in: 0...8) {
@@ -25,7 +26,7 @@ import Testing
       #expect(await child.end() == .killed)
       try place.waitForEffects(of: child)
       let acknowledged = try #require(lines.isEmpty ? progress.number : Int(lines.last!), "round \(round): \(lines)")
-      try await progress.find(acknowledged: acknowledged) { try place.open() }
+      try await progress.catchUp(acknowledged: acknowledged) { try place.open() }
     }
     #expect(try place.temporaryFiles == [])
   }
@@ -36,18 +37,19 @@ import Testing
   ) async throws {
     let place = kind.place(in: temporary)
     var progress = CommitProgress(commits)
-    for fatal in 1... {
+    for fatalCall in 1... {
       let first = progress.number + 1
-      // Six consecutive mixed commits include all five kinds of mixed commits. A round may begin with any kind.
+      // Six consecutive mixed commits include all five kinds of mixed commits, whichever kind is the first.
       let last = progress.number + (commits == .mixed ? 6 : 2)
-      var child = try ChildProcess("die-at-call", place, ["\(fatal)", commits.rawValue, "\(first)", "\(last)"])
+      var child = try ChildProcess("die-at-call", place, ["\(fatalCall)", commits.rawValue, "\(first)", "\(last)"])
       let lines = await child.allLines()
       let end = await child.end()
-      #expect(end == .success || end == .killed, "call \(fatal): \(lines)")
-      let acknowledged = try #require(lines.isEmpty ? progress.number : Int(lines.last!), "call \(fatal): \(lines)")
+      #expect(end == .success || end == .killed, "call \(fatalCall): \(lines)")
+      let acknowledged = try #require(
+        lines.isEmpty ? progress.number : Int(lines.last!), "call \(fatalCall): \(lines)")
       if end == .success { #expect(acknowledged == last) }
-      try await progress.find(acknowledged: acknowledged) { kind.openPatiently(at: place) }
-      // `find` only reads, so it leaves a partially created database to the next store that writes.
+      try await progress.catchUp(acknowledged: acknowledged) { kind.openPatiently(at: place) }
+      // `catchUp` only reads, so it leaves a partially created database to the next store that writes.
       if kind == .files || end == .success { try expectNoTemporaryFiles(of: kind) }
       if end == .success { break }
     }
@@ -55,44 +57,45 @@ import Testing
 
   @Test func `Staged files of 200 killed processes are removed, and those of a running process stay`() async throws {
     let folder = temporary.url
-    var live = try ChildProcess("stage", folder)
-    #expect(await live.line() == "staged")
-    let staged = Set(try temporary.contents)
-    #expect(staged.count == 5)
+    var runningChild = try ChildProcess("stage", folder)
+    #expect(await runningChild.line() == "staged")
+    let filesOfRunningChild = Set(try temporary.fileNames)
+    #expect(filesOfRunningChild.count == 5)
     for _ in 1...25 {
       var children: [ChildProcess] = []
       for _ in 1...8 { children.append(try ChildProcess("stage", folder)) }
       for index in children.indices { #expect(await children[index].line() == "staged") }
       for child in children { child.kill() }
       for child in children { #expect(await child.end() == .killed) }
-      let all = try temporary.contents
-      // Five staged files of each of the eight killed processes, and of the running one.
+      let all = try temporary.fileNames
+      // Each of the eight killed processes and the running one has staged five files.
       #expect(all.count == 45, "\(all.sorted())")
+      // The first read of a store removes the staged files of processes that have ended.
       _ = try await NumberedCommits.load(from: FileStore(folder: folder))
-      let kept = try Set(temporary.contents)
-      #expect(kept == staged)
+      let kept = try Set(temporary.fileNames)
+      #expect(kept == filesOfRunningChild)
     }
-    live.endInput()
-    #expect(await live.allLines() == ["1"])
-    #expect(await live.end() == .success)
+    runningChild.endInput()
+    #expect(await runningChild.allLines() == ["1"])
+    #expect(await runningChild.end() == .success)
     var progress = CommitProgress(.batches)
-    try await progress.find(acknowledged: 1) { FileStore(folder: folder) }
+    try await progress.catchUp(acknowledged: 1) { FileStore(folder: folder) }
     #expect(progress.number == 1)
     try expectNoTemporaryFiles(of: .files)
   }
 
   private func expectNoTemporaryFiles(of kind: DurableStore) throws {
     guard FileManager.default.fileExists(atPath: temporary.url.path(percentEncoded: false)) else { return }
-    #expect(try temporary.contents.filter { !kind.keepsFile(named: $0) } == [])
+    #expect(try temporary.fileNames.filter { !kind.keepsFile(named: $0) } == [])
   }
 }
 
 /// The number of rounds in which processes are killed, from the environment variable `MOMENTS_KILL_ROUNDS`.
-let killRounds = ProcessInfo.processInfo.environment["MOMENTS_KILL_ROUNDS"].flatMap { Int($0) } ?? 25
+let killRoundCount = ProcessInfo.processInfo.environment["MOMENTS_KILL_ROUNDS"].flatMap { Int($0) } ?? 25
 
 extension TemporaryFolder {
   /// The names of all files, in no particular order.
-  var contents: [String] {
+  var fileNames: [String] {
     get throws { try FileManager.default.contentsOfDirectory(atPath: url.path(percentEncoded: false)) }
   }
 }

@@ -11,15 +11,15 @@ import Testing
     async throws
   {
     var child = try ChildProcess("lose-permission", kind.place(in: temporary))
-    let refused =
+    let lineOfRefusedSave =
       switch kind {
       case .files: "refused create \(EACCES)"
       #if SQLite
-        // SQLITE_READONLY
+        // 8 is SQLITE_READONLY.
         case .database: "refused sqlite3_step 8"
       #endif
       }
-    #expect(await child.allLines() == [refused, "intact", "saved"])
+    #expect(await child.allLines() == [lineOfRefusedSave, "intact", "saved"])
     #expect(await child.end() == .success)
   }
 }

@@ -24,7 +24,7 @@
     }
 
     private let key = StoreKey<Item>("items", id: "key")
-    private let other = StoreKey<Item>("items", id: "other")
+    private let otherKey = StoreKey<Item>("items", id: "other")
 
     @Test
     func `A save to a full disk throws an error that says so, changes nothing, and succeeds once there is space`()
@@ -36,35 +36,36 @@
       try PostgreSQLConnection(cluster.address, timeout: .seconds(5)).run(
         script: "CREATE TABLESPACE small LOCATION '\(volume.path)'")
       let place = try PostgreSQLPlace(server: cluster.address, options: "-cdefault_tablespace=small")
-      let (store, observer) = (place.store(), place.store())
+      let (store, observedStore) = (place.store(), place.store())
       try await store.save(Item(1), for: key)
-      var changes = try await observer.changes(of: key).subscribe().makeAsyncIterator()
+      var changes = try await observedStore.changes(of: key).subscribe().makeAsyncIterator()
       #expect(await changes.next()?.stored?.value.number == 1)
 
       try volume.fill()
       for number in 2...4 {
         var batch = StoreBatch()
         batch.save(Item(number), for: key)
-        batch.save(Item(number, byteCount: 1 << 20), for: other)
+        batch.save(Item(number, byteCount: 1 << 20), for: otherKey)
         let error = await #expect(throws: StoreError.self) { try await store.commit(batch) }
+        // 53100 is disk_full.
         guard case .writeFailed(let cause) = error, case .postgreSQL("53100", let message) = cause.source else {
           Issue.record("\(String(describing: error))")
           return
         }
         #expect(message.contains("No space left on device"))
         #expect(cause.description.contains("free some, then try again"))
-        for store in [store, observer, place.store()] {
+        for store in [store, observedStore, place.store()] {
           #expect(try await store.load(key)?.value == Item(1))
-          #expect(try await store.load(other) == nil)
+          #expect(try await store.load(otherKey) == nil)
         }
       }
 
       try volume.free()
       let large = Item(5, byteCount: 1 << 20)
-      try await store.save(large, for: other)
+      try await store.save(large, for: otherKey)
       try await store.save(Item(5), for: key)
       #expect(await changes.next()?.stored?.value.number == 5)
-      #expect(try await place.store().load(other)?.value == large)
+      #expect(try await place.store().load(otherKey)?.value == large)
     }
 
     /// Without space for its log, the server ends all connections and crashes, and may restart by itself.
@@ -75,30 +76,30 @@
       let volume = try MemoryVolume(byteCount: 64 << 20, owner: PostgreSQLCluster.owner)
       let cluster = try PostgreSQLCluster()
       defer { extendLifetime((volume, cluster)) }
-      let log = cluster.data.appending(path: "pg_wal").path(percentEncoded: false)
+      let logFolder = cluster.dataFolder.appending(path: "pg_wal").path(percentEncoded: false)
       try cluster.stop()
-      _ = try run("cp", "--recursive", "--preserve", log, volume.path)
-      _ = try run("rm", "--recursive", log)
-      _ = try run("ln", "--symbolic", "\(volume.path)/pg_wal", log)
+      _ = try run("cp", "--recursive", "--preserve", logFolder, volume.path)
+      _ = try run("rm", "--recursive", logFolder)
+      _ = try run("ln", "--symbolic", "\(volume.path)/pg_wal", logFolder)
       try cluster.start()
 
       let place = try PostgreSQLPlace(server: cluster.address)
-      let (store, observer) = (place.store(timeout: .seconds(3)), place.store(timeout: .seconds(60)))
+      let (store, observedStore) = (place.store(timeout: .seconds(3)), place.store(timeout: .seconds(60)))
       try await store.save(Item(1), for: key)
-      var changes = try await observer.changes(of: key).subscribe().makeAsyncIterator()
+      var changes = try await observedStore.changes(of: key).subscribe().makeAsyncIterator()
       try volume.fill()
-      var acknowledged = 1
+      var acknowledgedCount = 1
       var failure: StoreError?
-      while failure == nil, acknowledged < 100 {
+      while failure == nil, acknowledgedCount < 100 {
         do throws(StoreError) {
-          try await store.save(Item(acknowledged + 1, byteCount: 1 << 20), for: key)
-          acknowledged += 1
+          try await store.save(Item(acknowledgedCount + 1, byteCount: 1 << 20), for: key)
+          acknowledgedCount += 1
         } catch {
           failure = error
         }
       }
       guard case .writeFailed(let cause) = failure, case .postgreSQL(_, let message) = cause.source else {
-        Issue.record("\(String(describing: failure)) after \(acknowledged) saves")
+        Issue.record("\(String(describing: failure)) after \(acknowledgedCount) saves")
         return
       }
       #expect(message.contains("No space left on device"), "\(cause)")
@@ -107,7 +108,7 @@
       try await cluster.recover()
       let found = try #require(try await place.store(timeout: .seconds(60)).load(key)?.value.number)
       // The save in flight may have been made, although the server couldn't answer.
-      #expect(found == acknowledged || found == acknowledged + 1)
+      #expect(found == acknowledgedCount || found == acknowledgedCount + 1)
       try await place.store(timeout: .seconds(60)).save(Item(1_000), for: key)
       try await store.save(Item(1_001), for: key)
       var last = 0

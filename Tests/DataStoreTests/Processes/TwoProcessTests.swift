@@ -15,7 +15,7 @@ import Testing
     let place = try SharedPlace(kind)
     let store = try place.open()
     var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
-    var collection = try await store.observe(collection: "text", as: String.self).changes.makeAsyncIterator()
+    var collectionChanges = try await store.observe(collection: "text", as: String.self).changes.makeAsyncIterator()
     #expect(try await ChildProcess.run("save", place.url, ["theirs", "0"]) == .success)
     let theirs = await changes.next()
     #expect(theirs?.stored?.value == "theirs")
@@ -26,12 +26,12 @@ import Testing
     #expect(try await ChildProcess.run("remove", place.url, ["0"]) == .success)
     #expect(await changes.next() == .removed(key, revision: 3))
     #expect(try await ChildProcess.run("save", place.url, ["again", "0"]) == .success)
-    let again = await changes.next()
-    #expect(again?.stored?.value == "again")
-    #expect(again?.revision == 4)
+    let theirsAgain = await changes.next()
+    #expect(theirsAgain?.stored?.value == "again")
+    #expect(theirsAgain?.revision == 4)
 
-    for change in [theirs, .saved(key, ours), .removed(key, revision: 3), again] {
-      #expect(await collection.next() == change.map { [$0] })
+    for change in [theirs, .saved(key, ours), .removed(key, revision: 3), theirsAgain] {
+      #expect(await collectionChanges.next() == change.map { [$0] })
     }
   }
 
@@ -42,9 +42,9 @@ import Testing
     try await store.save("first", for: key)
     var changes = try await store.observe(collection: "text", as: String.self).changes.makeAsyncIterator()
     #expect(try await ChildProcess.run("save", place.url, ["theirs", "new"]) == .success)
-    let change = await changes.next()
-    #expect(change?.map(\.key.id) == ["new"])
-    #expect(change?.first?.stored?.value == "theirs")
+    let commit = await changes.next()
+    #expect(commit?.map(\.key.id) == ["new"])
+    #expect(commit?.first?.stored?.value == "theirs")
   }
 
   @Test(arguments: SharedPlace.Kind.allCases)

@@ -6,8 +6,8 @@ import Testing
 
 @Suite(.timeLimit(.minutes(15))) struct BackedStoreTests {
   private let key = StoreKey<String>("text", id: "0")
-  private let newer = Data("{\"checksum\":\"71f92dee\",\"format\":9}\nunknown".utf8)
-  private let supported = StoredVersion(format: 3, schema: 1)
+  private let futureFormatBytes = Data("{\"checksum\":\"71f92dee\",\"format\":9}\nunknown".utf8)
+  private let supportedVersion = StoredVersion(format: 3, schema: 1)
 
   @Test func `The time of a save is that of the store's clock`() async throws {
     let time = Lock(Date(timeIntervalSinceReferenceDate: 1.1))
@@ -32,23 +32,23 @@ import Testing
     let observation = try await store.observe(collection: "text", as: String.self)
     #expect(observation.stored.map(\.key.id) == ["b", "c", "a"])
 
-    // A new store object knows only the times.
-    let later = try await InMemoryStore(storage: storage).observe(collection: "text", as: String.self)
-    #expect(later.stored.map(\.key.id) == ["a", "c", "b"])
+    // A new store object knows only the times of the saves, which are in reverse order.
+    let laterObservation = try await InMemoryStore(storage: storage).observe(collection: "text", as: String.self)
+    #expect(laterObservation.stored.map(\.key.id) == ["a", "c", "b"])
   }
 
   @Test func `A value of a future format is neither read nor replaced nor removed`() async throws {
     let storage = InMemoryStorage()
     let name = try key.keyName.encoded()
-    storage[name] = newer
+    storage[name] = futureFormatBytes
     let store = InMemoryStore(storage: storage)
     let error = StoreError.newerFormat(
-      key.keyName, found: StoredVersion(format: 9, schema: 1), supported: supported)
+      key.keyName, found: StoredVersion(format: 9, schema: 1), supported: supportedVersion)
     await #expect(throws: error) { try await store.load(key) }
     await #expect(throws: error) { try await store.save("a", for: key) }
     await #expect(throws: error) { try await store.remove(key) }
     await #expect(throws: error) { try await store.changes(of: key) }
-    #expect(storage[name] == newer)
+    #expect(storage[name] == futureFormatBytes)
     #expect(storage.names == [name])
   }
 
@@ -57,13 +57,15 @@ import Testing
     let name = try key.keyName.encoded()
     storage[name] = Data("corrupt".utf8)
     // The first replacement is corrupt too, so the store must read two more times.
-    let externals = Lock([Data("corrupt again".utf8), try encodedEnvelope("theirs")])
-    let backend = OvertakenBackend(storage: storage) { externals.withLock { $0.isEmpty ? nil : $0.removeFirst() } }
+    let externalBytes = Lock([Data("corrupt again".utf8), try encodedEnvelope("theirs")])
+    let backend = OvertakenBackend(storage: storage) {
+      externalBytes.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+    }
     let store = BackedStore(backend: backend)
     let observation = try await store.observe(collection: "text", as: String.self)
     #expect(observation.stored.map(\.key) == [key])
     #expect(observation.stored.map(\.stored.value) == ["theirs"])
-    #expect(externals.withLock { $0 } == [])
+    #expect(externalBytes.withLock { $0 } == [])
     #expect(storage.names == [name])
     let ours = try await store.save("ours", for: key)
     var changes = observation.changes.makeAsyncIterator()
@@ -72,7 +74,7 @@ import Testing
 
   @Test func `A value of a future format is left out of an observation, and reported as an event`() async throws {
     let storage = InMemoryStorage()
-    storage[try key.keyName.encoded()] = newer
+    storage[try key.keyName.encoded()] = futureFormatBytes
     let store = InMemoryStore(storage: storage)
     try await store.save("a", for: StoreKey("text"))
     let observation = try await store.observe(collection: "text", as: String.self)
@@ -81,7 +83,8 @@ import Testing
     let event = await events.next()
     #expect(
       event
-        == .newerValueLeftUntouched(key.keyName, found: StoredVersion(format: 9, schema: 1), supported: supported))
+        == .newerValueLeftUntouched(
+          key.keyName, found: StoredVersion(format: 9, schema: 1), supported: supportedVersion))
   }
 
   @Test func `Undecodable bytes are quarantined unchanged, and the error and the event say where`() async throws {
@@ -105,7 +108,6 @@ import Testing
   @Test func `Removing undecodable bytes quarantines them, and observers receive a removal`() async throws {
     let storage = InMemoryStorage()
     let store = InMemoryStore(storage: storage)
-    let key = StoreKey<String>("text", id: "0")
     let saved = try await store.save("good", for: key)
     var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
     let corruptBytes = Data("corrupt".utf8)
@@ -113,7 +115,7 @@ import Testing
     try await store.remove(key)
     var events = store.events.makeAsyncIterator()
     guard case .valueQuarantined(key.keyName, let movedTo, _) = await events.next() else {
-      Issue.record("no event")
+      Issue.record("no valueQuarantined event")
       return
     }
     #expect(storage[movedTo] == corruptBytes)
@@ -126,7 +128,7 @@ import Testing
     let backend = SwitchableBackend()
     let store = BackedStore(backend: backend)
     let changes = try await store.changes(of: key).subscribe()
-    let collection = try await store.observe(collection: "text", as: String.self).changes
+    let collectionChanges = try await store.observe(collection: "text", as: String.self).changes
     let first = try await store.save("first", for: key)
     backend.isBroken.withLock { $0 = true }
     await #expect(throws: StoreError.writeFailed(SwitchableBackend.error)) { try await store.save("lost", for: key) }
@@ -136,7 +138,7 @@ import Testing
     let second = try await store.save("second", for: key)
     #expect(second.revision == 2)
     var iterator = changes.makeAsyncIterator()
-    var collectionIterator = collection.makeAsyncIterator()
+    var collectionIterator = collectionChanges.makeAsyncIterator()
     for saved in [first, second] {
       #expect(await iterator.next() == .saved(key, saved))
       #expect(await collectionIterator.next() == [.saved(key, saved)])
@@ -146,39 +148,39 @@ import Testing
   @Test func `Streams finish when the store is released, after their buffered elements`() async throws {
     var store: InMemoryStore? = InMemoryStore()
     let changes = try await store!.changes(of: key).subscribe()
-    let collection = try await store!.observe(collection: "text", as: String.self).changes
+    let collectionChanges = try await store!.observe(collection: "text", as: String.self).changes
     let events = store!.events.subscribe()
     let saved = try await store!.save("last", for: key)
     store = nil
     var received: [StoreChange<String>] = []
     for await change in changes { received.append(change) }
-    for await commit in collection { received += commit }
+    for await commit in collectionChanges { received += commit }
     #expect(received == [.saved(key, saved), .saved(key, saved)])
     for await event in events { Issue.record("\(event)") }
   }
 
   @Test func `A store that blocks does not occupy a thread that tasks share`() async throws {
-    let count = ProcessInfo.processInfo.activeProcessorCount * 4
+    let storeCount = ProcessInfo.processInfo.activeProcessorCount * 4
     let gate = DispatchSemaphore(value: 0)
-    let arrived = MulticastRelay<Void>(buffering: .unbounded)
-    let arrivals = arrived.stream.subscribe()
+    let arrivals = MulticastRelay<Void>(buffering: .unbounded)
+    let arrivalSubscription = arrivals.stream.subscribe()
     await withTaskGroup { group in
-      for _ in 0..<count {
+      for _ in 0..<storeCount {
         group.addTask {
-          let store = BackedStore(backend: BlockingBackend(gate: gate, arrived: arrived))
+          let store = BackedStore(backend: BlockingBackend(gate: gate, arrivals: arrivals))
           await #expect(throws: Never.self) { try await store.load(StoreKey<Int>("number")) }
         }
       }
       // All stores block before the first one continues. If they used shared threads, none would be left for this task.
-      var iterator = arrivals.makeAsyncIterator()
-      for _ in 0..<count { await iterator.next() }
-      for _ in 0..<count { gate.signal() }
+      var iterator = arrivalSubscription.makeAsyncIterator()
+      for _ in 0..<storeCount { await iterator.next() }
+      for _ in 0..<storeCount { gate.signal() }
     }
   }
 
   @Test func `Calls of a store are isolated on its executor`() async throws {
     let store = BackedStore(
-      backend: BlockingBackend(gate: DispatchSemaphore(value: 0), arrived: MulticastRelay(buffering: .unbounded)))
+      backend: BlockingBackend(gate: DispatchSemaphore(value: 0), arrivals: MulticastRelay(buffering: .unbounded)))
     await store.checkIsolation()
   }
 }
@@ -191,6 +193,7 @@ extension BackedStore {
 
 /// An in-memory backend whose changes fail while it is broken.
 private final class SwitchableBackend: StoreBackend, Sendable {
+  /// The error of a full disk: 28 is ENOSPC.
   static let error = SystemError(code: 28, operation: "write", path: "a full disk")
   let isBroken = Lock(false)
   private let storage = InMemoryStorage()
@@ -219,10 +222,11 @@ private final class SwitchableBackend: StoreBackend, Sendable {
 /// A backend that blocks its thread in each read until the gate is signaled.
 private struct BlockingBackend: StoreBackend {
   let gate: DispatchSemaphore
-  let arrived: MulticastRelay<Void>
+  /// Receives an element when a read begins.
+  let arrivals: MulticastRelay<Void>
 
   func read(_ name: String) -> Data? {
-    arrived.send(())
+    arrivals.send(())
     gate.wait()
     return nil
   }
@@ -238,7 +242,7 @@ private struct BlockingBackend: StoreBackend {
 private struct OvertakenBackend: StoreBackend, Sendable {
   let storage: InMemoryStorage
   /// Returns the bytes that another process stores, or `nil` if it stores none.
-  let nextExternal: @Sendable () -> Data?
+  let nextExternalBytes: @Sendable () -> Data?
 
   private var base: InMemoryBackend { InMemoryBackend(storage: storage) }
 
@@ -251,7 +255,7 @@ private struct OvertakenBackend: StoreBackend, Sendable {
   }
 
   func quarantine(_ bytes: Data, of name: String, at time: Date) -> String? {
-    if let external = nextExternal() { storage[name] = external }
+    if let externalBytes = nextExternalBytes() { storage[name] = externalBytes }
     return base.quarantine(bytes, of: name, at: time)
   }
 

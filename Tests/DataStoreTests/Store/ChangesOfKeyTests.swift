@@ -11,19 +11,19 @@ import Testing
     let key = StoreKey<String>("text", id: "0")
     let backend = ReportingBackend()
     let store = BackedStore(backend: backend)
-    let all = try await store.observe(collection: "text", as: String.self).changes
-    let second = try encodedEnvelope("second")
+    let collectionChanges = try await store.observe(collection: "text", as: String.self).changes
+    let secondBytes = try encodedEnvelope("second")
     backend.storage["text.0"] = try encodedEnvelope("first")
     backend.onSnapshot.withLock {
       $0 = { [backend] in
-        backend.storage["text.0"] = second
-        backend.changed.withLock { $0 = ["text.0"] }
+        backend.storage["text.0"] = secondBytes
+        backend.changedNames.withLock { $0 = ["text.0"] }
       }
     }
     var changes = try await store.changes(of: key).makeAsyncIterator()
     #expect(await changes.next()?.stored?.value == "second")
-    var elements = all.makeAsyncIterator()
-    #expect(await elements.next()?.map(\.stored?.value) == ["first", "second"])
+    var collectionIterator = collectionChanges.makeAsyncIterator()
+    #expect(await collectionIterator.next()?.map(\.stored?.value) == ["first", "second"])
   }
 }
 
@@ -31,7 +31,7 @@ import Testing
 private final class ReportingBackend: StoreBackend, Sendable {
   let storage = InMemoryStorage()
   /// The names that the next call of `takeExternalChanges()` returns.
-  let changed = Lock<[String]>([])
+  let changedNames = Lock<[String]>([])
   /// Called once, when the next snapshot begins.
   let onSnapshot = Lock<(@Sendable () -> Void)?>(nil)
   private var base: InMemoryBackend { InMemoryBackend(storage: storage) }
@@ -60,6 +60,6 @@ private final class ReportingBackend: StoreBackend, Sendable {
   func names() -> [String] { base.names() }
 
   func takeExternalChanges() -> ExternalChanges {
-    .names(changed.withLock { exchange(&$0, with: []) })
+    .names(changedNames.withLock { exchange(&$0, with: []) })
   }
 }

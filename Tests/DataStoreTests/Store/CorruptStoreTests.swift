@@ -7,9 +7,10 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct CorruptStoreTests {
   private let key = StoreKey<String>("text", id: "0")
   private let backend = CorruptibleBackend()
-  private let corrupt = CorruptibleBackend.error(reason: "a reason")
+  private let corruptStoreError = CorruptibleBackend.error(reason: "a reason")
 
-  private func expectOneEvent(of store: BackedStore<CorruptibleBackend>) async throws {
+  /// Expects that the store has sent one event, and corrupts the store again to show that no other event follows.
+  private func expectOneEventUntilNextCorruption(of store: BackedStore<CorruptibleBackend>) async throws {
     var events = store.events.subscribe().makeAsyncIterator()
     #expect(await events.next() == .storeQuarantined(movedTo: "a place", reason: "a reason"))
     // The next event is that of the next corruption, so there was no other event in between.
@@ -22,9 +23,9 @@ import Testing
     let store = BackedStore(backend: backend)
     try await store.save("a", for: key)
     backend.corrupt()
-    await #expect(throws: corrupt) { try await store.load(key) }
+    await #expect(throws: corruptStoreError) { try await store.load(key) }
     #expect(try await store.load(key) == nil)
-    try await expectOneEvent(of: store)
+    try await expectOneEventUntilNextCorruption(of: store)
   }
 
   @Test func `A save to a corrupt store succeeds, and an event reports the corruption`() async throws {
@@ -33,7 +34,7 @@ import Testing
     backend.corrupt()
     let saved = try await store.save("b", for: key)
     #expect(try await store.load(key) == saved)
-    try await expectOneEvent(of: store)
+    try await expectOneEventUntilNextCorruption(of: store)
   }
 
   @Test func `A removal from a corrupt store succeeds, and an event reports the corruption`() async throws {
@@ -42,27 +43,27 @@ import Testing
     backend.corrupt()
     try await store.remove(key)
     #expect(try await store.load(key) == nil)
-    try await expectOneEvent(of: store)
+    try await expectOneEventUntilNextCorruption(of: store)
   }
 
   @Test func `After a corruption, observers of all keys receive later saves, and new observers receive no lost value`()
     async throws
   {
     let store = BackedStore(backend: backend)
-    let other = StoreKey<String>("other")
+    let otherKey = StoreKey<String>("other")
     var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
-    var otherChanges = try await store.changes(of: other).subscribe().makeAsyncIterator()
+    var otherChanges = try await store.changes(of: otherKey).subscribe().makeAsyncIterator()
     let first = try await store.save("a", for: key)
-    let otherFirst = try await store.save("b", for: other)
+    let otherFirst = try await store.save("b", for: otherKey)
     backend.corrupt()
     #expect(try await store.observe(collection: "text", as: String.self).stored == [])
-    var late = try await store.changes(of: other).subscribe().makeAsyncIterator()
+    var lateChanges = try await store.changes(of: otherKey).subscribe().makeAsyncIterator()
     let second = try await store.save("c", for: key)
-    let otherSecond = try await store.save("d", for: other)
+    let otherSecond = try await store.save("d", for: otherKey)
     for expected in [first, second] { #expect(await changes.next() == .saved(key, expected)) }
-    for expected in [otherFirst, otherSecond] { #expect(await otherChanges.next() == .saved(other, expected)) }
-    #expect(await late.next() == .saved(other, otherSecond))
-    try await expectOneEvent(of: store)
+    for expected in [otherFirst, otherSecond] { #expect(await otherChanges.next() == .saved(otherKey, expected)) }
+    #expect(await lateChanges.next() == .saved(otherKey, otherSecond))
+    try await expectOneEventUntilNextCorruption(of: store)
   }
 
   @Test func `A save succeeds, with an event, if it finds the corruption while it reads external changes`()
@@ -78,10 +79,10 @@ import Testing
     var iterator = changes.makeAsyncIterator()
     for saved in [first, second] { #expect(await iterator.next() == [.saved(key, saved)]) }
     #expect(try await store.load(key) == second)
-    try await expectOneEvent(of: store)
+    try await expectOneEventUntilNextCorruption(of: store)
   }
 
-  @Test func `External changes that were read before a save found the corruption are not sent`() async throws {
+  @Test func `External changes that a save reads before it finds the corruption are not sent`() async throws {
     let store = BackedStore(backend: backend)
     let changes = try await store.observe(collection: "text", as: String.self).changes
     let first = try await store.save("a", for: key)
@@ -92,7 +93,7 @@ import Testing
     backend.reportsChanges.withLock { $0 = false }
     var iterator = changes.makeAsyncIterator()
     for saved in [first, second] { #expect(await iterator.next() == [.saved(key, saved)]) }
-    try await expectOneEvent(of: store)
+    try await expectOneEventUntilNextCorruption(of: store)
   }
 
   @Test func `An observer receives the next save even if its own call was the first to find the corruption`()
@@ -103,7 +104,7 @@ import Testing
     var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
     let saved = try await store.save("a", for: key)
     #expect(await changes.next() == .saved(key, saved))
-    try await expectOneEvent(of: store)
+    try await expectOneEventUntilNextCorruption(of: store)
   }
 }
 

@@ -10,7 +10,7 @@ import Testing
 
   private func key(_ number: Int) -> StoreKey<Int> { StoreKey("number", id: "\(number)") }
 
-  @Test func `A key has a channel only while a stream or a subscription refers to it`() async throws {
+  @Test func `A key has a channel only while a stream or a subscription of the channel exists`() async throws {
     var streams: [MulticastStream<StoreChange<Int>, Never>] = []
     for number in 0..<2_000 { streams.append(try await store.changes(of: key(number))) }
     #expect(await store.observedCount(in: "number") == 2_000)
@@ -23,7 +23,9 @@ import Testing
     #expect(await store.observedCount(in: "number") == 0)
   }
 
-  @Test func `A stream starts with the value stored when its iteration begins, then has every change`() async throws {
+  @Test func `A stream starts with the value that is stored when its iteration begins, and every later change follows`()
+    async throws
+  {
     try await store.save(1, for: key(0))
     let stream = try await store.changes(of: key(0))
     let second = try await store.save(2, for: key(0))
@@ -33,7 +35,7 @@ import Testing
     #expect(await iterator.next() == .saved(key(0), third))
   }
 
-  @Test func `If a key is observed again, its stream starts with a value saved while it had no observer`()
+  @Test func `If a key is observed again, its new stream starts with a value saved while the key had no observer`()
     async throws
   {
     _ = try await store.changes(of: key(0))

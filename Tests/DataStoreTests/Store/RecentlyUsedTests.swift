@@ -45,22 +45,23 @@ import Testing
       backend: QuarantiningBackend(outcome: outcome), eventRelay: MulticastRelay(replay: 1, buffering: .unbounded),
       now: { Date() }, memoryLimit: 10)
     let slots = try (0..<3).map { try contents.topics.open(StoreKey<Int>("a", id: "\($0)")) }
-    func use(_ number: Int) {
+    func recordRead(of number: Int) {
       let header = Envelope.Header(schema: 1, savedAt: Date(), tag: StoreTag(), partIDs: nil)
       let edition = Edition(fingerprint: Fingerprint(Data([UInt8(number)])), header: header)
       let content = StoredContent(value: number, counts: nil, ownSize: 4, partSizes: [])
       contents.reconcile(.value(edition, content), slots[number])
     }
-    use(0)
-    use(1)
+    recordRead(of: 0)
+    recordRead(of: 1)
     do {
       #expect(try contents.quarantine(Data(), of: slots[1], reason: "") == "a place")
       #expect(outcome == .valueQuarantined)
     } catch {
       #expect(error == outcome.error)
     }
-    use(0)
-    use(2)
+    recordRead(of: 0)
+    recordRead(of: 2)
+    // If value 1 still counted, value 0 would be released too.
     #expect(slots.map { $0.topic.holdsContent(of: $0.id) } == [true, false, true])
   }
 }

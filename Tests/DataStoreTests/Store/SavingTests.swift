@@ -11,8 +11,8 @@ import Testing
   private typealias Outcome = Result<StoredValue<Int>, StoreError>
 
   private let key = StoreKey<Int>("number", id: "0")
-  private let backend = HeldBackend()
-  private let store: BackedStore<HeldBackend>
+  private let backend = ControlledBackend()
+  private let store: BackedStore<ControlledBackend>
   private let executor = ManualTaskExecutor()
 
   init() {
@@ -20,7 +20,7 @@ import Testing
   }
 
   /// Starts a save, which has arrived at the store when this method returns.
-  private func save(_ value: Int, for key: StoreKey<Int>) -> Task<Outcome, Never> {
+  private func startSave(_ value: Int, for key: StoreKey<Int>) -> Task<Outcome, Never> {
     defer { executor.runUntilIdle() }
     return Task(executorPreference: executor) { [store] in
       do throws(StoreError) {
@@ -32,7 +32,7 @@ import Testing
   }
 
   /// Starts a commit, which has arrived at the store when this method returns.
-  private func commit(_ change: (inout StoreBatch) -> Void) -> Task<StoreError?, Never> {
+  private func startCommit(_ change: (inout StoreBatch) -> Void) -> Task<StoreError?, Never> {
     defer { executor.runUntilIdle() }
     var batch = StoreBatch()
     change(&batch)
@@ -46,17 +46,19 @@ import Testing
     }
   }
 
-  /// Starts a save that blocks the store until ``releaseBackend()``.
-  private func saveAndHold(_ value: Int) async -> Task<Outcome, Never> {
-    backend.isHeld.withLock { $0 = true }
-    let task = save(value, for: key)
-    await backend.arrival()
+  /// Starts a save, and waits until its write is blocked.
+  ///
+  /// The write blocks the store until ``releaseBackend()``.
+  private func startBlockedSave(_ value: Int) async -> Task<Outcome, Never> {
+    backend.blocksWrites.withLock { $0 = true }
+    let task = startSave(value, for: key)
+    await backend.waitUntilWriteIsBlocked()
     return task
   }
 
   /// Unblocks the store, and waits until all its calls are complete.
   private func releaseBackend() async throws {
-    backend.isHeld.withLock { $0 = false }
+    backend.blocksWrites.withLock { $0 = false }
     backend.gate.signal()
     // Before a call returns, it switches between the store's executor and `executor` a few times at most.
     for _ in 1...5 {
@@ -67,8 +69,8 @@ import Testing
 
   @Test func `A burst of saves of one key is one write, and each save is sent once, in order`() async throws {
     let changes = try await store.changes(of: key).subscribe()
-    let first = await saveAndHold(0)
-    let burst = (1...999).map { save($0, for: key) }
+    let first = await startBlockedSave(0)
+    let burst = (1...999).map { startSave($0, for: key) }
     try await releaseBackend()
     #expect(backend.writes.withLock { $0 } == ["number.0", "number.0"])
 
@@ -86,17 +88,17 @@ import Testing
 
   @Test func `If the write of a burst fails, all its saves throw and none is sent`() async throws {
     let changes = try await store.changes(of: key).subscribe()
-    let first = await saveAndHold(0)
-    let burst = (1...20).map { save($0, for: key) }
-    backend.brokenNames.withLock { $0 = ["number.0"] }
+    let first = await startBlockedSave(0)
+    let burst = (1...20).map { startSave($0, for: key) }
+    backend.failingNames.withLock { $0 = ["number.0"] }
     try await releaseBackend()
     // The write of the blocked save had already begun.
     let stored = try await first.value.get()
     for task in burst {
-      #expect(await task.value == .failure(.writeFailed(HeldBackend.error)))
+      #expect(await task.value == .failure(.writeFailed(ControlledBackend.error)))
     }
     #expect(try await store.load(key) == stored)
-    backend.brokenNames.withLock { $0 = [] }
+    backend.failingNames.withLock { $0 = [] }
     let later = try await store.save(21, for: key)
     #expect(later.revision == 2)
     var iterator = changes.makeAsyncIterator()
@@ -109,16 +111,16 @@ import Testing
       StoreKey<Int>("number", id: "a"), StoreKey<Int>("number", id: "b"), StoreKey<Int>("number", id: "c")
     )
     let changes = try await store.observe(collection: "number", as: Int.self).changes
-    let first = await saveAndHold(0)
-    let burst = [(1, a), (2, b), (3, c), (4, a), (5, b), (6, c)].map { save($0.0, for: $0.1) }
-    backend.brokenNames.withLock { $0 = ["number.b"] }
+    let first = await startBlockedSave(0)
+    let burst = [(1, a), (2, b), (3, c), (4, a), (5, b), (6, c)].map { startSave($0.0, for: $0.1) }
+    backend.failingNames.withLock { $0 = ["number.b"] }
     try await releaseBackend()
     #expect(backend.writes.withLock { $0 } == ["number.0", "number.a", "number.c"])
     var expected: [StoreChange<Int>] = [.saved(key, try await first.value.get())]
     for (index, key) in [a, b, c, a, b, c].enumerated() {
       let outcome = await burst[index].value
       if key == b {
-        #expect(outcome == .failure(.writeFailed(HeldBackend.error)))
+        #expect(outcome == .failure(.writeFailed(ControlledBackend.error)))
       } else {
         expected.append(.saved(key, try outcome.get()))
       }
@@ -128,50 +130,50 @@ import Testing
     for change in expected { #expect(await iterator.next() == [change]) }
   }
 
-  @Test func `If another process locks the store during a burst, one save waits in vain and all unwritten saves throw`()
+  @Test func `If another process locks the store, only one save of a burst waits, and all unwritten ones throw`()
     async throws
   {
     let keys = ["a", "b", "c"].map { StoreKey<Int>("number", id: $0) }
-    let first = await saveAndHold(0)
-    let burst = keys.map { save(1, for: $0) }
+    let first = await startBlockedSave(0)
+    let burst = keys.map { startSave(1, for: $0) }
     backend.lockedNames.withLock { $0 = ["number.b"] }
     try await releaseBackend()
     #expect(try await first.value.get().value == 0)
     #expect(try await burst[0].value.get().value == 1)
-    for task in burst[1...] { #expect(await task.value == .failure(.writeFailed(HeldBackend.lockedOut))) }
+    for task in burst[1...] { #expect(await task.value == .failure(.writeFailed(ControlledBackend.lockedOut))) }
     #expect(backend.writes.withLock { $0 } == ["number.0", "number.a"])
     backend.lockedNames.withLock { $0 = [] }
     #expect(try await store.save(2, for: keys[2]).value == 2)
   }
 
-  @Test func `Commits that require the same key are written together, but not with a later commit that changes it`()
+  @Test func `Commits with a precondition on one key are written together, but not with a later change of that key`()
     async throws
   {
     let shared = StoreKey<Int>("shared")
     let tag = try await store.save(0, for: shared).tag
-    let first = await saveAndHold(0)
+    let first = await startBlockedSave(0)
     let commits = ["a", "b"].map { id in
-      commit { batch in
+      startCommit { batch in
         batch.save(1, for: StoreKey<Int>("number", id: id))
         batch.require(tag, of: shared)
       }
     }
-    let last = commit { $0.save(1, for: shared) }
+    let last = startCommit { $0.save(1, for: shared) }
     // If a commit is locked out, the rest of its group fails without an attempt. So the commit of "b" fails only if it
     // is in the group of the commit of "a".
     backend.lockedNames.withLock { $0 = ["number.a"] }
     try await releaseBackend()
     _ = await first.value
-    for commit in commits { #expect(await commit.value == .writeFailed(HeldBackend.lockedOut)) }
+    for commit in commits { #expect(await commit.value == .writeFailed(ControlledBackend.lockedOut)) }
     #expect(await last.value == nil)
     #expect(backend.writes.withLock { $0 } == ["shared", "number.0", "shared"])
   }
 
   @Test func `Values that a burst wrote before the store was found corrupt are written again`() async throws {
     let (a, b) = (StoreKey<Int>("number", id: "a"), StoreKey<Int>("number", id: "b"))
-    let first = await saveAndHold(0)
-    let burst = [(1, a), (2, b)].map { save($0.0, for: $0.1) }
-    backend.corruptNames.withLock { $0 = ["number.b"] }
+    let first = await startBlockedSave(0)
+    let burst = [(1, a), (2, b)].map { startSave($0.0, for: $0.1) }
+    backend.namesFindingCorruptStore.withLock { $0 = ["number.b"] }
     try await releaseBackend()
     #expect(try await first.value.get().value == 0)
     #expect(backend.writes.withLock { $0 } == ["number.0", "number.a", "number.a", "number.b"])
@@ -180,10 +182,10 @@ import Testing
 
   @Test func `Values that a burst wrote before a quarantine found the store corrupt are written again`() async throws {
     let (a, b) = (StoreKey<Int>("number", id: "a"), StoreKey<Int>("number", id: "b"))
-    let first = await saveAndHold(0)
+    let first = await startBlockedSave(0)
     backend.corrupt("number.b")
-    let burst = [(1, a), (2, b)].map { save($0.0, for: $0.1) }
-    backend.corruptsQuarantine.withLock { $0 = true }
+    let burst = [(1, a), (2, b)].map { startSave($0.0, for: $0.1) }
+    backend.quarantineFindsCorruptStore.withLock { $0 = true }
     try await releaseBackend()
     #expect(try await first.value.get().value == 0)
     #expect(backend.writes.withLock { $0 } == ["number.0", "number.a", "number.a", "number.b"])
@@ -192,9 +194,9 @@ import Testing
 
   @Test func `A commit that must wait for a quarantine isn't overtaken by later ones`() async throws {
     let keys = ["a", "b", "c"].map { StoreKey<Int>("number", id: $0) }
-    let first = await saveAndHold(0)
+    let first = await startBlockedSave(0)
     backend.corrupt("number.a")
-    let burst = keys.map { save(1, for: $0) }
+    let burst = keys.map { startSave(1, for: $0) }
     try await releaseBackend()
     var revisions: [UInt64] = []
     for task in [first] + burst { revisions.append(try await task.value.get().revision) }
@@ -206,9 +208,9 @@ import Testing
   {
     let (a, b) = (StoreKey<Int>("number", id: "a"), StoreKey<Int>("number", id: "b"))
     let changes = try await store.observe(collection: "number", as: Int.self).changes
-    let first = await saveAndHold(0)
+    let first = await startBlockedSave(0)
     backend.corrupt("number.a")
-    let burst = [(1, a), (2, b), (3, a)].map { save($0.0, for: $0.1) }
+    let burst = [(1, a), (2, b), (3, a)].map { startSave($0.0, for: $0.1) }
     // The first save of "a" isn't written, because the second save of "a" replaces it. The store takes the last report
     // when the save of "b" is durable and not sent yet.
     backend.reports.withLock { $0 = [.names([]), .names([]), .unknown] }
@@ -223,10 +225,10 @@ import Testing
 
   @Test func `A save that waits to be sent is written again if the store is found corrupt`() async throws {
     let (a, b) = (StoreKey<Int>("number", id: "a"), StoreKey<Int>("number", id: "b"))
-    _ = await saveAndHold(0)
+    _ = await startBlockedSave(0)
     backend.corrupt("number.a")
-    let burst = [(1, a), (2, b), (3, a)].map { save($0.0, for: $0.1) }
-    backend.corruptNames.withLock { $0 = ["number.a"] }
+    let burst = [(1, a), (2, b), (3, a)].map { startSave($0.0, for: $0.1) }
+    backend.namesFindingCorruptStore.withLock { $0 = ["number.a"] }
     try await releaseBackend()
     #expect(backend.writes.withLock { $0 } == ["number.0", "number.b", "number.b", "number.a"])
     var revisions: [UInt64] = []
@@ -245,13 +247,14 @@ import Testing
     let receiving = Task(executorPreference: executor) {
       for await change in changes { received.withLock { $0.append(change) } }
     }
-    _ = await saveAndHold(0)
-    backend.overtakenNames.withLock { $0 = ["number.a"] }
-    let removing = commit { $0.remove(a) }
-    let saving = save(2, for: b)
+    _ = await startBlockedSave(0)
+    backend.externallyRemovedNames.withLock { $0 = ["number.a"] }
+    let removing = startCommit { $0.remove(a) }
+    let saving = startSave(2, for: b)
     try await releaseBackend()
-    #expect(await removing.value == .removeFailed(HeldBackend.error))
+    #expect(await removing.value == .removeFailed(ControlledBackend.error))
     #expect(try await saving.value.get().revision == 3)
+    // The first element is the replay of the stored value.
     #expect(received.withLock { $0.dropFirst() } == [.removed(a, revision: 4)])
     receiving.cancel()
   }
@@ -269,27 +272,27 @@ import Testing
 
   @Test func `If a burst finds the store corrupt twice, all its saves throw`() async throws {
     let (a, b) = (StoreKey<Int>("number", id: "a"), StoreKey<Int>("number", id: "b"))
-    _ = await saveAndHold(0)
-    let burst = [(1, a), (2, b)].map { save($0.0, for: $0.1) }
-    backend.corruptNames.withLock { $0 = ["number.b", "number.b"] }
+    _ = await startBlockedSave(0)
+    let burst = [(1, a), (2, b)].map { startSave($0.0, for: $0.1) }
+    backend.namesFindingCorruptStore.withLock { $0 = ["number.b", "number.b"] }
     try await releaseBackend()
     for (task, key) in zip(burst, [a, b]) {
-      #expect(await task.value == .failure(HeldBackend.corruption))
+      #expect(await task.value == .failure(ControlledBackend.corruption))
       #expect(try await store.load(key) == nil)
     }
   }
 
   @Test func `A load and a removal during a burst keep their places in the order of the calls`() async throws {
     let changes = try await store.changes(of: key).subscribe()
-    _ = await saveAndHold(0)
-    _ = save(1, for: key)
-    let second = save(2, for: key)
+    _ = await startBlockedSave(0)
+    _ = startSave(1, for: key)
+    let second = startSave(2, for: key)
     let loading = Task(executorPreference: executor) { [store, key] in try await store.load(key) }
     executor.runUntilIdle()
-    _ = save(3, for: key)
+    _ = startSave(3, for: key)
     let removing = Task(executorPreference: executor) { [store, key] in try await store.remove(key) }
     executor.runUntilIdle()
-    _ = save(4, for: key)
+    _ = startSave(4, for: key)
     try await releaseBackend()
     #expect(try await loading.value == second.value.get())
     try await removing.value
@@ -301,8 +304,8 @@ import Testing
   }
 
   @Test func `A save whose task is cancelled is still made`() async throws {
-    let first = await saveAndHold(0)
-    let second = save(1, for: key)
+    let first = await startBlockedSave(0)
+    let second = startSave(1, for: key)
     first.cancel()
     second.cancel()
     try await releaseBackend()
@@ -324,53 +327,55 @@ import Testing
 }
 
 /// An in-memory backend that records writes, and blocks them or lets them fail on demand.
-private final class HeldBackend: StoreBackend, Sendable {
+private final class ControlledBackend: StoreBackend, Sendable {
   static let error = SystemError(code: 28, operation: "write", path: "a full disk")
   static let lockedOut = SystemError(code: POSIXErrorCode.EAGAIN.rawValue, operation: "flock", path: "a folder")
   static let corruption = StoreError.corruptStore(movedTo: "a place", reason: "a reason")
   private let storage = InMemoryStorage()
   let base: InMemoryBackend
-  let isHeld = Lock(false)
+  /// Whether each write is blocked until the gate is signaled.
+  let blocksWrites = Lock(false)
   let gate = DispatchSemaphore(value: 0)
   /// The written names, in order.
   let writes = Lock<[String]>([])
-  let brokenNames = Lock<Set<String>>([])
+  /// The names whose writes fail.
+  let failingNames = Lock<Set<String>>([])
   /// The names whose writes time out while they wait for the lock of the store.
   let lockedNames = Lock<Set<String>>([])
   /// The names whose writes find the whole store corrupt, in order; each entry affects one write.
-  let corruptNames = Lock<[String]>([])
+  let namesFindingCorruptStore = Lock<[String]>([])
   /// The names that another process removes just when this backend tries to, so that this backend's commit fails.
-  let overtakenNames = Lock<Set<String>>([])
+  let externallyRemovedNames = Lock<Set<String>>([])
   /// Whether the next quarantine finds the whole store corrupt.
-  let corruptsQuarantine = Lock(false)
+  let quarantineFindsCorruptStore = Lock(false)
   /// The next reports of external changes, in order.
   let reports = Lock<[ExternalChanges]>([])
   /// Whether the next report fails.
   let watchFails = Lock(false)
-  private let arrivals: AsyncStream<Void>
-  private let arrive: AsyncStream<Void>.Continuation
+  private let blockedWrites: AsyncStream<Void>
+  private let blockedWritesContinuation: AsyncStream<Void>.Continuation
 
   init() {
     base = InMemoryBackend(storage: storage)
-    (arrivals, arrive) = AsyncStream.makeStream()
+    (blockedWrites, blockedWritesContinuation) = AsyncStream.makeStream()
   }
 
   /// Waits until a write is blocked.
-  func arrival() async {
-    for await _ in arrivals { return }
+  func waitUntilWriteIsBlocked() async {
+    for await _ in blockedWrites { return }
   }
 
   func read(_ name: String) -> Data? { base.read(name) }
 
   func commit(
-    _ writes: [StoreWrite], deciding decide: (inout HeldBackend) throws(StoreError) -> CommitDecision
+    _ writes: [StoreWrite], deciding decide: (inout ControlledBackend) throws(StoreError) -> CommitDecision
   ) throws(StoreError) -> Bool {
     var backend = self
     guard case .proceed(let removals) = try decide(&backend) else { return false }
     for write in writes { try self.write(write.bytes, to: write.name) }
     for name in removals {
       storage[name] = nil
-      if overtakenNames.withLock({ $0.contains(name) }) {
+      if externallyRemovedNames.withLock({ $0.contains(name) }) {
         reports.withLock { $0.append(.names([name])) }
         throw .removeFailed(Self.error)
       }
@@ -379,23 +384,24 @@ private final class HeldBackend: StoreBackend, Sendable {
   }
 
   private func write(_ bytes: Data, to name: String) throws(StoreError) {
-    if brokenNames.withLock({ $0.contains(name) }) { throw .writeFailed(Self.error) }
+    if failingNames.withLock({ $0.contains(name) }) { throw .writeFailed(Self.error) }
     if lockedNames.withLock({ $0.contains(name) }) { throw .writeFailed(Self.lockedOut) }
-    let isCorrupt = corruptNames.withLock { names in
+    let isCorrupt = namesFindingCorruptStore.withLock { names in
       guard names.first == name else { return false }
       names.removeFirst()
       return true
     }
-    if isCorrupt { try loseAll() }
+    if isCorrupt { try quarantineStore() }
     writes.withLock { $0.append(name) }
-    if isHeld.withLock({ $0 }) {
-      arrive.yield()
+    if blocksWrites.withLock({ $0 }) {
+      blockedWritesContinuation.yield()
       gate.wait()
     }
     storage[name] = bytes
   }
 
-  private func loseAll() throws(StoreError) {
+  /// Replaces the whole store with an empty one and throws, as a backend does when it finds the store corrupt.
+  private func quarantineStore() throws(StoreError) {
     for name in storage.names { storage[name] = nil }
     throw Self.corruption
   }
@@ -406,7 +412,7 @@ private final class HeldBackend: StoreBackend, Sendable {
   }
 
   func quarantine(_ bytes: Data, of name: String, at time: Date) throws(StoreError) -> String? {
-    if corruptsQuarantine.withLock({ exchange(&$0, with: false) }) { try loseAll() }
+    if quarantineFindsCorruptStore.withLock({ exchange(&$0, with: false) }) { try quarantineStore() }
     return base.quarantine(bytes, of: name, at: time)
   }
 

@@ -8,21 +8,21 @@ import Testing
 
 @Suite(.timeLimit(.minutes(15))) struct StoreExecutorTests {
   private let executor = StoreExecutor(label: "StoreExecutorTests")
-  private let record = Recorder()
+  private let recorder = Recorder()
 
   @Test func `Jobs run one after the other, in the order they arrived`() async {
-    for number in 0..<1_000 { executor.enqueue { [record] in record.note(number) } }
-    await finish()
-    #expect(record.numbers == Array(0..<1_000))
+    for number in 0..<1_000 { executor.enqueue { [recorder] in recorder.record(number) } }
+    await waitUntilIdle()
+    #expect(recorder.numbers == Array(0..<1_000))
   }
 
   @Test func `An idle executor runs work on the calling thread, in the executor's isolation`() {
-    let thread = ThreadID()
-    let found = executor.runIfIdle {
+    let callingThread = ThreadID()
+    let workThread = executor.runIfIdle {
       executor.checkIsolated()
       return ThreadID()
     }
-    #expect(found == thread)
+    #expect(workThread == callingThread)
   }
 
   @Test func `Work isn't run while a job runs or waits`() async {
@@ -31,25 +31,25 @@ import Testing
     #expect(executor.runIfIdle { 1 } == nil)
     executor.enqueue {}
     gate.signal()
-    await finish()
+    await waitUntilIdle()
     #expect(executor.runIfIdle { 1 } == 1)
   }
 
   @Test func `After 256 calls that run their work, the next one doesn't, so a caller in a loop has to yield`() {
-    let turns = (0..<1_024).map { _ in executor.runIfIdle {} != nil }
+    let hasRun = (0..<1_024).map { _ in executor.runIfIdle {} != nil }
     let expected = (0..<1_024).map { $0 % 257 != 256 }
-    #expect(turns == expected)
+    #expect(hasRun == expected)
   }
 
   @Test func `Jobs that arrive during work wait until it is done, and then run in order`() async {
     let ran: Void? = executor.runIfIdle {
-      for number in 1...3 { executor.enqueue { [record] in record.note(number) } }
+      for number in 1...3 { executor.enqueue { [recorder] in recorder.record(number) } }
       #expect(executor.runIfIdle { 1 } == nil)
-      record.note(0)
+      recorder.record(0)
     }
     #expect(ran != nil)
-    await finish()
-    #expect(record.numbers == [0, 1, 2, 3])
+    await waitUntilIdle()
+    #expect(recorder.numbers == [0, 1, 2, 3])
   }
 
   @Test func `Work and jobs of many threads never run at the same time`() async {
@@ -63,12 +63,12 @@ import Testing
         }
       }
     }
-    await finish()
+    await waitUntilIdle()
     #expect(total.value == 8_000)
   }
 
-  /// Waits until all enqueued jobs are finished.
-  private func finish() async {
+  /// Waits until all enqueued jobs are finished and the executor is idle.
+  private func waitUntilIdle() async {
     await withCheckedContinuation { continuation in executor.enqueue { continuation.resume() } }
     // The executor becomes idle shortly after its last job.
     while executor.runIfIdle({}) == nil { await Task.yield() }
@@ -88,30 +88,31 @@ import Testing
   @Test func `A known value is loaded on the caller's thread, without reading`() async throws {
     try await store.save(1, for: key)
     try await #expect(store.load(key)?.value == 1)
-    let reads = backend.readCount.withLock { $0 }
-    var isOnThread = false
+    let readCount = backend.readCount.withLock { $0 }
+    var hasStayedOnThread = false
     // The store becomes idle shortly after its last call, so the first loads may not find it idle.
-    for _ in 1...1_000 where !isOnThread { isOnThread = try await loadsOnCallingThread() }
-    #expect(isOnThread)
-    #expect(backend.readCount.withLock { $0 } == reads)
+    for _ in 1...1_000 where !hasStayedOnThread { hasStayedOnThread = try await loadStaysOnCallingThread() }
+    #expect(hasStayedOnThread)
+    #expect(backend.readCount.withLock { $0 } == readCount)
   }
 
   /// Loads the value, and returns whether the backend was used on the thread of the call.
-  private func loadsOnCallingThread() async throws -> Bool {
+  private func loadStaysOnCallingThread() async throws -> Bool {
     let executor = ManualTaskExecutor()
     let task = Task(executorPreference: executor) { [store, key] in try await store.load(key)?.value }
-    let isOnThread = runUntilIdle(executor)
+    let hasStayedOnThread = usesBackendOnThisThread(running: executor)
     // A call that runs on the store's queue resumes on the executor.
-    let turns = Task { while !Task.isCancelled { executor.runUntilIdle(); await Task.yield() } }
-    defer { turns.cancel() }
+    let jobRunner = Task { while !Task.isCancelled { executor.runUntilIdle(); await Task.yield() } }
+    defer { jobRunner.cancel() }
     try await #expect(task.value == 1)
-    return isOnThread
+    return hasStayedOnThread
   }
 
-  private func runUntilIdle(_ executor: ManualTaskExecutor) -> Bool {
-    backend.user.withLock { $0 = nil }
+  /// Runs the jobs of an executor, and returns whether they used the backend on the thread of this call.
+  private func usesBackendOnThisThread(running executor: ManualTaskExecutor) -> Bool {
+    backend.lastVersionThread.withLock { $0 = nil }
     executor.runUntilIdle()
-    return backend.user.withLock { $0 } == ThreadID()
+    return backend.lastVersionThread.withLock { $0 } == ThreadID()
   }
 
   @Test func `A known value that was changed externally is read again`() async throws {
@@ -125,11 +126,11 @@ import Testing
   @Test func `If the external version can't be read, the load throws`() async throws {
     try await store.save(1, for: key)
     _ = try await store.load(key)
-    backend.failure.withLock { $0 = .readFailed(SystemError(code: 5, operation: "read", path: "a disk")) }
+    backend.versionError.withLock { $0 = .readFailed(SystemError(code: 5, operation: "read", path: "a disk")) }
     await #expect(throws: StoreError.readFailed(SystemError(code: 5, operation: "read", path: "a disk"))) {
       try await store.load(key)
     }
-    backend.failure.withLock { $0 = nil }
+    backend.versionError.withLock { $0 = nil }
     try await #expect(store.load(key)?.value == 1)
   }
 }
@@ -141,8 +142,9 @@ private final class VersionedBackend: StoreBackend, Sendable {
   private let version = Lock<UInt64>(1)
   let readCount = Lock(0)
   /// The thread of the last request for the version.
-  let user = Lock<ThreadID?>(nil)
-  let failure = Lock<StoreError?>(nil)
+  let lastVersionThread = Lock<ThreadID?>(nil)
+  /// The error of each request for the version; `nil` if the requests succeed.
+  let versionError = Lock<StoreError?>(nil)
 
   init() {
     base = InMemoryBackend(storage: storage)
@@ -154,8 +156,8 @@ private final class VersionedBackend: StoreBackend, Sendable {
   }
 
   func externalVersion() throws(StoreError) -> UInt64? {
-    user.withLock { $0 = ThreadID() }
-    if let failure = failure.withLock({ $0 }) { throw failure }
+    lastVersionThread.withLock { $0 = ThreadID() }
+    if let error = versionError.withLock({ $0 }) { throw error }
     return version.withLock { $0 }
   }
 
@@ -178,13 +180,13 @@ private final class VersionedBackend: StoreBackend, Sendable {
   }
 }
 
-/// Numbers, in the order in which they were recorded.
+/// Records numbers, in the order of the calls.
 private final class Recorder: Sendable {
-  private let noted = Lock<[Int]>([])
+  private let recorded = Lock<[Int]>([])
 
-  var numbers: [Int] { noted.withLock { $0 } }
+  var numbers: [Int] { recorded.withLock { $0 } }
 
-  func note(_ number: Int) { noted.withLock { $0.append(number) } }
+  func record(_ number: Int) { recorded.withLock { $0.append(number) } }
 }
 
 /// A number without a lock of its own.

@@ -31,38 +31,38 @@ import Testing
     case observe
   }
 
-  /// A file system in which one call fails.
-  private final class Script: Sendable {
-    private let count = Atomic(0)
-    private let failing = Atomic(Int.max)
+  /// Makes one call of a file system fail.
+  private final class FaultInjector: Sendable {
+    private let callCount = Atomic(0)
+    private let failingNumber = Atomic(Int.max)
     let code: CInt
 
     init(code: CInt) {
       self.code = code
     }
 
-    /// The file system.
+    /// A file system that counts its calls, and in which one of them fails.
     ///
     /// Calls of inotify aren't counted, because their timing isn't deterministic.
     var fileSystem: FileSystem {
       FileSystem { call in
         if call.operation.hasPrefix("inotify") { return nil }
-        let number = self.count.add(1, ordering: .relaxed).newValue
-        return number == self.failing.load(ordering: .relaxed) ? self.code : nil
+        let number = self.callCount.add(1, ordering: .relaxed).newValue
+        return number == self.failingNumber.load(ordering: .relaxed) ? self.code : nil
       }
     }
 
     /// Makes the call with the given number fail; the next call has number 1.
     func arm(_ number: Int) {
-      failing.store(count.load(ordering: .relaxed) + number, ordering: .relaxed)
+      failingNumber.store(callCount.load(ordering: .relaxed) + number, ordering: .relaxed)
     }
 
     /// Lets all later calls succeed.
     ///
     /// - Returns: Whether a call failed.
     func disarm() -> Bool {
-      let failing = failing.exchange(.max, ordering: .relaxed)
-      return count.load(ordering: .relaxed) >= failing
+      let failingNumber = failingNumber.exchange(.max, ordering: .relaxed)
+      return callCount.load(ordering: .relaxed) >= failingNumber
     }
   }
 
@@ -72,27 +72,27 @@ import Testing
   func `If a file system call fails, memory and disk agree, and the next save works`(
     scenario: Scenario, code: CInt
   ) async throws {
-    for failing in 1... {
-      guard try await run(scenario, failing: failing, code: code) else { break }
+    for number in 1... {
+      guard try await callFails(number, in: scenario, code: code) else { break }
     }
   }
 
   @Test(arguments: Scenario.allCases)
   func `A file system call that is interrupted by a signal is repeated`(scenario: Scenario) async throws {
-    for failing in 1... {
-      guard try await run(scenario, failing: failing, code: EINTR) else { break }
+    for number in 1... {
+      guard try await callFails(number, in: scenario, code: EINTR) else { break }
     }
   }
 
-  /// Runs a scenario in which one file system call fails.
+  /// Runs a scenario in which the file system call with the given number fails.
   ///
   /// - Returns: Whether the scenario made that call.
-  private func run(_ scenario: Scenario, failing: Int, code: CInt) async throws -> Bool {
+  private func callFails(_ number: Int, in scenario: Scenario, code: CInt) async throws -> Bool {
     let temporary = TemporaryFolder(inMemory: true)
     let file = temporary.url.appending(path: "text.0.value")
     let corruptBytes = Data("corrupt".utf8)
-    let script = Script(code: code)
-    let store = FileStore(folder: temporary.url, fileSystem: script.fileSystem)
+    let injector = FaultInjector(code: code)
+    let store = FileStore(folder: temporary.url, fileSystem: injector.fileSystem)
     let other = FileStore(folder: temporary.url)
     if scenario != .firstSave {
       try await store.save("old", for: key)
@@ -109,39 +109,41 @@ import Testing
     default: old = "old"
     }
 
-    script.arm(failing)
-    let new: String?
+    injector.arm(number)
+    let expected: String?
     do throws(StoreError) {
       let found = try await perform(scenario, in: store)
       // An observation leaves out a value that can't be read.
-      new = scenario == .observe ? old : found
-      if scenario == .observe, found == nil { await expectUnreadable(code, in: store) }
+      expected = scenario == .observe ? old : found
+      if scenario == .observe, found == nil { await expectUnreadableEvent(code, in: store) }
     } catch .undecodable {
-      new = nil
+      expected = nil
     } catch {
       #expect(code != EINTR, "\(error)")
       #expect(error.systemError?.code == code, "\(error)")
-      new = old
+      expected = old
     }
-    let hasFailed = script.disarm()
+    let hasFailed = injector.disarm()
 
     // If the scenario's method failed before it could quarantine the corrupt bytes, this load does so and throws.
-    let isCorrupt: Bool
+    let loadHasQuarantined: Bool
     let loaded: StoredValue<String>?
     do throws(StoreError) {
       loaded = try await store.load(key)
-      isCorrupt = false
+      loadHasQuarantined = false
     } catch {
       guard case .undecodable = error else { throw error }
       loaded = nil
-      isCorrupt = true
+      loadHasQuarantined = true
     }
-    #expect(loaded?.value == new, "call \(failing)")
-    #expect(try await FileStore(folder: temporary.url).load(key)?.value == new, "call \(failing)")
+    #expect(loaded?.value == expected, "call \(number)")
+    #expect(try await FileStore(folder: temporary.url).load(key)?.value == expected, "call \(number)")
     if scenario == .saveOverCorruptBytes || scenario == .loadOfCorruptBytes {
-      let kept = try FileManager.default.contentsOfDirectory(at: temporary.url, includingPropertiesForKeys: nil)
+      let quarantined = try FileManager.default.contentsOfDirectory(at: temporary.url, includingPropertiesForKeys: nil)
         .filter { $0.lastPathComponent.contains(".corrupt-") }
-      #expect(try kept.map { try Data(contentsOf: $0) } == [corruptBytes], "call \(failing), isCorrupt: \(isCorrupt)")
+      #expect(
+        try quarantined.map { try Data(contentsOf: $0) } == [corruptBytes],
+        "call \(number), quarantined by the load: \(loadHasQuarantined)")
     }
     let next = try await store.save("next", for: key)
     #expect(try await store.load(key) == next)
@@ -153,10 +155,10 @@ import Testing
     return hasFailed
   }
 
-  private func expectUnreadable(_ code: CInt, in store: FileStore) async {
+  private func expectUnreadableEvent(_ code: CInt, in store: FileStore) async {
     var events = store.events.makeAsyncIterator()
     guard case .valueUnreadable(key.keyName, let error) = await events.next() else {
-      Issue.record("no event")
+      Issue.record("no event about an unreadable value")
       return
     }
     #expect(error.systemError?.code == code)

@@ -38,11 +38,11 @@ import Testing
 
   @Test func `An unusable value is reported as new only once, until another state is found`() {
     var state = TopicState()
-    let (one, other) = (Fingerprint(Data("1".utf8)), Fingerprint(Data("2".utf8)))
-    #expect(state.reconcile(.unusable(one), "a", revision: 1) == .hide(isNew: true))
-    #expect(state.reconcile(.unusable(one), "a", revision: 1) == .hide(isNew: false))
-    #expect(state.isUnusable(one, "a"))
-    #expect(state.reconcile(.unusable(other), "a", revision: 1) == .hide(isNew: true))
+    let (first, second) = (Fingerprint(Data("1".utf8)), Fingerprint(Data("2".utf8)))
+    #expect(state.reconcile(.unusable(first), "a", revision: 1) == .hide(isNew: true))
+    #expect(state.reconcile(.unusable(first), "a", revision: 1) == .hide(isNew: false))
+    #expect(state.isUnusable(first, "a"))
+    #expect(state.reconcile(.unusable(second), "a", revision: 1) == .hide(isNew: true))
     #expect(state.reconcile(.unreadable, "a", revision: 1) == .hide(isNew: true))
     #expect(state.reconcile(.unreadable, "a", revision: 1) == .hide(isNew: false))
     #expect(state.reconcile(.nothing, "a", revision: 1) == .hide(isNew: false))
@@ -59,30 +59,30 @@ import Testing
         let id = [nil, "a", "b"].randomElement(using: &random)!
         switch Int.random(in: 0..<10, using: &random) {
         case 0...3:
-          let found = model.externalChange(of: id, using: &random)
+          let found = model.changeExternally(id, using: &random)
           #expect(
-            state.reconcile(found, id, revision: model.revision + 1) == model.expectedAction(found, id),
-            "\(seed) \(step)")
+            state.reconcile(found, id, revision: model.revision + 1) == model.reconcile(found, id),
+            "seed \(seed), step \(step)")
         case 4...5:
           let found = model.stored[id] ?? .nothing
           #expect(
-            state.reconcile(found, id, revision: model.revision + 1) == model.expectedAction(found, id),
-            "\(seed) \(step)")
+            state.reconcile(found, id, revision: model.revision + 1) == model.reconcile(found, id),
+            "seed \(seed), step \(step)")
         case 6...7:
           let edition = model.save(id)
           state.recordSave(edition, id, revision: model.revision)
         case 8:
-          model.forget(id)
-          state.forget(id)
+          model.remove(id)
+          state.recordAbsence(of: id)
         default:
-          guard model.canList else { continue }
+          guard model.hasSeenAll else { continue }
           model.isListed = true
           state.recordListing()
         }
       }
       let ids = Set(model.seen.filter { $0.value != .nothing }.keys)
-      #expect(Set(state.ids) == ids, "\(seed)")
-      if model.isListed { #expect(state.knownCount == ids.count, "\(seed)") }
+      #expect(Set(state.ids) == ids, "seed \(seed)")
+      if model.isListed { #expect(state.knownCount == ids.count, "seed \(seed)") }
     }
   }
 
@@ -93,25 +93,31 @@ import Testing
     var revisions: [String?: UInt64] = [:]
     var revision: UInt64 = 0
     var isListed = false
-    private var count = 0
+    private var editionCount = 0
 
-    /// Whether the store knows all stored states, as it does after a listing, which reads all ids.
-    var canList: Bool { stored.allSatisfy { id, found in seen[id] == found } }
+    /// Whether the store knows all stored states.
+    ///
+    /// A listing reads all ids, so it is recorded only if this is `true`.
+    var hasSeenAll: Bool { stored.allSatisfy { id, found in seen[id] == found } }
 
-    mutating func externalChange(of id: String?, using random: inout SplitMix64) -> TopicState.Found {
-      count += 1
+    /// Changes the stored state of an id externally.
+    ///
+    /// - Returns: The new state.
+    mutating func changeExternally(_ id: String?, using random: inout SplitMix64) -> TopicState.Found {
+      editionCount += 1
       let found: TopicState.Found =
         switch Int.random(in: 0..<5, using: &random) {
         case 0: .nothing
-        case 1: .unusable(Fingerprint(Data("\(count)".utf8)))
+        case 1: .unusable(Fingerprint(Data("\(editionCount)".utf8)))
         case 2: .unreadable
-        default: .value(TopicStateTests.edition(count))
+        default: .value(TopicStateTests.edition(editionCount))
         }
       stored[id] = found
       return found
     }
 
-    mutating func expectedAction(_ found: TopicState.Found, _ id: String?) -> TopicState.Action {
+    /// Records the state that a read has found, and returns the action that is expected then.
+    mutating func reconcile(_ found: TopicState.Found, _ id: String?) -> TopicState.Action {
       let old = seen[id]
       seen[id] = found
       switch found {
@@ -135,14 +141,14 @@ import Testing
     }
 
     mutating func save(_ id: String?) -> Edition {
-      count += 1
+      editionCount += 1
       revision += 1
-      let edition = TopicStateTests.edition(count)
+      let edition = TopicStateTests.edition(editionCount)
       (stored[id], seen[id], revisions[id]) = (.value(edition), .value(edition), revision)
       return edition
     }
 
-    mutating func forget(_ id: String?) {
+    mutating func remove(_ id: String?) {
       (stored[id], seen[id]) = (.nothing, .nothing)
     }
   }

@@ -8,21 +8,21 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct TopicTests {
   private let storage = InMemoryStorage()
 
-  private func store() -> BackedStore<InMemoryBackend> {
+  private func makeStore() -> BackedStore<InMemoryBackend> {
     BackedStore(backend: InMemoryBackend(storage: storage))
   }
 
   private func key(_ number: Int) -> StoreKey<String> { StoreKey("text", id: "\(number)") }
 
   @Test func `An observed collection keeps no state for ids whose values were removed`() async throws {
-    let store = store()
+    let store = makeStore()
     let changes = try await store.observe(collection: "text", as: String.self).changes
     for number in 0..<1_000 { try await store.save("a", for: key(number)) }
     #expect(await store.knownCount(in: "text") == 1_000)
     for number in 0..<1_000 { try await store.remove(key(number)) }
-    // The same holds for ids that never had a value.
+    // The store keeps no state for ids that never had a value, either.
     for number in 1_000..<1_010 { #expect(try await store.load(key(number)) == nil) }
-    // It also holds for ids whose bytes were quarantined.
+    // Nor does it keep any for ids whose corrupt bytes were quarantined.
     storage[try key(2_000).keyName.encoded()] = Data("hello".utf8)
     await #expect(throws: StoreError.self) { try await store.load(key(2_000)) }
     #expect(await store.knownCount(in: "text") == 0)
@@ -35,7 +35,7 @@ import Testing
   }
 
   @Test func `The state of removed values is discarded when their collection is first observed`() async throws {
-    let store = store()
+    let store = makeStore()
     for number in 0..<10 { try await store.save("a", for: key(number)) }
     for number in 1..<10 { try await store.remove(key(number)) }
     // Until the collection is observed, this state distinguishes external changes from values that were stored all
@@ -46,12 +46,12 @@ import Testing
   }
 
   @Test func `An external save for an id without any state is a change`() async throws {
-    let store = store()
+    let store = makeStore()
     let changes = try await store.observe(collection: "text", as: String.self).changes
     try await store.save("a", for: key(0))
     try await store.remove(key(0))
-    let found = try await self.store().save("b", for: key(0))
-    let stored = StoredValue(value: "b", savedAt: found.savedAt, revision: 3, tag: found.tag)
+    let external = try await makeStore().save("b", for: key(0))
+    let stored = StoredValue(value: "b", savedAt: external.savedAt, revision: 3, tag: external.tag)
     #expect(try await store.load(key(0)) == stored)
     var iterator = changes.makeAsyncIterator()
     #expect(await iterator.next()?.map(\.stored?.value) == ["a"])

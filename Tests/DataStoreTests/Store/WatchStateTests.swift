@@ -16,7 +16,7 @@ import Testing
     #expect(state.takePlan() == Plan(names: [], includesAllObserved: false))
   }
 
-  @Test func `Reported names are read once, in the order of their last changes`() {
+  @Test func `Reported names are read once, in the order of their last reports`() {
     var state = WatchState()
     state.report(.names(["a", "b", "a"]))
     state.report(.names(["c", "b"]))
@@ -33,10 +33,10 @@ import Testing
     #expect(state.takePlan().names == ["a", "b"])
     state.markUnread("c")
     state.report(.unknown)
-    let all = state.takePlan()
-    #expect(all == Plan(names: ["c"], includesAllObserved: true))
-    state.markUnread(all)
-    #expect(state.takePlan() == all)
+    let fullPlan = state.takePlan()
+    #expect(fullPlan == Plan(names: ["c"], includesAllObserved: true))
+    state.markUnread(fullPlan)
+    #expect(state.takePlan() == fullPlan)
   }
 
   @Test func `A watch that has broken can begin again`() {
@@ -54,7 +54,7 @@ import Testing
       var random = SplitMix64(seed: UInt64(seed))
       var state = WatchState()
       var unread: Set<String> = []
-      var isAnyUnread = false
+      var hasUnknownChanges = false
       for _ in 0..<50 {
         switch Int.random(in: 0..<5, using: &random) {
         case 0...1:
@@ -64,15 +64,16 @@ import Testing
           unread.formUnion(names)
         case 2:
           state.report(.unknown)
-          isAnyUnread = true
+          hasUnknownChanges = true
         case 3:
           let plan = state.takePlan()
-          #expect(Set(plan.names) == unread && plan.names.count == unread.count, "\(seed)")
-          #expect(plan.includesAllObserved == isAnyUnread, "\(seed)")
-          (unread, isAnyUnread) = ([], false)
+          #expect(Set(plan.names) == unread && plan.names.count == unread.count, "seed \(seed)")
+          #expect(plan.includesAllObserved == hasUnknownChanges, "seed \(seed)")
+          (unread, hasUnknownChanges) = ([], false)
           if Bool.random(using: &random) { continue }
+          // In the other half of the cases, the reads of the plan fail.
           state.markUnread(plan)
-          (unread, isAnyUnread) = (Set(plan.names), plan.includesAllObserved)
+          (unread, hasUnknownChanges) = (Set(plan.names), plan.includesAllObserved)
         default:
           // A name that is never reported, because reported names are below 5.
           state.markUnread("5")

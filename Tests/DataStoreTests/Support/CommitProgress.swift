@@ -21,27 +21,30 @@ struct CommitProgress {
   /// - Parameters:
   ///   - acknowledged: The number of the last acknowledged commit.
   ///   - open: Opens a store that no other process uses, as after a relaunch.
-  /// - Throws: ``Unexpected`` if the stored values are neither those before nor those after the commit, or if two reads
-  ///   find different values.
-  mutating func find(acknowledged: Int, open: () throws -> any KeyValueStore) async throws {
+  /// - Throws: ``UnexpectedState`` if the stored values are neither those before nor those after the commit, or if two
+  ///   reads find different values.
+  mutating func catchUp(acknowledged: Int, open: () throws -> any KeyValueStore) async throws {
     while number < acknowledged { advance() }
     // Either way of reading must finish an interrupted commit if it comes first, so each comes first in some calls.
     let observesFirst = acknowledged.isMultiple(of: 2)
     let first = try await NumberedCommits.read(try open(), observing: observesFirst)
     let second = try await NumberedCommits.read(try open(), observing: !observesFirst)
-    guard first == second else { throw Unexpected(expected: first, inFlight: nil, found: second, number: number) }
+    guard first == second else { throw UnexpectedState(expected: first, inFlight: nil, found: second, number: number) }
     if first == state { return }
     let expected = state
     advance()
     guard first == state else {
-      throw Unexpected(expected: expected, inFlight: state, found: first, number: number - 1)
+      throw UnexpectedState(expected: expected, inFlight: state, found: first, number: number - 1)
     }
   }
 
   /// An error for stored values that match the acknowledged commits neither with nor without the commit in flight, or
   /// that differ between two reads.
-  struct Unexpected: Error, CustomStringConvertible {
+  struct UnexpectedState: Error, CustomStringConvertible {
     let expected: NumberedCommits.State
+    /// The state with the commit in flight; `nil` if two reads differ.
+    ///
+    /// In that case, ``expected`` is what the first read found.
     let inFlight: NumberedCommits.State?
     let found: NumberedCommits.State
     let number: Int

@@ -2,7 +2,7 @@ import DataStore
 import Foundation
 
 extension DurableStore {
-  /// Returns the place of a test's store in a folder.
+  /// Returns the place of a test's store in a folder: the folder itself, or a database file in it.
   func place(inFolder folder: URL) -> URL {
     switch self {
     case .files: folder

@@ -33,7 +33,7 @@
     }
 
     deinit {
-      // Without the volume, the folder is empty and is removed.
+      // The folder is empty once the volume is unmounted, and its own `deinit` removes it.
       _ = try? run("umount", "--lazy", path)
     }
 
@@ -59,7 +59,7 @@
   /// files.
   ///
   /// - Returns: The program's output.
-  func run(_ words: String...) throws -> String {
+  func run(_ command: String...) throws -> String {
     let temporary = try TemporaryFolder.existing()
     let output = temporary.url.appending(path: "output")
     var actions = posix_spawn_file_actions_t()
@@ -69,19 +69,20 @@
     posix_spawn_file_actions_addopen(
       &actions, STDOUT_FILENO, output.path(percentEncoded: false), O_WRONLY | O_CREAT, 0o600)
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0)
-    let closing = #"for file in /proc/self/fd/*; do n=${file##*/}; [ $n -le 2 ] || eval "exec $n>&-"; done; exec "$@""#
-    var arguments = (["bash", "-c", closing, "bash"] + words).map { strdup($0) } + [nil]
+    // Closes the inherited files, and then runs the command.
+    let script = #"for file in /proc/self/fd/*; do n=${file##*/}; [ $n -le 2 ] || eval "exec $n>&-"; done; exec "$@""#
+    var arguments = (["bash", "-c", script, "bash"] + command).map { strdup($0) } + [nil]
     defer { for argument in arguments { free(argument) } }
-    var identifier: pid_t = 0
+    var processID: pid_t = 0
     var status: CInt = 0
-    guard posix_spawnp(&identifier, "bash", &actions, nil, &arguments, environ) == 0,
-      waitpid(identifier, &status, 0) == identifier, status == 0
-    else { throw ProgramError(words: words, status: status) }
+    guard posix_spawnp(&processID, "bash", &actions, nil, &arguments, environ) == 0,
+      waitpid(processID, &status, 0) == processID, status == 0
+    else { throw ProgramError(command: command, status: status) }
     return try String(contentsOf: output, encoding: .utf8)
   }
 
   private struct ProgramError: Error {
-    let words: [String]
+    let command: [String]
     let status: CInt
   }
 #endif

@@ -20,7 +20,7 @@
     private var folder: URL { temporary.url.appending(path: "cluster") }
 
     /// The folder of the server's files.
-    var data: URL { folder.appending(path: "data") }
+    var dataFolder: URL { folder.appending(path: "data") }
 
     init() throws {
       try temporary.create()
@@ -43,10 +43,10 @@
 
     /// Waits until the server accepts connections again after a crash, and starts it if its process has ended.
     func recover() async throws {
-      let lock = data.appending(path: "postmaster.pid").path(percentEncoded: false)
+      let lockFile = dataFolder.appending(path: "postmaster.pid").path(percentEncoded: false)
       while (try? PostgreSQLConnection(address, timeout: .seconds(5))) == nil {
         // A start may fail while the old server is still shutting down. The loop then tries again.
-        if !FileManager.default.fileExists(atPath: lock) { _ = try? start() }
+        if !FileManager.default.fileExists(atPath: lockFile) { _ = try? start() }
         try await Task.sleep(for: .milliseconds(50))
       }
     }

@@ -11,7 +11,7 @@
 
     /// The folder of the server's Unix-domain socket; `nil` if the address names none.
     var serverFolder: String? {
-      address.split(separator: " ").first { $0.hasPrefix("host=/") }.map { String($0.dropFirst(5)) }
+      address.split(separator: " ").first { $0.hasPrefix("host=/") }.map { String($0.dropFirst("host=".count)) }
     }
 
     /// Replaces the bytes stored under a name with corrupt ones.
@@ -28,9 +28,10 @@
       }
     }
 
-    /// Terminates all connections to the schema except its own, as an administrator may do.
+    /// Terminates all connections to the schema, as an administrator may do.
     ///
-    /// It waits until the connections have ended, at most 10 seconds for each.
+    /// The exception is the connection that this method opens. The method waits until the others have ended, at most 10
+    /// seconds for each.
     func endConnections() throws {
       try connection().run(
         script: """

@@ -15,9 +15,9 @@
   final class PostgreSQLProxy: Sendable {
     /// The moment at which a connection is cut.
     enum Cut: CaseIterable {
-      /// The server doesn't get the commit.
+      /// Before the server gets the commit.
       case before
-      /// The server commits, and the client gets no answer.
+      /// After the server has committed, and before the client gets the answer.
       case after
     }
 
@@ -32,7 +32,7 @@
     private static let fileName = ".s.PGSQL.5432"
 
     private let folder = TemporaryFolder()
-    private let target: String
+    private let serverPath: String
     private let listener: CInt
     private let nextCut = Mutex<(cut: Cut, commit: Commit)?>(nil)
     private let pairs = Mutex<[Pair]>([])
@@ -40,21 +40,21 @@
     /// Starts a proxy for the server whose socket is in a folder.
     init(to serverFolder: String) throws {
       try folder.create()
-      target = serverFolder + "/" + Self.fileName
+      serverPath = serverFolder + "/" + Self.fileName
       listener = Self.makeSocket()
       let path = folder.url.appending(path: Self.fileName).path(percentEncoded: false)
       guard Self.withAddress(path, { bind(listener, $0, $1) }) == 0, listen(listener, 64) == 0 else {
         throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
       }
-      Thread.detachNewThread { [weak self, accepting = listener] in
-        while case let client = accept(accepting, nil, nil), client >= 0 {
+      Thread.detachNewThread { [weak self, listener = listener] in
+        while case let client = accept(listener, nil, nil), client >= 0 {
           guard let self else {
             close(client)
             break
           }
           relay(client)
         }
-        close(accepting)
+        close(listener)
       }
     }
 
@@ -65,13 +65,13 @@
     /// The folder of the proxy's socket.
     var host: String { folder.url.path(percentEncoded: false) }
 
-    /// Cuts the connection that next makes a commit of the given kind.
+    /// Cuts the connection that makes the next commit of the given kind, before or after that commit.
     func cutNext(_ commit: Commit, _ cut: Cut) {
       nextCut.withLock { $0 = (cut, commit) }
     }
 
-    /// Whether the cut that ``cutNext(_:_:)`` last requested, if any, was made.
-    var hasCut: Bool { nextCut.withLock { $0 == nil } }
+    /// Whether the cut that ``cutNext(_:_:)`` last requested was made; also `true` if none was requested.
+    var hasNoPendingCut: Bool { nextCut.withLock { $0 == nil } }
 
     /// Makes all requests on the present connections fail, although messages from the server still arrive.
     ///
@@ -83,7 +83,7 @@
     /// Connects to the server, and relays the bytes between the client and the server.
     private func relay(_ client: CInt) {
       let server = Self.makeSocket()
-      guard Self.withAddress(target, { connect(server, $0, $1) }) == 0 else {
+      guard Self.withAddress(serverPath, { connect(server, $0, $1) }) == 0 else {
         close(client)
         close(server)
         return
@@ -91,18 +91,18 @@
       let pair = Pair(client: client, server: server)
       pairs.withLock { $0.append(pair) }
       Thread.detachNewThread { [weak self] in
-        var requests = Requests()
+        var recognizer = CommitRecognizer()
         Self.copy(from: client, to: server) { bytes in
-          guard let commit = requests.commit(in: bytes), let cut = self?.takeCut(of: commit) else { return true }
+          guard let commit = recognizer.commit(in: bytes), let cut = self?.takeCut(of: commit) else { return true }
           pair.isCut.store(true, ordering: .sequentiallyConsistent)
           return cut == .after
         }
         pair.waitForEndOfClient()
-        pair.end()
+        pair.endDirection()
       }
       Thread.detachNewThread {
         Self.copy(from: server, to: client) { _ in !pair.isCut.load(ordering: .sequentiallyConsistent) }
-        pair.end()
+        pair.endDirection()
       }
     }
 
@@ -117,18 +117,21 @@
     /// Recognizes the commits among the requests of a connection.
     ///
     /// The bytes of one read are one request, because libpq makes one write for each request.
-    private struct Requests {
+    private struct CommitRecognizer {
       /// The name of the prepared statement of a change, with its terminating zero byte.
       private var changeName: ArraySlice<UInt8>?
 
+      /// Returns the kind of the commit that a request makes, or `nil` if it makes none.
       mutating func commit(in bytes: ArraySlice<UInt8>) -> Commit? {
         if bytes.suffix(7).elementsEqual("COMMIT\0".utf8) { return .transaction }
         // A message has a type, four bytes of length, and zero-terminated texts.
         let texts = bytes.dropFirst(5)
         switch bytes.first.map({ UnicodeScalar($0) }) {
+        // A Parse message: the name of a prepared statement, then its SQL.
         case "P" where texts.firstRange(of: "INSERT INTO datastore_change".utf8) != nil:
           changeName = texts.prefix { $0 != 0 } + [0]
           return nil
+        // A Bind message: the name of a portal, which is empty, then the name of a prepared statement.
         case "B":
           guard let changeName else { return nil }
           return texts.dropFirst().starts(with: changeName) ? .change : nil
@@ -142,7 +145,7 @@
       let isCut = Atomic(false)
       private let client: CInt
       private let server: CInt
-      private let state = Mutex<(endCount: Int, refusesRequests: Bool)>((0, false))
+      private let state = Mutex<(endedDirectionCount: Int, refusesRequests: Bool)>((0, false))
 
       init(client: CInt, server: CInt) {
         (self.client, self.server) = (client, server)
@@ -150,7 +153,7 @@
 
       func refuseRequests() {
         state.withLock { state in
-          guard state.endCount == 0 else { return }
+          guard state.endedDirectionCount == 0 else { return }
           state.refusesRequests = true
           // The server's message that a setting has a new value: its type, its length, and two zero-terminated texts.
           let message = [UInt8(ascii: "S"), 0, 0, 0, 8] + "a\0b\0".utf8
@@ -166,12 +169,13 @@
         poll(&descriptor, 1, -1)
       }
 
-      func end() {
+      /// Stops both directions after one of them has ended, and closes the sockets after both have.
+      func endDirection() {
         shutdown(client, CInt(SHUT_RDWR))
         shutdown(server, CInt(SHUT_RDWR))
         state.withLock { state in
-          state.endCount += 1
-          guard state.endCount == 2 else { return }
+          state.endedDirectionCount += 1
+          guard state.endedDirectionCount == 2 else { return }
           close(client)
           close(server)
         }
@@ -179,6 +183,8 @@
     }
 
     /// The descriptors of this process that are connected to the proxy.
+    ///
+    /// Descriptors from 4,096 on aren't examined.
     var clientSockets: [CInt] {
       let path = folder.url.appending(path: Self.fileName).path(percentEncoded: false)
       return (0..<4_096).filter { descriptor in

@@ -45,12 +45,14 @@
 
     /// Corrupts the database, even while it is in use.
     ///
-    /// It writes through SQLite. If it opened the file directly, closing the file would release this process's locks on
-    /// it.
+    /// The changes are made through SQLite. If the file were opened directly, closing it would release this process's
+    /// locks on it.
     func corruptSchema() throws {
       let connection = try connection()
       try connection.run("PRAGMA writable_schema = ON")
+      // This moves the table's root page far beyond the end of the file.
       try connection.run("UPDATE sqlite_master SET rootpage = 1000000 WHERE name = 'value'")
+      // A different number makes other connections read the schema again.
       try connection.run("PRAGMA schema_version = 1000")
     }
 
@@ -63,7 +65,7 @@
       get throws { try FileManager.default.contentsOfDirectory(atPath: folder.path(percentEncoded: false)).sorted() }
     }
 
-    func mode(of name: String) throws -> mode_t {
+    func permissions(of name: String) throws -> mode_t {
       var status = stat()
       try #require(lstat(folder.appending(path: name).path(percentEncoded: false), &status) == 0)
       return status.st_mode & 0o777

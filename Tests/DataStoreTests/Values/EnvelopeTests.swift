@@ -74,6 +74,7 @@ import Testing
   }
 
   @Test(arguments: [
+    // The schema of a future format is unknown, so it is assumed to be the supported one, 1.
     (#"{"checksum":"b9478556","format":4}"#, StoredVersion(format: 4, schema: 1)),
     (#"{"checksum":"acc6e4d6","format":4,"schema":{}}"#, StoredVersion(format: 4, schema: 1)),
     ("{\"checksum\":\"963ce9f2\",\"format\":4,\"schema\":1}\n\u{0}\u{1}\u{2}", StoredVersion(format: 4, schema: 1)),
@@ -121,23 +122,24 @@ import Testing
 
   @Test func `Bytes are corrupt if any one bit is flipped, or if they are cut off anywhere`() throws {
     let bytes = try encodedEnvelope(profile, savedAt: Date(timeIntervalSinceReferenceDate: 0))
-    var corruptBytes = bytes.indices.map { Data(bytes[..<$0]) }
+    var corruptCopies = bytes.indices.map { Data(bytes[..<$0]) }
     for index in bytes.indices {
       for bit in 0..<8 {
-        var changed = bytes
-        changed[index] ^= 1 << bit
-        corruptBytes.append(changed)
+        var flipped = bytes
+        flipped[index] ^= 1 << bit
+        corruptCopies.append(flipped)
       }
     }
-    for bytes in corruptBytes {
-      guard case .corrupt = decode(bytes, as: Profile.self) else {
-        Issue.record("\(String(decoding: bytes, as: UTF8.self))")
+    for copy in corruptCopies {
+      guard case .corrupt = decode(copy, as: Profile.self) else {
+        Issue.record("\(String(decoding: copy, as: UTF8.self))")
         return
       }
     }
   }
 
   @Test func `A line without a checksum isn't mistaken for format 1 if it has a key that format 1 lacks`() throws {
+    // One flipped bit turns `checksum` into `khecksum`.
     for line in [
       #"{"khecksum":"9a43ff51","format":1,"savedAt":1,"schema":1,"tag":"00112233445566778899aabbccddeeff"}"#,
       #"{"format":1,"savedAt":1,"schema":1,"tag":"00112233445566778899aabbccddeeff"}"#,

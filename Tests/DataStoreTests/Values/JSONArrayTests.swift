@@ -5,7 +5,7 @@ import Testing
 @testable import DataStore
 
 @Suite struct JSONArrayTests {
-  private func texts(of json: String, count: Int) throws -> [String] {
+  private func elementTexts(of json: String, count: Int) throws -> [String] {
     // The slice has a start index other than 0.
     let bytes = Data("…\(json)".utf8).dropFirst("…".utf8.count)
     let array = try #require(JSONArray(bytes, count: count))
@@ -13,12 +13,12 @@ import Testing
   }
 
   @Test func `Elements of any kind are found`() throws {
-    #expect(try texts(of: "[1]", count: 1) == ["1"])
+    #expect(try elementTexts(of: "[1]", count: 1) == ["1"])
     #expect(
-      try texts(of: #"[null,[1,[2,3]],{"a":[{}],"b":{"c":1}},"x"]"#, count: 4)
+      try elementTexts(of: #"[null,[1,[2,3]],{"a":[{}],"b":{"c":1}},"x"]"#, count: 4)
         == ["null", "[1,[2,3]]", #"{"a":[{}],"b":{"c":1}}"#, #""x""#])
     #expect(
-      try texts(of: #"["a,b","[","\"]","\\","\\\",","é"]"#, count: 6)
+      try elementTexts(of: #"["a,b","[","\"]","\\","\\\",","é"]"#, count: 6)
         == [#""a,b""#, #""[""#, #""\"]""#, #""\\""#, #""\\\",""#, #""é""#])
   }
 

@@ -7,8 +7,9 @@ import Testing
 /// The elements that are encoded when a ``PartitionedValue`` is saved.
 @Suite(.serialized) struct PartitionedFormatTests {
   /// A number that counts the encodings of all such numbers.
-  private struct Counted: Codable, Equatable {
-    @TaskLocal static var encodings = Counter()
+  private struct CountingNumber: Codable, Equatable {
+    /// The default counts the encodings of every test, so the suite is serialized.
+    @TaskLocal static var encodingCounter = Counter()
 
     var number: Int
 
@@ -19,7 +20,7 @@ import Testing
     }
 
     func encode(to encoder: any Encoder) throws {
-      Self.encodings.count.withLock { $0 += 1 }
+      Self.encodingCounter.count.withLock { $0 += 1 }
       var container = encoder.singleValueContainer()
       try container.encode(number)
     }
@@ -31,36 +32,36 @@ import Testing
 
   private struct Numbers: PartitionedValue {
     var head = "numbers"
-    var elements: [Counted]
+    var elements: [CountingNumber]
   }
 
   private let format = makeValueFormat(of: Numbers.self)
 
-  /// Saves a second version over a first one with 300 elements.
+  /// Encodes a second version for a save over a first one with 300 elements, and checks the parts.
   ///
   /// - Parameters:
   ///   - change: Changes the elements of the first version to those of the second one.
   ///   - corrupt: Returns the bytes to read in place of the stored bytes of a part.
   /// - Returns: The number of encoded elements, and the number of new parts.
   private func save(
-    _ change: (inout [Counted]) -> Void, corrupt: (Data?) -> Data? = { $0 }
-  ) throws -> (encoded: Int, parts: Int) {
-    let first = Numbers(elements: (0..<300).map(Counted.init))
+    _ change: (inout [CountingNumber]) -> Void, corrupt: (Data?) -> Data? = { $0 }
+  ) throws -> (encodedElementCount: Int, newPartCount: Int) {
+    let first = Numbers(elements: (0..<300).map(CountingNumber.init))
     let stored = try format.encode(first, over: nil) { _ in nil }
     var parts = Dictionary(uniqueKeysWithValues: stored.newParts.map { ($0.id, $0.bytes) })
     var second = first
     change(&second.elements)
     let counter = Counter()
-    let encoded = try Counted.$encodings.withValue(counter) {
+    let encoded = try CountingNumber.$encodingCounter.withValue(counter) {
       try format.encode(
         second, over: StoredParts(value: first, ids: stored.partIDs ?? [], counts: stored.counts)
       ) { corrupt(parts[$0]) }
     }
     for part in encoded.newParts { parts[part.id] = part.bytes }
     // Joined, the parts must be the elements of the second version, even where bytes were copied from stored parts.
-    var elements: [Counted] = []
+    var elements: [CountingNumber] = []
     for id in encoded.partIDs ?? [] {
-      elements += try JSONDecoder().decode([Counted].self, from: #require(parts[id]))
+      elements += try JSONDecoder().decode([CountingNumber].self, from: #require(parts[id]))
       #expect(PartID.matches(id, try #require(parts[id])))
     }
     #expect(elements == second.elements)
@@ -68,33 +69,36 @@ import Testing
   }
 
   @Test func `Only new and changed elements are encoded`() throws {
-    #expect(try save { $0[150] = Counted(-1) } == (1, 1))
-    #expect(try save { $0.insert(Counted(-1), at: 0) } == (1, 1))
-    #expect(try save { $0.insert(contentsOf: [Counted(-1), Counted(-2)], at: 130) } == (2, 1))
+    #expect(try save { $0[150] = CountingNumber(-1) } == (1, 1))
+    #expect(try save { $0.insert(CountingNumber(-1), at: 0) } == (1, 1))
+    #expect(try save { $0.insert(contentsOf: [CountingNumber(-1), CountingNumber(-2)], at: 130) } == (2, 1))
     #expect(try save { $0.remove(at: 10) } == (0, 1))
-    #expect(try save { ($0[3], $0[40], $0[299]) = (Counted(-1), Counted(-2), Counted(-3)) } == (3, 2))
+    #expect(
+      try save { ($0[3], $0[40], $0[299]) = (CountingNumber(-1), CountingNumber(-2), CountingNumber(-3)) } == (3, 2))
     #expect(try save { _ in } == (0, 0))
   }
 
   @Test func `A chunk whose stored bytes can't be used is encoded completely`() throws {
     // The 300 elements are in five chunks of 60.
-    #expect(try save({ $0[0] = Counted(-1) }, corrupt: { _ in nil }) == (60, 1))
+    #expect(try save({ $0[0] = CountingNumber(-1) }, corrupt: { _ in nil }) == (60, 1))
     // The corrupt bytes are still a JSON array of the same length, but with different numbers.
-    let corrupt = { (bytes: Data?) in bytes.map { Data($0.map { $0 == UInt8(ascii: "1") ? UInt8(ascii: "2") : $0 }) } }
-    #expect(try save({ $0[0] = Counted(-1) }, corrupt: corrupt) == (60, 1))
+    let replaceOnes = { (bytes: Data?) in
+      bytes.map { Data($0.map { $0 == UInt8(ascii: "1") ? UInt8(ascii: "2") : $0 }) }
+    }
+    #expect(try save({ $0[0] = CountingNumber(-1) }, corrupt: replaceOnes) == (60, 1))
   }
 
   @Test func `A store reads the stored part, and encodes only the element that changed`() async throws {
     let store = InMemoryStore()
     let key = StoreKey<Numbers>("numbers")
-    var numbers = Numbers(elements: (0..<300).map(Counted.init))
+    var numbers = Numbers(elements: (0..<300).map(CountingNumber.init))
     try await store.save(numbers, for: key)
     // The store encodes on a queue of its own, where the task-local value has its default.
-    let counter = Counted.encodings
-    let before = counter.count.withLock { $0 }
-    numbers.elements[150] = Counted(-1)
+    let counter = CountingNumber.encodingCounter
+    let countBefore = counter.count.withLock { $0 }
+    numbers.elements[150] = CountingNumber(-1)
     try await store.save(numbers, for: key)
-    #expect(counter.count.withLock { $0 } == before + 1)
+    #expect(counter.count.withLock { $0 } == countBefore + 1)
     #expect(try await store.load(key)?.value == numbers)
   }
 }

@@ -5,12 +5,12 @@ import Testing
 
 @Suite(.timeLimit(.minutes(15))) struct SchemaTests {
   /// A person in schema 1.
-  private struct Name: Codable, Hashable {
+  private struct PersonOfSchema1: Codable, Hashable {
     var name: String
   }
 
   /// A person in schema 2.
-  private struct Names: Codable {
+  private struct PersonOfSchema2: Codable {
     var names: [String]
   }
 
@@ -19,8 +19,10 @@ import Testing
     static let schema = StoreSchema(
       version: 3,
       migrations: [
-        StoreMigration(from: 1, decoding: Name.self) { Names(names: $0.name.split(separator: " ").map(String.init)) },
-        StoreMigration(from: 2, decoding: Names.self) { old in
+        StoreMigration(from: 1, decoding: PersonOfSchema1.self) {
+          PersonOfSchema2(names: $0.name.split(separator: " ").map(String.init))
+        },
+        StoreMigration(from: 2, decoding: PersonOfSchema2.self) { old in
           guard old.names.count == 2 else { throw WrongCount(count: old.names.count) }
           return Person(first: old.names[0], last: old.names[1])
         },
@@ -30,8 +32,8 @@ import Testing
     var last: String
   }
 
-  /// A person in another schema 2, whose migration returns JSON that can't be decoded.
-  private struct Broken: VersionedValue, Hashable {
+  /// A person in a different schema 2, whose migration returns JSON that can't be decoded.
+  private struct UndecodablePerson: VersionedValue, Hashable {
     static let schema = StoreSchema(version: 2, migrations: [StoreMigration(from: 1) { _ in Data("{}".utf8) }])
 
     var first: String
@@ -45,22 +47,24 @@ import Testing
 
   private let storage = InMemoryStorage()
   private let key = StoreKey<Person>("person", id: "0")
-  private let name: String
+  private let encodedName: String
 
   init() throws {
-    name = try key.keyName.encoded()
+    encodedName = try key.keyName.encoded()
   }
 
-  /// Stores a value of schema 1.
-  private func saveOld(_ text: String) async throws -> StoredValue<Name> {
-    try await InMemoryStore(storage: storage).save(Name(name: text), for: StoreKey(key.keyName))
+  /// Stores a person of schema 1.
+  ///
+  /// If the name isn't two words, the migration from schema 2 to schema 3 fails.
+  private func savePersonOfSchema1(named name: String) async throws -> StoredValue<PersonOfSchema1> {
+    try await InMemoryStore(storage: storage).save(PersonOfSchema1(name: name), for: StoreKey(key.keyName))
   }
 
   @Test func `A value of an older schema is migrated step by step when it is read, and replaced by the next save`()
     async throws
   {
-    let old = try await saveOld("Jake Lin")
-    let bytes = storage[name]
+    let old = try await savePersonOfSchema1(named: "Jake Lin")
+    let bytes = storage[encodedName]
     let person = Person(first: "Jake", last: "Lin")
     let migrated = StoredValue(value: person, savedAt: old.savedAt, revision: 0, tag: old.tag)
     for _ in 1...2 {
@@ -70,18 +74,18 @@ import Testing
       #expect(await changes.next() == .saved(key, migrated))
       let observation = try await store.observe(collection: "person", as: Person.self)
       #expect(observation.stored == [.init(key: key, stored: migrated)])
-      #expect(storage[name] == bytes)
+      #expect(storage[encodedName] == bytes)
     }
     let saved = try await InMemoryStore(storage: storage).save(person, for: key)
-    let text = String(decoding: storage[name] ?? Data(), as: UTF8.self)
+    let text = String(decoding: storage[encodedName] ?? Data(), as: UTF8.self)
     #expect(text.contains("\"schema\":3,"))
     #expect(text.hasSuffix("\"}\n{\"first\":\"Jake\",\"last\":\"Lin\"}"))
     #expect(try await InMemoryStore(storage: storage).load(key)?.savedAt == saved.savedAt)
   }
 
   @Test func `A value whose migration fails is left untouched until a save quarantines it`() async throws {
-    _ = try await saveOld("Mattt")
-    let bytes = try #require(storage[name])
+    _ = try await savePersonOfSchema1(named: "Mattt")
+    let bytes = try #require(storage[encodedName])
     let store = InMemoryStore(storage: storage)
     let events = store.events.subscribe()
     for _ in 1...2 {
@@ -91,56 +95,58 @@ import Testing
     }
     let changes = try await store.changes(of: key).subscribe()
     #expect(try await store.observe(collection: "person", as: Person.self).stored.isEmpty)
-    #expect(storage.names == [name])
-    #expect(storage[name] == bytes)
+    #expect(storage.names == [encodedName])
+    #expect(storage[encodedName] == bytes)
 
     let saved = try await store.save(Person(first: "Jake", last: "Lin"), for: key)
     #expect(try await store.load(key) == saved)
-    var iterator = changes.makeAsyncIterator()
-    #expect(await iterator.next() == .saved(key, saved))
-    let quarantineName = try #require(storage.names.first { $0 != name })
+    var changeIterator = changes.makeAsyncIterator()
+    #expect(await changeIterator.next() == .saved(key, saved))
+    let quarantineName = try #require(storage.names.first { $0 != encodedName })
     #expect(storage[quarantineName] == bytes)
     let failure = StoreEvent.migrationFailed(key.keyName, from: 2, reason: "1 names")
     let reason = "the migration from schema 2 failed: 1 names"
-    var received = events.makeAsyncIterator()
+    var eventIterator = events.makeAsyncIterator()
     for event in [failure, failure, .valueQuarantined(key.keyName, movedTo: quarantineName, reason: reason)] {
-      #expect(await received.next() == event)
+      #expect(await eventIterator.next() == event)
     }
   }
 
-  @Test func `A commit that fails does not quarantine a value whose migration fails`() async throws {
-    let old = try await saveOld("Mattt")
-    let bytes = storage[name]
+  @Test func `A commit that fails doesn't quarantine a value whose migration fails`() async throws {
+    let old = try await savePersonOfSchema1(named: "Mattt")
+    let bytes = storage[encodedName]
     let store = InMemoryStore(storage: storage)
     let person = Person(first: "Jake", last: "Lin")
-    let other = StoreKey<Int>("number")
+    let otherKey = StoreKey<Int>("number")
 
-    var requiringNothing = StoreBatch()
-    requiringNothing.require(nil, of: key)
-    requiringNothing.save(person, for: key)
-    await #expect(throws: StoreError.preconditionFailed(key.keyName)) { try await store.commit(requiringNothing) }
-    var requiringAnother = StoreBatch()
-    requiringAnother.save(person, for: key)
-    requiringAnother.require(old.tag, of: other)
-    await #expect(throws: StoreError.preconditionFailed(other.keyName)) { try await store.commit(requiringAnother) }
-    #expect(storage.names == [name])
-    #expect(storage[name] == bytes)
+    var requiringAbsence = StoreBatch()
+    requiringAbsence.require(nil, of: key)
+    requiringAbsence.save(person, for: key)
+    await #expect(throws: StoreError.preconditionFailed(key.keyName)) { try await store.commit(requiringAbsence) }
+    var requiringOtherValue = StoreBatch()
+    requiringOtherValue.save(person, for: key)
+    requiringOtherValue.require(old.tag, of: otherKey)
+    await #expect(throws: StoreError.preconditionFailed(otherKey.keyName)) {
+      try await store.commit(requiringOtherValue)
+    }
+    #expect(storage.names == [encodedName])
+    #expect(storage[encodedName] == bytes)
 
-    var requiringOld = StoreBatch()
-    requiringOld.require(old.tag, of: key)
-    requiringOld.save(person, for: key)
-    try await store.commit(requiringOld)
+    var requiringOldValue = StoreBatch()
+    requiringOldValue.require(old.tag, of: key)
+    requiringOldValue.save(person, for: key)
+    try await store.commit(requiringOldValue)
     #expect(try await store.load(key)?.value == person)
-    #expect(storage.names.contains { $0 != name && storage[$0] == bytes })
+    #expect(storage.names.contains { $0 != encodedName && storage[$0] == bytes })
   }
 
-  /// Schema 1 of a value in parts.
+  /// Schema 1 of a list that is stored in parts.
   private struct OldList: PartitionedValue {
     var head = "old"
     var elements: [Int]
   }
 
-  /// Schema 2, whose migration adds elements.
+  /// Schema 2 of the list, whose migration adds elements.
   private struct List: PartitionedValue, VersionedValue {
     static let schema = StoreSchema(
       version: 2,
@@ -164,13 +170,13 @@ import Testing
   }
 
   /// A list type as an older version of the program declares it.
-  private struct AnyOrder: PartitionedValue {
+  private struct UnsortedList: PartitionedValue {
     var head = 0
     var elements: [Int]
   }
 
   /// The same type and schema in a newer version of the program, where the initializer sorts the elements.
-  private struct InOrder: PartitionedValue {
+  private struct SortedList: PartitionedValue {
     var head: Int
     var elements: [Int]
 
@@ -178,8 +184,8 @@ import Testing
   }
 
   @Test func `A value in parts whose type reorders its elements is saved in the new order`() async throws {
-    try await InMemoryStore(storage: storage).save(AnyOrder(elements: (0..<300).reversed()), for: StoreKey("list"))
-    let key = StoreKey<InOrder>("list")
+    try await InMemoryStore(storage: storage).save(UnsortedList(elements: (0..<300).reversed()), for: StoreKey("list"))
+    let key = StoreKey<SortedList>("list")
     let store = InMemoryStore(storage: storage)
     var list = try #require(try await store.load(key)).value
     #expect(list.elements == Array(0..<300))
@@ -189,16 +195,16 @@ import Testing
   }
 
   @Test func `A value whose migration fails can be removed`() async throws {
-    _ = try await saveOld("Mattt")
+    _ = try await savePersonOfSchema1(named: "Mattt")
     let store = InMemoryStore(storage: storage)
     try await store.remove(key)
     #expect(storage.names.isEmpty)
   }
 
   @Test func `If the result of the migrations can't be decoded, the last migration counts as failed`() async throws {
-    _ = try await saveOld("Jake Lin")
+    _ = try await savePersonOfSchema1(named: "Jake Lin")
     let error = await #expect(throws: StoreError.self) {
-      try await InMemoryStore(storage: storage).load(StoreKey<Broken>(key.keyName))
+      try await InMemoryStore(storage: storage).load(StoreKey<UndecodablePerson>(key.keyName))
     }
     guard case .migrationFailed(key.keyName, from: 1, _) = error else {
       Issue.record("\(String(describing: error))")

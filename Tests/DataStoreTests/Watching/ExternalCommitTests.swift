@@ -24,11 +24,11 @@ import Testing
   ) async throws {
     let (store, other) = (kind.open(in: temporary), kind.open(in: temporary))
     var changes = try await store.observe(collection: "numbers", as: Int.self).changes.makeAsyncIterator()
-    var values: [String?: Int] = [:]
+    var currentValues: [String?: Int] = [:]
     for number in 1...20 {
-      var batch = StoreBatch()
-      for key in keys { batch.save(number, for: key) }
-      try await other.commit(batch)
+      var externalBatch = StoreBatch()
+      for key in keys { externalBatch.save(number, for: key) }
+      try await other.commit(externalBatch)
       switch call {
       case .load: #expect(try await store.load(keys[1])?.value == number)
       case .save: try await store.save(-number, for: keys[1])
@@ -41,42 +41,42 @@ import Testing
       case .observe: _ = try await store.observe(collection: "numbers", as: Int.self)
       }
       // The changes of the other store are one element, which comes before the element of the call itself.
-      var elements: [[Int?]] = []
-      let hasOwn = [.save, .remove, .commit].contains(call)
-      for _ in 0..<(hasOwn ? 2 : 1) {
-        for change in await changes.next() ?? [] { values[change.key.id] = change.stored?.value }
-        elements.append(keys.map { values[$0.id] })
+      var valuesAfterElement: [[Int?]] = []
+      let sendsOwnElement = [.save, .remove, .commit].contains(call)
+      for _ in 0..<(sendsOwnElement ? 2 : 1) {
+        for change in await changes.next() ?? [] { currentValues[change.key.id] = change.stored?.value }
+        valuesAfterElement.append(keys.map { currentValues[$0.id] })
       }
-      #expect(elements[0] == [number, number, number])
+      #expect(valuesAfterElement[0] == [number, number, number])
       switch call {
       case .load, .changes, .observe: break
-      case .save: #expect(elements[1] == [number, -number, number])
-      case .remove: #expect(elements[1] == [number, nil, number])
-      case .commit: #expect(elements[1] == [number, -number, -number])
+      case .save: #expect(valuesAfterElement[1] == [number, -number, number])
+      case .remove: #expect(valuesAfterElement[1] == [number, nil, number])
+      case .commit: #expect(valuesAfterElement[1] == [number, -number, -number])
       }
     }
   }
 
   @Test func `Commits that wait together are made in order, even if one removes a file`() async throws {
     let keys = (0..<4).map { StoreKey<Int>("numbers", id: "\($0)") }
-    let (isHeld, mayGoOn) = (Gate(), DispatchSemaphore(value: 0))
-    let holds = Lock(false)
+    let (heldGate, releaseSemaphore) = (Gate(), DispatchSemaphore(value: 0))
+    let holdsNextCreate = Lock(false)
     let store = FileStore(
       folder: temporary.url,
       fileSystem: FileSystem { call in
-        if call.operation == "create", holds.withLock({ exchange(&$0, with: false) }) {
-          isHeld.open()
-          mayGoOn.wait()
+        if call.operation == "create", holdsNextCreate.withLock({ exchange(&$0, with: false) }) {
+          heldGate.open()
+          releaseSemaphore.wait()
         }
         return nil
       })
     try await store.save(0, for: keys[1])
     var changes = try await store.observe(collection: "numbers", as: Int.self).changes.makeAsyncIterator()
-    holds.withLock { $0 = true }
-    var removing = StoreBatch()
-    removing.save(2, for: keys[0])
-    removing.remove(keys[1])
-    var batches = [StoreBatch(), removing, StoreBatch(), StoreBatch()]
+    holdsNextCreate.withLock { $0 = true }
+    var removingBatch = StoreBatch()
+    removingBatch.save(2, for: keys[0])
+    removingBatch.remove(keys[1])
+    var batches = [StoreBatch(), removingBatch, StoreBatch(), StoreBatch()]
     batches[0].save(1, for: keys[3])
     batches[2].save(3, for: keys[2])
     batches[3].save(4, for: keys[3])
@@ -86,11 +86,12 @@ import Testing
     for batch in batches {
       commits.append(Task(executorPreference: executor) { try await store.commit(batch).revision })
       executor.runUntilIdle()
-      if commits.count == 1 { await isHeld.pass() }
+      if commits.count == 1 { await heldGate.pass() }
     }
-    mayGoOn.signal()
-    let running = run(executor)
-    defer { running.cancel() }
+    releaseSemaphore.signal()
+    let runningTask = startRunning(executor)
+    defer { runningTask.cancel() }
+    // The id and the value of each change, with 0 for a removal.
     var elements: [[String]] = []
     for _ in batches {
       elements.append((await changes.next() ?? []).map { "\($0.key.id ?? "") \($0.stored?.value ?? 0)" })
@@ -110,18 +111,19 @@ import Testing
         hook.withLock { $0 }(call)
         return nil
       })
-    let folder = String(temporary.url.path(percentEncoded: false).dropLast())
+    // Without the trailing slash.
+    let folderPath = String(temporary.url.path(percentEncoded: false).dropLast())
     try await store.save(0, for: keys[0])
     var changes = try await store.observe(collection: "numbers", as: Int.self).changes.makeAsyncIterator()
 
     // The first save blocks the store until three more wait.
-    let (isHeld, mayGoOn) = (Gate(), DispatchSemaphore(value: 0))
+    let (heldGate, releaseSemaphore) = (Gate(), DispatchSemaphore(value: 0))
     hook.withLock {
       $0 = { call in
         guard call.operation == "create" else { return }
         hook.withLock { $0 = { _ in } }
-        isHeld.open()
-        mayGoOn.wait()
+        heldGate.open()
+        releaseSemaphore.wait()
       }
     }
     let executor = ManualTaskExecutor()
@@ -130,19 +132,21 @@ import Testing
       defer { executor.runUntilIdle() }
       return Task(executorPreference: executor) { _ = try await store.save(number, for: key) }
     }
-    await isHeld.pass()
-    let replaced = Lock(0)
+    await heldGate.pass()
+    let replacedFileCount = Lock(0)
     let bytes = try encodedEnvelope(9)
     let names = [keys[1], keys[3]].map(\.keyName)
     hook.withLock {
       $0 = { call in
         // Each save replaces one file. After the second save, the next lock of the folder is for the third save or for
         // a check. Another backend commits right before that lock.
-        if call.operation == "rename" { replaced.withLock { $0 += 1 } }
-        guard call.operation == "flock", call.path == folder, replaced.withLock({ $0 }) >= 2 else { return }
+        if call.operation == "rename" { replacedFileCount.withLock { $0 += 1 } }
+        guard call.operation == "flock", call.path == folderPath, replacedFileCount.withLock({ $0 }) >= 2 else {
+          return
+        }
         hook.withLock { $0 = { _ in } }
         do {
-          var other = FileBackend(folder: URL(filePath: folder, directoryHint: .isDirectory))
+          var other = FileBackend(folder: URL(filePath: folderPath, directoryHint: .isDirectory))
           let writes = try names.map { StoreWrite(name: try $0.encoded(), bytes: bytes) }
           #expect(try other.commit(writes) { _ in .proceed(removing: []) })
         } catch {
@@ -150,9 +154,10 @@ import Testing
         }
       }
     }
-    mayGoOn.signal()
-    let running = run(executor)
-    defer { running.cancel() }
+    releaseSemaphore.signal()
+    let runningTask = startRunning(executor)
+    defer { runningTask.cancel() }
+    // The id and the value of each change, with 0 for a removal.
     var elements: [[String]] = []
     for _ in 1...5 {
       elements.append((await changes.next() ?? []).map { "\($0.key.id ?? "") \($0.stored?.value ?? 0)" })
@@ -165,7 +170,7 @@ import Testing
   ///
   /// The store sends the changes of a commit before it resumes the caller of the commit. So a test that has received
   /// the changes can't know when the caller's job is ready to run.
-  private func run(_ executor: ManualTaskExecutor) -> Task<Void, Never> {
+  private func startRunning(_ executor: ManualTaskExecutor) -> Task<Void, Never> {
     Task {
       while !Task.isCancelled {
         executor.runUntilIdle()

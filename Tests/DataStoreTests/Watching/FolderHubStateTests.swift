@@ -18,36 +18,39 @@ import Testing
   private static let descriptors = (1...4).map { WatchDescriptor(number: $0) }
   private static let error = SystemError(code: EIO, operation: "read", path: "folder")
 
-  private func watch(_ number: Int, awaiting name: String? = nil, ownPrefix: String = ".own-") -> FolderWatchState {
+  private func makeWatch(
+    descriptor index: Int, awaiting name: String? = nil, ownPrefix: String = ".own-"
+  ) -> FolderWatchState {
     FolderWatchState(
-      ownPrefix: ownPrefix, target: Target(descriptor: Self.descriptors[number], awaitedName: name))
+      ownPrefix: ownPrefix, target: Target(descriptor: Self.descriptors[index], awaitedName: name))
   }
 
-  private func event(_ number: Int?, _ event: FolderEvent) -> FolderHubState.Event {
-    FolderHubState.Event(descriptor: number.map { Self.descriptors[$0] }, folderEvent: event)
+  private func makeEvent(descriptor index: Int?, _ event: FolderEvent) -> FolderHubState.Event {
+    FolderHubState.Event(descriptor: index.map { Self.descriptors[$0] }, folderEvent: event)
   }
 
   @Test func `All watches of a descriptor receive its events, and each reports only those that concern it`() throws {
     var state = FolderHubState()
-    let first = state.add(watch(0))
-    let second = state.add(watch(0, ownPrefix: "a"))
-    let above = state.add(watch(0, awaiting: "folder"))
-    let another = state.add(watch(1))
-    state.record(event(0, .changed("a", .removed)))
-    state.record(event(0, .changed("folder", .created)))
-    state.record(event(2, .anything))
-    #expect(state.watchesToFind == [above])
+    let first = state.add(makeWatch(descriptor: 0))
+    let owningA = state.add(makeWatch(descriptor: 0, ownPrefix: "a"))
+    let awaitingFolder = state.add(makeWatch(descriptor: 0, awaiting: "folder"))
+    let onOtherDescriptor = state.add(makeWatch(descriptor: 1))
+    state.record(makeEvent(descriptor: 0, .changed("a", .removed)))
+    state.record(makeEvent(descriptor: 0, .changed("folder", .created)))
+    // No watch has this descriptor.
+    state.record(makeEvent(descriptor: 2, .anything))
+    #expect(state.watchesThatMustFindFolder == [awaitingFolder])
     #expect(state.takeReports() == [first])
     #expect(state.takeReports() == [])
     #expect(try state.takeChangedFiles(of: first).get() == ["a"])
-    for id in [second, above, another] { #expect(try state.takeChangedFiles(of: id).get() == []) }
+    for id in [owningA, awaitingFolder, onOtherDescriptor] { #expect(try state.takeChangedFiles(of: id).get() == []) }
   }
 
   @Test func `An event without a descriptor concerns every watch`() throws {
     var state = FolderHubState()
-    let ids = (0..<3).map { state.add(watch($0)) }
-    state.record(event(nil, .anything))
-    #expect(state.watchesToFind == ids)
+    let ids = (0..<3).map { state.add(makeWatch(descriptor: $0)) }
+    state.record(makeEvent(descriptor: nil, .anything))
+    #expect(state.watchesThatMustFindFolder == ids)
     #expect(state.takeReports() == ids)
     for id in ids { #expect(try state.takeChangedFiles(of: id).get() == nil) }
   }
@@ -55,7 +58,8 @@ import Testing
   @Test func `A descriptor is unused when the last watch has left it, failed, or been removed`() {
     var state = FolderHubState()
     #expect(state.isIdle)
-    let ids = (0..<3).map { _ in state.add(watch(0)) }
+    let ids = (0..<3).map { _ in state.add(makeWatch(descriptor: 0)) }
+    // The methods `found`, `fail`, `remove` and `checked` return the descriptor that became unused, if any.
     #expect(state.found(Target(descriptor: Self.descriptors[1], awaitedName: nil), by: ids[0]) == nil)
     #expect(state.fail(ids[1], with: Self.error) == nil)
     #expect(state.isUsed(Self.descriptors[0]))
@@ -68,14 +72,14 @@ import Testing
     for id in ids { #expect(state.remove(id) == nil) }
   }
 
-  @Test func `A watch that is removed receives nothing, and its id is not used again`() throws {
+  @Test func `A removed watch receives nothing, and its id isn't used again`() throws {
     var state = FolderHubState()
-    let removed = state.add(watch(0))
-    state.record(event(0, .changed("a", .removed)))
+    let removed = state.add(makeWatch(descriptor: 0))
+    state.record(makeEvent(descriptor: 0, .changed("a", .removed)))
     #expect(state.remove(removed) == Self.descriptors[0])
-    let id = state.add(watch(0))
+    let id = state.add(makeWatch(descriptor: 0))
     #expect(id != removed)
-    state.record(event(0, .anything))
+    state.record(makeEvent(descriptor: 0, .anything))
     #expect(state.takeReports() == [id])
     #expect(try state.takeChangedFiles(of: removed).get() == [])
     #expect(state.target(of: removed) == nil)
@@ -132,9 +136,9 @@ import Testing
     }
 
     for _ in 0..<400 {
-      let step = Int.random(in: 0..<12, using: &generator)
+      let action = Int.random(in: 0..<12, using: &generator)
       let index = model.watches.indices.randomElement(using: &generator)
-      switch (step, index) {
+      switch (action, index) {
       case (0, _) where model.watches.count < 8, (_, nil):
         let watch = FolderWatchState(
           ownPrefix: ".own-", reportsWrites: Bool.random(using: &generator), target: randomTarget())
@@ -153,6 +157,7 @@ import Testing
         model.watches[index].state.couldNotCheck()
         state.couldNotCheck(model.watches[index].id)
       case (5, let index?):
+        // A watch that has failed stays so, so failures are made rare.
         if Int.random(in: 0..<5, using: &generator) > 0 { continue }
         let unused = model.change(at: index) { $0[index].state.fail(with: Self.error) }
         #expect(state.fail(model.watches[index].id, with: Self.error) == unused)
@@ -177,7 +182,7 @@ import Testing
       }
       for descriptor in Self.descriptors { #expect(state.isUsed(descriptor) == model.isUsed(descriptor)) }
       #expect(state.isIdle == !Self.descriptors.contains { model.isUsed($0) })
-      #expect(state.watchesToFind == model.watches.filter(\.state.mustFindFolder).map(\.id))
+      #expect(state.watchesThatMustFindFolder == model.watches.filter(\.state.mustFindFolder).map(\.id))
       for (id, watch) in model.watches { #expect(state.target(of: id) == watch.target) }
     }
   }

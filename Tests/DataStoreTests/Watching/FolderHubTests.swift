@@ -15,7 +15,9 @@ import Testing
 
 extension FolderHub {
   /// Returns when the hub has completed all earlier calls.
-  func completeCalls() {}
+  ///
+  /// It needs no body, because the hub runs one call at a time, in order.
+  func waitForEarlierCalls() {}
 }
 
 /// Watches that share a hub, with a simulated operating system.
@@ -24,7 +26,7 @@ extension FolderHub {
   private let hub: FolderHub
 
   init() {
-    monitor = SimulatedMonitor(folders: ["/": 1, "/a": 2, "/b": 3])
+    monitor = SimulatedMonitor(folderNumbers: ["/": 1, "/a": 2, "/b": 3])
     hub = FolderHub(monitor: monitor)
   }
 
@@ -40,7 +42,7 @@ extension FolderHub {
     var fileSystem: FileSystem { FileSystem { call in self.rule.withLock { $0 }?(call) } }
   }
 
-  private func watch(
+  private func startWatch(
     _ folder: String, reportsWrites: Bool = false, fileSystem: FileSystem = FileSystem(),
     onChange: @escaping @Sendable () -> Void = {}
   ) throws -> FolderWatch {
@@ -50,111 +52,111 @@ extension FolderHub {
   }
 
   @Test func `The monitor starts with the first watch, and stops after the last watch has ended`() async throws {
-    var watches = [try watch("/a"), try watch("/a"), try watch("/b")]
+    var watches = [try startWatch("/a"), try startWatch("/a"), try startWatch("/b")]
     #expect(monitor.withState { $0.startCount } == 1)
-    #expect(monitor.watchedNumbers == [2, 3])
+    #expect(monitor.watchedFolderNumbers == [2, 3])
     watches.removeFirst()
-    await hub.completeCalls()
-    #expect(monitor.watchedNumbers == [2, 3])
+    await hub.waitForEarlierCalls()
+    #expect(monitor.watchedFolderNumbers == [2, 3])
     watches.removeFirst()
-    await hub.completeCalls()
-    #expect(monitor.watchedNumbers == [3])
+    await hub.waitForEarlierCalls()
+    #expect(monitor.watchedFolderNumbers == [3])
     #expect(monitor.withState { $0.isStarted })
     watches = []
-    await hub.completeCalls()
+    await hub.waitForEarlierCalls()
     #expect(monitor.withState { !$0.isStarted })
-    watches = [try watch("/a")]
+    watches = [try startWatch("/a")]
     #expect(monitor.withState { $0.startCount } == 2)
-    #expect(monitor.watchedNumbers == [2])
+    #expect(monitor.watchedFolderNumbers == [2])
     extendLifetime(watches)
   }
 
   @Test func `If a watch can't start, its initializer throws, and nothing stays watched`() throws {
     let fileSystem = FileSystem { $0.operation == "watch" && $0.path == "/" ? EACCES : nil }
     #expect(throws: SystemError(code: EACCES, operation: "watch", path: "/")) {
-      try watch("/missing/folder", fileSystem: fileSystem)
+      try startWatch("/missing/folder", fileSystem: fileSystem)
     }
     #expect(monitor.withState { !$0.isStarted })
   }
 
   @Test(arguments: ["/a", "/missing"])
   func `A watch that cannot start does not affect other watches`(folder: String) throws {
-    let other = try watch(folder)
-    let watched = monitor.watchedNumbers
-    let results = Lock<[CInt?]>([nil, nil, EACCES])
-    let fileSystem = FileSystem { _ in results.withLock { $0.removeFirst() } }
-    // The first call finds no folder, and the second one watches its parent. The third one tries the folder again, and
-    // fails.
+    let other = try startWatch(folder)
+    let numbersBefore = monitor.watchedFolderNumbers
+    let errorCodes = Lock<[CInt?]>([nil, nil, EACCES])
+    let fileSystem = FileSystem { _ in errorCodes.withLock { $0.removeFirst() } }
+    // The first call finds no folder at the path, and the second call watches the parent. The third call tries the
+    // path again, and fails.
     #expect(throws: SystemError(code: EACCES, operation: "watch", path: "/another")) {
-      try watch("/another", fileSystem: fileSystem)
+      try startWatch("/another", fileSystem: fileSystem)
     }
-    #expect(monitor.watchedNumbers == watched)
+    #expect(monitor.watchedFolderNumbers == numbersBefore)
     extendLifetime(other)
   }
 
   @Test func `The nearest existing ancestor is watched until the folder exists`() throws {
     let reports = Counter()
-    let watch = try watch("/outer/inner", onChange: reports.increase)
-    #expect(monitor.watchedNumbers == [1])
-    monitor.queue(.changed("other", .created), of: 1)
-    monitor.report()
+    let watch = try startWatch("/outer/inner", onChange: reports.increase)
+    #expect(monitor.watchedFolderNumbers == [1])
+    monitor.queue(.changed("other", .created), ofFolder: 1)
+    monitor.notifyHub()
     monitor.withState { $0.folders["/outer"] = WatchDescriptor(number: 4) }
-    monitor.queue(.changed("outer", .created), of: 1)
-    monitor.report()
-    #expect(monitor.watchedNumbers == [4])
+    monitor.queue(.changed("outer", .created), ofFolder: 1)
+    monitor.notifyHub()
+    #expect(monitor.watchedFolderNumbers == [4])
     #expect(reports.count == 0)
     monitor.withState { $0.folders["/outer/inner"] = WatchDescriptor(number: 5) }
-    monitor.queue(.changed("inner", .movedHere(rename: 1)), of: 4)
-    monitor.report()
-    #expect(monitor.watchedNumbers == [5])
+    monitor.queue(.changed("inner", .movedHere(rename: 1)), ofFolder: 4)
+    monitor.notifyHub()
+    #expect(monitor.watchedFolderNumbers == [5])
     #expect(reports.count == 1)
     #expect(try watch.takeChangedFiles() == nil)
     monitor.withState { $0.folders["/outer/inner"] = nil }
-    monitor.queue(.folderLost, of: 5)
+    monitor.queue(.folderLost, ofFolder: 5)
     #expect(try watch.takeChangedFiles() == nil)
-    #expect(monitor.watchedNumbers == [4])
+    #expect(monitor.watchedFolderNumbers == [4])
   }
 
   @Test func `A parent folder that another watch uses stays watched`() throws {
-    let (above, watch) = (try watch("/"), try watch("/missing"))
-    #expect(monitor.watchedNumbers == [1])
-    #expect(monitor.withState { $0.watched.values.first } == [.files(reportsWrites: false), .appearance])
+    let (parentWatch, watch) = (try startWatch("/"), try startWatch("/missing"))
+    #expect(monitor.watchedFolderNumbers == [1])
+    #expect(monitor.withState { $0.interests.values.first } == [.files(reportsWrites: false), .appearance])
     monitor.withState { $0.folders["/missing"] = WatchDescriptor(number: 4) }
     watch.checkFolder()
-    #expect(monitor.watchedNumbers == [1, 4])
+    #expect(monitor.watchedFolderNumbers == [1, 4])
     #expect(try watch.takeChangedFiles() == nil)
-    monitor.queue(.changed("file", .removed), of: 1)
+    monitor.queue(.changed("file", .removed), ofFolder: 1)
     #expect(try watch.takeChangedFiles() == [])
-    #expect(try above.takeChangedFiles() == ["file"])
+    #expect(try parentWatch.takeChangedFiles() == ["file"])
   }
 
   @Test func `A watch does not receive events from before its start`() throws {
     let reports = Counter()
-    let older = try watch("/a", onChange: reports.increase)
-    monitor.queue(.changed("file", .removed), of: 2)
-    let younger = try watch("/a")
+    let older = try startWatch("/a", onChange: reports.increase)
+    monitor.queue(.changed("file", .removed), ofFolder: 2)
+    let newer = try startWatch("/a")
     #expect(reports.count == 1)
-    #expect(try younger.takeChangedFiles() == [])
+    #expect(try newer.takeChangedFiles() == [])
     #expect(try older.takeChangedFiles() == ["file"])
   }
 
-  @Test func `A watch is notified at most once until its changes are taken, and not of those that its own call reads`()
+  @Test func `onChange is called at most once until changes are taken, and not for changes found while taking them`()
     throws
   {
     let (reports, otherReports) = (Counter(), Counter())
-    let watch = try watch("/a", onChange: reports.increase)
-    let other = try self.watch("/b", onChange: otherReports.increase)
-    monitor.queue(.changed("file", .removed), of: 2)
-    monitor.queue(.changed("another", .closed), of: 3)
+    let watch = try startWatch("/a", onChange: reports.increase)
+    let other = try startWatch("/b", onChange: otherReports.increase)
+    monitor.queue(.changed("file", .removed), ofFolder: 2)
+    monitor.queue(.changed("another", .closed), ofFolder: 3)
     #expect(try watch.takeChangedFiles() == ["file"])
     #expect(reports.count == 0)
     #expect(otherReports.count == 1)
-    monitor.queue(.changed("third", .closed), of: 3)
-    monitor.report()
+    monitor.queue(.changed("third", .closed), ofFolder: 3)
+    monitor.notifyHub()
     #expect(otherReports.count == 1)
     #expect(try other.takeChangedFiles() == ["another", "third"])
-    monitor.queue(.anything, of: nil)
-    monitor.report()
+    monitor.queue(.anything, ofFolder: nil)
+    monitor.notifyHub()
     #expect((reports.count, otherReports.count) == (1, 2))
     #expect(try watch.takeChangedFiles() == nil)
     #expect(try other.takeChangedFiles() == nil)
@@ -162,25 +164,25 @@ extension FolderHub {
 
   @Test func `If a watch's search for its folder fails, only that watch ends`() throws {
     let (faults, reports, otherReports) = (Faults(), Counter(), Counter())
-    let watch = try watch("/a", fileSystem: faults.fileSystem, onChange: reports.increase)
-    let other = try self.watch("/a", onChange: otherReports.increase)
+    let watch = try startWatch("/a", fileSystem: faults.fileSystem, onChange: reports.increase)
+    let other = try startWatch("/a", onChange: otherReports.increase)
     faults.rule.withLock { $0 = { _ in EIO } }
-    monitor.queue(.folderLost, of: 2)
-    monitor.queue(.changed("file", .removed), of: 2)
-    monitor.report()
+    monitor.queue(.folderLost, ofFolder: 2)
+    monitor.queue(.changed("file", .removed), ofFolder: 2)
+    monitor.notifyHub()
     #expect((reports.count, otherReports.count) == (1, 1))
     faults.rule.withLock { $0 = nil }
     watch.checkFolder()
     #expect(throws: SystemError(code: EIO, operation: "watch", path: "/a")) { try watch.takeChangedFiles() }
     #expect(try other.takeChangedFiles() == nil)
-    monitor.queue(.changed("file", .removed), of: 2)
+    monitor.queue(.changed("file", .removed), ofFolder: 2)
     #expect(try other.takeChangedFiles() == ["file"])
   }
 
   @Test func `A read that fails for one watch does not end another one`() throws {
-    let (watch, other) = (try watch("/a"), try watch("/a"))
-    monitor.queue(.changed("file", .removed), of: 2)
-    monitor.withState { $0.readFailures = [EIO] }
+    let (watch, other) = (try startWatch("/a"), try startWatch("/a"))
+    monitor.queue(.changed("file", .removed), ofFolder: 2)
+    monitor.withState { $0.readErrorCodes = [EIO] }
     #expect(throws: SystemError(code: EIO, operation: "read", path: "/a")) { try watch.takeChangedFiles() }
     #expect(try other.takeChangedFiles() == ["file"])
     #expect(monitor.withState { $0.startCount } == 1)
@@ -188,8 +190,8 @@ extension FolderHub {
 
   @Test func `A read that fails for one watch and for the hub too ends all watches`() throws {
     let reports = Counter()
-    let (watch, other) = (try watch("/a"), try watch("/b", onChange: reports.increase))
-    monitor.withState { $0.readFailures = [EIO, EBADF] }
+    let (watch, other) = (try startWatch("/a"), try startWatch("/b", onChange: reports.increase))
+    monitor.withState { $0.readErrorCodes = [EIO, EBADF] }
     #expect(throws: SystemError(code: EIO, operation: "read", path: "/a")) { try watch.takeChangedFiles() }
     #expect(reports.count == 1)
     #expect(throws: SystemError(code: EBADF, operation: "read", path: "/b")) { try other.takeChangedFiles() }
@@ -198,30 +200,32 @@ extension FolderHub {
 
   @Test func `A read that fails for the hub ends all watches, and the next watch restarts the monitor`() async throws {
     let reports = Counter()
-    var watches = [try watch("/a", onChange: reports.increase), try watch("/b", onChange: reports.increase)]
-    monitor.withState { $0.readFailures = [EIO] }
-    monitor.report()
+    var watches = [try startWatch("/a", onChange: reports.increase), try startWatch("/b", onChange: reports.increase)]
+    monitor.withState { $0.readErrorCodes = [EIO] }
+    monitor.notifyHub()
     #expect(reports.count == 2)
     #expect(monitor.withState { !$0.isStarted })
-    let next = try watch("/b")
+    let next = try startWatch("/b")
     #expect(monitor.withState { $0.startCount } == 2)
     for (watch, folder) in zip(watches, ["/a", "/b"]) {
       #expect(throws: SystemError(code: EIO, operation: "read", path: folder)) { try watch.takeChangedFiles() }
     }
-    // The new watch has the descriptor of an old one. The folder must stay watched when the old one is released.
+    // The new watch has the same descriptor as an old watch. The folder must stay watched when the old watches are
+    // released.
     watches = []
-    await hub.completeCalls()
-    #expect(monitor.watchedNumbers == [3])
-    monitor.queue(.changed("file", .removed), of: 3)
+    await hub.waitForEarlierCalls()
+    #expect(monitor.watchedFolderNumbers == [3])
+    monitor.queue(.changed("file", .removed), ofFolder: 3)
     #expect(try next.takeChangedFiles() == ["file"])
   }
 
-  /// The last reference to a watch, and the changes that were taken from the watch.
+  /// Holds the last reference to a watch, and the changes that were taken from the watch.
   private final class Holder: Sendable {
     let watch = Lock<FolderWatch?>(nil)
-    let taken = Lock<[[String]?]>([])
+    let takenChanges = Lock<[[String]?]>([])
 
-    func release() -> FolderWatch? {
+    /// Returns the reference, and no longer holds it.
+    func takeWatch() -> FolderWatch? {
       watch.withLock { watch in
         defer { watch = nil }
         return watch
@@ -230,48 +234,50 @@ extension FolderHub {
   }
 
   /// Starts a watch to which only the holder has a reference.
-  private func hold(_ holder: Holder, _ folder: String, onChange: @escaping @Sendable () -> Void = {}) throws {
-    let watch = try watch(folder, onChange: onChange)
+  private func startWatch(
+    _ folder: String, heldBy holder: Holder, onChange: @escaping @Sendable () -> Void = {}
+  ) throws {
+    let watch = try startWatch(folder, onChange: onChange)
     holder.watch.withLock { $0 = watch }
   }
 
   @Test func `A watch's onChange closure may call the hub, and release the last reference to the watch`() async throws {
     let holder = Holder()
-    try hold(holder, "/a") {
-      let watch = holder.release()
+    try startWatch("/a", heldBy: holder) {
+      let watch = holder.takeWatch()
       watch?.checkFolder()
       let files = try? watch?.takeChangedFiles()
-      holder.taken.withLock { $0.append(files) }
+      holder.takenChanges.withLock { $0.append(files) }
     }
-    monitor.queue(.changed("file", .removed), of: 2)
-    monitor.report()
-    #expect(holder.taken.withLock { $0 } == [["file"]])
-    await hub.completeCalls()
+    monitor.queue(.changed("file", .removed), ofFolder: 2)
+    monitor.notifyHub()
+    #expect(holder.takenChanges.withLock { $0 } == [["file"]])
+    await hub.waitForEarlierCalls()
     #expect(monitor.withState { !$0.isStarted })
   }
 
   @Test func `The last reference to a watch may be released on the hub's queue`() async throws {
     let holder = Holder()
-    try hold(holder, "/a")
+    try startWatch("/a", heldBy: holder)
     let fileSystem = FileSystem { _ in
-      // The hub makes this call on its queue.
-      _ = holder.release()
+      // The hub calls this closure on its queue, where discarding the reference releases the watch.
+      _ = holder.takeWatch()
       return nil
     }
-    let other = try watch("/b", fileSystem: fileSystem)
-    await hub.completeCalls()
-    #expect(monitor.watchedNumbers == [3])
+    let other = try startWatch("/b", fileSystem: fileSystem)
+    await hub.waitForEarlierCalls()
+    #expect(monitor.watchedFolderNumbers == [3])
     extendLifetime(other)
   }
 
-  @Test func `Nothing stays watched after watches start, change and end on many threads at once`() async throws {
+  @Test func `Nothing stays watched after many threads have started, used and ended watches at once`() async throws {
     DispatchQueue.concurrentPerform(iterations: 200) { number in
-      guard let watch = try? watch(number.isMultiple(of: 3) ? "/missing" : "/a") else { return }
-      monitor.queue(.changed("\(number)", .removed), of: 2)
-      if number.isMultiple(of: 2) { monitor.report() } else { watch.checkFolder() }
+      guard let watch = try? startWatch(number.isMultiple(of: 3) ? "/missing" : "/a") else { return }
+      monitor.queue(.changed("\(number)", .removed), ofFolder: 2)
+      if number.isMultiple(of: 2) { monitor.notifyHub() } else { watch.checkFolder() }
       _ = try? watch.takeChangedFiles()
     }
-    await hub.completeCalls()
-    #expect(monitor.withState { !$0.isStarted && $0.watched.isEmpty })
+    await hub.waitForEarlierCalls()
+    #expect(monitor.withState { !$0.isStarted && $0.interests.isEmpty })
   }
 }

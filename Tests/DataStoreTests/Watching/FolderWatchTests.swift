@@ -34,13 +34,13 @@ import Testing
     ///
     /// A regular file would have to be written, and might be closed late: a process that starts meanwhile keeps it open
     /// until that process executes its program.
-    private func put(_ name: String, in folder: URL) throws {
+    private func putLink(named name: String, in folder: URL) throws {
       let link = temporary.url.appending(path: UUID().uuidString)
       try FileManager.default.createSymbolicLink(at: link, withDestinationURL: folder)
       try FileManager.default.moveItem(at: link, to: folder.appending(path: name))
     }
 
-    private func watch(
+    private func startWatch(
       _ folder: URL, ownPrefix: String = ".own-", reportsWrites: Bool = false, fileSystem: FileSystem = FileSystem(),
       hub: FolderHub = .shared
     ) throws -> FolderWatch {
@@ -51,53 +51,54 @@ import Testing
 
     @Test func `Watches of one folder take the same changes, except those of their own files`() throws {
       let folder = try makeFolder()
-      let (first, second) = (try watch(folder, ownPrefix: ".1-"), try watch(folder, ownPrefix: ".2-"))
-      let writer = try watch(folder, reportsWrites: true)
+      let (first, second) = (try startWatch(folder, ownPrefix: ".1-"), try startWatch(folder, ownPrefix: ".2-"))
+      let writeReportingWatch = try startWatch(folder, reportsWrites: true)
       try FileManager.default.createSymbolicLink(
         at: folder.appending(path: ".1-new"), withDestinationURL: temporary.url)
       try FileManager.default.moveItem(at: folder.appending(path: ".1-new"), to: folder.appending(path: "a"))
       #expect(try first.takeChangedFiles() == [])
-      for watch in [second, writer] { #expect(try watch.takeChangedFiles() == [".1-new", "a"]) }
+      for watch in [second, writeReportingWatch] { #expect(try watch.takeChangedFiles() == [".1-new", "a"]) }
       try FileManager.default.removeItem(at: folder.appending(path: "a"))
-      for watch in [first, second, writer] { #expect(try watch.takeChangedFiles() == ["a"]) }
+      for watch in [first, second, writeReportingWatch] { #expect(try watch.takeChangedFiles() == ["a"]) }
     }
 
     @Test func `Each write is reported only to watches that asked for writes`() throws {
       let folder = try makeFolder()
-      let number = open(Self.path(of: folder.appending(path: "a")), O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
-      let file = FileHandle(fileDescriptor: number, closeOnDealloc: true)
-      let (watch, writer) = (try watch(folder), try watch(folder, reportsWrites: true))
+      let descriptor = open(Self.path(of: folder.appending(path: "a")), O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+      let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+      let (watch, writeReportingWatch) = (try startWatch(folder), try startWatch(folder, reportsWrites: true))
       for _ in 1...2 {
         try file.write(contentsOf: Data("new".utf8))
         #expect(try watch.takeChangedFiles() == [])
-        #expect(try writer.takeChangedFiles() == ["a"])
+        #expect(try writeReportingWatch.takeChangedFiles() == ["a"])
       }
     }
 
     @Test func `Releasing a watch does not end another watch of the same folder`() async throws {
       let folder = try makeFolder()
       let hub = FolderHub()
-      let awaiting = try watch(folder.appending(path: "inner"), hub: hub)
-      let staying = try watch(folder, hub: hub)
+      let awaitingWatch = try startWatch(folder.appending(path: "inner"), hub: hub)
+      let remainingWatch = try startWatch(folder, hub: hub)
       for name in ["a", "b", "c"] {
-        do { _ = try watch(folder, reportsWrites: true, hub: hub) }
-        await hub.completeCalls()
-        try put(name, in: folder)
-        #expect(try staying.takeChangedFiles() == [name])
-        #expect(try awaiting.takeChangedFiles() == [])
+        // This watch is released immediately.
+        do { _ = try startWatch(folder, reportsWrites: true, hub: hub) }
+        await hub.waitForEarlierCalls()
+        try putLink(named: name, in: folder)
+        #expect(try remainingWatch.takeChangedFiles() == [name])
+        #expect(try awaitingWatch.takeChangedFiles() == [])
       }
       _ = try makeFolder("folder/inner")
-      #expect(try awaiting.takeChangedFiles() == nil)
-      try put("d", in: folder.appending(path: "inner"))
-      #expect(try awaiting.takeChangedFiles() == ["d"])
-      #expect(try staying.takeChangedFiles() == [])
+      #expect(try awaitingWatch.takeChangedFiles() == nil)
+      try putLink(named: "d", in: folder.appending(path: "inner"))
+      #expect(try awaitingWatch.takeChangedFiles() == ["d"])
+      #expect(try remainingWatch.takeChangedFiles() == [])
     }
 
     @Test func `An injected read error of one watch does not end another watch`() throws {
       let folder = try makeFolder()
-      let broken = try watch(folder, fileSystem: FileSystem { $0.operation == "inotify_read" ? EIO : nil })
-      let intact = try watch(folder)
-      try put("a", in: folder)
+      let broken = try startWatch(folder, fileSystem: FileSystem { $0.operation == "inotify_read" ? EIO : nil })
+      let intact = try startWatch(folder)
+      try putLink(named: "a", in: folder)
       for _ in 1...2 {
         #expect(throws: SystemError(code: EIO, operation: "inotify_read", path: Self.path(of: folder))) {
           try broken.takeChangedFiles()
@@ -107,13 +108,13 @@ import Testing
     }
 
     @Test(arguments: ["inotify_init", "inotify_add_watch"])
-    func `An injected error of one watch is thrown even if another watch exists`(operation: String) throws {
+    func `An error injected into a watch's start is thrown even if another watch exists`(operation: String) throws {
       let folder = try makeFolder()
-      let intact = try watch(folder)
+      let intact = try startWatch(folder)
       #expect(throws: SystemError(code: EMFILE, operation: operation, path: Self.path(of: folder))) {
-        try watch(folder, fileSystem: FileSystem { $0.operation == operation ? EMFILE : nil })
+        try startWatch(folder, fileSystem: FileSystem { $0.operation == operation ? EMFILE : nil })
       }
-      try put("a", in: folder)
+      try putLink(named: "a", in: folder)
       #expect(try intact.takeChangedFiles() == ["a"])
     }
 
@@ -142,9 +143,11 @@ import Testing
         #expect(Self.instanceCount == 0)
         for round in 1...2 {
           var watches: [FolderWatch] = []
-          for number in 0..<50 { watches.append(try test.watch(test.makeFolder("\(number)"))) }
+          for number in 0..<50 { watches.append(try test.startWatch(test.makeFolder("\(number)"))) }
           #expect(Self.instanceCount == 1)
-          for number in 0..<50 { try test.put("\(round)", in: test.temporary.url.appending(path: "\(number)")) }
+          for number in 0..<50 {
+            try test.putLink(named: "\(round)", in: test.temporary.url.appending(path: "\(number)"))
+          }
           for watch in watches { #expect(try watch.takeChangedFiles() == ["\(round)"]) }
           watches.removeFirst(49)
           #expect(Self.instanceCount == 1)

@@ -13,7 +13,7 @@ import Multicast
 /// Simulates, in memory, an operating system that watches folders.
 ///
 /// A test queues events. The hub takes them when a watch begins or takes its changes, or when the test calls
-/// ``report()``.
+/// ``notifyHub()``.
 final class SimulatedMonitor: FolderMonitor, Sendable {
   /// The state of the monitor.
   struct State {
@@ -21,17 +21,18 @@ final class SimulatedMonitor: FolderMonitor, Sendable {
     var folders: [String: WatchDescriptor] = [:]
     var isStarted = false
     var startCount = 0
-    var watched: [WatchDescriptor: Set<FolderInterest>] = [:]
+    /// What each watched folder is watched for.
+    var interests: [WatchDescriptor: Set<FolderInterest>] = [:]
     var events: [FolderHubState.Event] = []
     /// The error codes with which the next reads fail, regardless of their file system.
-    var readFailures: [CInt] = []
+    var readErrorCodes: [CInt] = []
     var onEvents: @Sendable () -> Void = {}
   }
 
   private let state: Lock<State>
 
-  init(folders: [String: CInt]) {
-    state = Lock(State(folders: folders.mapValues { WatchDescriptor(number: $0) }))
+  init(folderNumbers: [String: CInt]) {
+    state = Lock(State(folders: folderNumbers.mapValues { WatchDescriptor(number: $0) }))
   }
 
   func withState<Result>(_ body: (inout State) -> Result) -> Result {
@@ -39,9 +40,10 @@ final class SimulatedMonitor: FolderMonitor, Sendable {
   }
 
   /// The numbers of the watched folders, in ascending order.
-  var watchedNumbers: [CInt] { withState { $0.watched.keys.map(\.number).sorted() } }
+  var watchedFolderNumbers: [CInt] { withState { $0.interests.keys.map(\.number).sorted() } }
 
-  func queue(_ event: FolderEvent, of number: CInt?) {
+  /// Queues an event of the folder with the given number, or of all folders if the number is `nil`.
+  func queue(_ event: FolderEvent, ofFolder number: CInt?) {
     withState {
       $0.events.append(
         FolderHubState.Event(descriptor: number.map { WatchDescriptor(number: $0) }, folderEvent: event))
@@ -49,7 +51,7 @@ final class SimulatedMonitor: FolderMonitor, Sendable {
   }
 
   /// Notifies the hub of events, as the operating system does.
-  func report() {
+  func notifyHub() {
     withState { $0.onEvents }()
   }
 
@@ -61,35 +63,35 @@ final class SimulatedMonitor: FolderMonitor, Sendable {
   }
 
   func stop() {
-    withState { ($0.isStarted, $0.watched, $0.events) = (false, [:], []) }
+    withState { ($0.isStarted, $0.interests, $0.events) = (false, [:], []) }
   }
 
   func watch(
     _ path: String, for interest: FolderInterest, fileSystem: FileSystem
   ) throws(SystemError) -> WatchDescriptor {
     // The paths of parent folders end with a slash.
-    let name = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
-    let descriptor = withState { $0.folders[name] }
+    let folder = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
+    let descriptor = withState { $0.folders[folder] }
     try fileSystem.perform("watch", path) {
       errno = ENOENT
       return descriptor == nil ? -1 : 0
     }
     guard let descriptor else { preconditionFailure("The call above throws if the folder doesn't exist.") }
-    withState { _ = $0.watched[descriptor, default: []].insert(interest) }
+    withState { _ = $0.interests[descriptor, default: []].insert(interest) }
     return descriptor
   }
 
   func unwatch(_ descriptor: WatchDescriptor) {
-    withState { _ = $0.watched.removeValue(forKey: descriptor) }
+    withState { _ = $0.interests.removeValue(forKey: descriptor) }
   }
 
   func takeEvents(for folder: String, fileSystem: FileSystem) throws(SystemError) -> [FolderHubState.Event] {
-    let (events, failure) = withState { state -> ([FolderHubState.Event], CInt?) in
-      if !state.readFailures.isEmpty { return ([], state.readFailures.removeFirst()) }
+    let (events, errorCode) = withState { state -> ([FolderHubState.Event], CInt?) in
+      if !state.readErrorCodes.isEmpty { return ([], state.readErrorCodes.removeFirst()) }
       defer { state.events = [] }
       return (state.events, nil)
     }
-    if let failure { throw SystemError(code: failure, operation: "read", path: folder) }
+    if let errorCode { throw SystemError(code: errorCode, operation: "read", path: folder) }
     return events
   }
 }

@@ -30,7 +30,7 @@ import Testing
   private final class Faults: Sendable {
     let rule = Lock<(@Sendable (FileSystem.Call) -> CInt?)?>(nil)
 
-    func store(in folder: URL) -> FileStore {
+    func makeStore(in folder: URL) -> FileStore {
       let fileSystem = FileSystem { call in self.rule.withLock { $0 }?(call) }
       return FileStore(folder: folder, fileSystem: fileSystem)
     }
@@ -82,23 +82,24 @@ import Testing
 
   #if !canImport(Darwin)
     @Test func `A folder can be watched after the descriptor of an active dispatch source was closed`() async {
-      // URLSession also closes descriptors while a dispatch source watches them. The test runs in its own process,
-      // because libdispatch reports no events of a later descriptor with the same number.
+      // Like URLSession, this test closes a descriptor while a dispatch source watches it. The test runs in its own
+      // process, because libdispatch then reports no events of a later descriptor with the same number.
       await #expect(processExitsWith: .success) {
-        var ends: [CInt] = [-1, -1]
-        guard pipe(&ends) == 0 else { exit(2) }
-        let source = DispatchSource.makeWriteSource(fileDescriptor: ends[0], queue: DispatchQueue(label: "source"))
-        let isWatched = Gate()
-        source.setRegistrationHandler { isWatched.open() }
+        var pipeEnds: [CInt] = [-1, -1]
+        guard pipe(&pipeEnds) == 0 else { exit(2) }
+        let source = DispatchSource.makeWriteSource(fileDescriptor: pipeEnds[0], queue: DispatchQueue(label: "source"))
+        let isSourceRegistered = Gate()
+        source.setRegistrationHandler { isSourceRegistered.open() }
         source.activate()
-        await isWatched.pass()
-        close(ends[0])
+        await isSourceRegistered.pass()
+        close(pipeEnds[0])
 
         let temporary = TemporaryFolder()
         let key = StoreKey<String>("text", id: "0")
         let store = FileStore(folder: temporary.url)
         var changes = try await store.changes(of: key).makeAsyncIterator()
         try await FileStore(folder: temporary.url).save("theirs", for: key)
+        // Ends the process with a failure if no change arrives.
         Task {
           try await Task.sleep(for: .seconds(60))
           exit(3)
@@ -114,7 +115,7 @@ import Testing
     try await other.save("theirs", for: key)
     let faults = Faults()
     faults.rule.withLock { $0 = { $0.operation == "open" && $0.path.hasSuffix("text.0.value") ? EIO : nil } }
-    let store = faults.store(in: folder)
+    let store = faults.makeStore(in: folder)
     let observation = try await store.observe(collection: "text", as: String.self)
     #expect(observation.stored == [])
     faults.rule.withLock { $0 = nil }
@@ -167,23 +168,25 @@ import Testing
     var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
     #expect(await changes.next()?.stored?.value == "first")
     var events = store.events.makeAsyncIterator()
-    let newer = Data("{\"checksum\":\"71f92dee\",\"format\":9}\nunknown".utf8)
-    try newer.write(to: file, options: .atomic)
+    let newerBytes = Data("{\"checksum\":\"71f92dee\",\"format\":9}\nunknown".utf8)
+    try newerBytes.write(to: file, options: .atomic)
     let (found, supported) = (StoredVersion(format: 9, schema: 1), StoredVersion(format: 3, schema: 1))
     #expect(await events.next() == .newerValueLeftUntouched(key.keyName, found: found, supported: supported))
     await #expect(throws: StoreError.newerFormat(key.keyName, found: found, supported: supported)) {
       try await store.save("old", for: key)
     }
-    #expect(try Data(contentsOf: file) == newer)
+    #expect(try Data(contentsOf: file) == newerBytes)
     try FileManager.default.removeItem(at: file)
     try await FileStore(folder: folder).save("old again", for: key)
     #expect(await changes.next()?.stored?.value == "old again")
   }
 
   @Test(arguments: ["open", "fstat", "read"])
-  func `A value that cannot be read is reported, and is read with the next change`(operation: String) async throws {
+  func `A value that cannot be read is reported, and is read again when another value changes`(operation: String)
+    async throws
+  {
     let faults = Faults()
-    let store = faults.store(in: folder)
+    let store = faults.makeStore(in: folder)
     let other = FileStore(folder: folder)
     var changes = try await store.changes(of: key).makeAsyncIterator()
     var events = store.events.makeAsyncIterator()
@@ -202,20 +205,20 @@ import Testing
   }
 
   #if !canImport(Darwin)
-    @Test func `A watch that breaks is reported, and a new one misses nothing`() async throws {
+    @Test func `A watch that breaks is reported, and its replacement misses no change`() async throws {
       let faults = Faults()
-      let store = faults.store(in: folder)
+      let store = faults.makeStore(in: folder)
       let other = FileStore(folder: folder)
       try await other.save("first", for: key)
       var changes = try await store.changes(of: key).makeAsyncIterator()
       #expect(await changes.next()?.stored?.value == "first")
       var events = store.events.makeAsyncIterator()
-      let isBroken = Atomic(true)
+      let failsNextRead = Atomic(true)
       let path = String(folder.path(percentEncoded: false).dropLast())
       faults.rule.withLock { rule in
         rule = { call in
           guard call.operation == "inotify_read" else { return nil }
-          return isBroken.exchange(false, ordering: .relaxed) ? EIO : nil
+          return failsNextRead.exchange(false, ordering: .relaxed) ? EIO : nil
         }
       }
       try await other.save("second", for: key)
@@ -230,7 +233,7 @@ import Testing
     @Test(arguments: ["inotify_init", "inotify_add_watch"])
     func `A watch that cannot start is reported, and is started for the next observer`(operation: String) async throws {
       let faults = Faults()
-      let store = faults.store(in: folder)
+      let store = faults.makeStore(in: folder)
       let other = FileStore(folder: folder)
       try await other.save("first", for: key)
       faults.rule.withLock { $0 = { $0.operation == operation ? EMFILE : nil } }
@@ -253,7 +256,7 @@ import Testing
   @Test(arguments: [EACCES, EIO, ESTALE])
   func `A folder that is temporarily inaccessible stays watched`(code: CInt) async throws {
     let faults = Faults()
-    let store = faults.store(in: folder)
+    let store = faults.makeStore(in: folder)
     let other = FileStore(folder: folder)
     try await other.save("first", for: key)
     var changes = try await store.changes(of: key).makeAsyncIterator()
@@ -273,13 +276,13 @@ import Testing
     let storage = InMemoryStorage()
     let store = InMemoryStore(storage: storage)
     let name = try key.keyName.encoded()
-    var early = try await store.changes(of: key).makeAsyncIterator()
-    let newer = try encodedEnvelope("newer", schema: 2)
-    storage[name] = newer
+    var earlyChanges = try await store.changes(of: key).makeAsyncIterator()
+    let newerBytes = try encodedEnvelope("newer", schema: 2)
+    storage[name] = newerBytes
     for _ in 1...2 { _ = try await store.changes(of: key) }
     storage[name] = nil
     let last = try await store.save("last", for: key)
-    #expect(await early.next() == .saved(key, last))
+    #expect(await earlyChanges.next() == .saved(key, last))
     storage[name] = Data("corrupt".utf8)
     await #expect(throws: StoreError.self) { try await store.load(key) }
     var events = store.events.makeAsyncIterator()
@@ -295,16 +298,16 @@ import Testing
     async throws
   {
     let storage = InMemoryStorage()
-    let store = BackedStore(backend: StuckBackend(base: InMemoryBackend(storage: storage)))
+    let store = BackedStore(backend: QuarantineFailingBackend(base: InMemoryBackend(storage: storage)))
     let stream = try await store.changes(of: key)
     storage[try key.keyName.encoded()] = Data("corrupt".utf8)
     _ = try await store.changes(of: key)
     _ = try await store.changes(of: key)
-    await #expect(throws: StoreError.writeFailed(StuckBackend.error)) { try await store.load(key) }
+    await #expect(throws: StoreError.writeFailed(QuarantineFailingBackend.error)) { try await store.load(key) }
     storage[try key.keyName.encoded()] = try encodedEnvelope("newer", schema: 2)
     _ = try await store.changes(of: key)
     var events = store.events.makeAsyncIterator()
-    #expect(await events.next() == .watchingFailed(.writeFailed(StuckBackend.error)))
+    #expect(await events.next() == .watchingFailed(.writeFailed(QuarantineFailingBackend.error)))
     guard case .newerValueLeftUntouched = await events.next() else {
       Issue.record("unexpected second event")
       return
@@ -313,8 +316,8 @@ import Testing
   }
 
   /// An in-memory backend that can't quarantine bytes.
-  private struct StuckBackend: StoreBackend, Sendable {
-    static let error = SystemError(code: EPERM, operation: "rename", path: "/aside")
+  private struct QuarantineFailingBackend: StoreBackend, Sendable {
+    static let error = SystemError(code: EPERM, operation: "rename", path: "/quarantine")
     let base: InMemoryBackend
 
     func read(_ name: String) -> Data? { base.read(name) }
@@ -352,20 +355,20 @@ import Testing
     let storage = InMemoryStorage()
     let (store, other) = (InMemoryStore(storage: storage), InMemoryStore(storage: storage))
     try await store.save("ours", for: key)
-    var early = try await store.changes(of: key).subscribe().makeAsyncIterator()
+    var firstChanges = try await store.changes(of: key).subscribe().makeAsyncIterator()
     try await other.save("theirs", for: key)
-    var late = try await store.changes(of: key).subscribe().makeAsyncIterator()
-    #expect(await late.next()?.stored?.value == "theirs")
+    var secondChanges = try await store.changes(of: key).subscribe().makeAsyncIterator()
+    #expect(await secondChanges.next()?.stored?.value == "theirs")
     try await other.remove(key)
-    var later = try await store.changes(of: key).subscribe().makeAsyncIterator()
+    var thirdChanges = try await store.changes(of: key).subscribe().makeAsyncIterator()
     let last = try await store.save("last", for: key)
-    #expect(await later.next() == .saved(key, last))
-    for expected in ["ours", "theirs", nil, "last"] { #expect(await early.next()?.stored?.value == expected) }
+    #expect(await thirdChanges.next() == .saved(key, last))
+    for expected in ["ours", "theirs", nil, "last"] { #expect(await firstChanges.next()?.stored?.value == expected) }
   }
 
   @Test func `After unknown external changes, only the changed values are decoded again`() async throws {
     let storage = InMemoryStorage()
-    let backend = WokenBackend(base: InMemoryBackend(storage: storage))
+    let backend = UnknownChangesBackend(base: InMemoryBackend(storage: storage))
     let store = BackedStore(backend: backend)
     let keys = (0..<5).map { StoreKey<Counted>("counted", id: "\($0)") }
     var streams: [MulticastStream<StoreChange<Counted>, Never>] = []
@@ -375,19 +378,19 @@ import Testing
     }
     try await InMemoryStore(storage: storage).save(Counted(number: 1), for: keys[3])
     var changes = try await store.observe(collection: "counted", as: Counted.self).changes.makeAsyncIterator()
-    let count = Counted.decodings.load(ordering: .relaxed)
+    let countBefore = Counted.decodingCount.load(ordering: .relaxed)
     try await InMemoryStore(storage: storage).save(Counted(number: 2), for: keys[3])
-    #expect(Counted.decodings.load(ordering: .relaxed) == count + 1)
-    backend.wake()
+    #expect(Counted.decodingCount.load(ordering: .relaxed) == countBefore + 1)
+    backend.reportUnknownChange()
     #expect(await changes.next()?.map(\.stored?.value.number) == [2])
-    // This call runs after the check that the wake started.
+    // This call runs after the check that the report has started.
     _ = try await store.load(key)
-    #expect(Counted.decodings.load(ordering: .relaxed) == count + 2)
+    #expect(Counted.decodingCount.load(ordering: .relaxed) == countBefore + 2)
   }
 
   /// A value that counts the decodings of its type.
   private struct Counted: Codable {
-    static let decodings = Atomic(0)
+    static let decodingCount = Atomic(0)
     let number: Int
 
     init(number: Int) {
@@ -395,13 +398,13 @@ import Testing
     }
 
     init(from decoder: any Decoder) throws {
-      Self.decodings.add(1, ordering: .relaxed)
+      Self.decodingCount.add(1, ordering: .relaxed)
       number = try decoder.container(keyedBy: CodingKeys.self).decode(Int.self, forKey: .number)
     }
   }
 
   /// An in-memory backend that reports external changes, but not which values changed.
-  private final class WokenBackend: StoreBackend, Sendable {
+  private final class UnknownChangesBackend: StoreBackend, Sendable {
     private let base: InMemoryBackend
     private let onChange = Lock<(@Sendable () -> Void)?>(nil)
 
@@ -409,13 +412,13 @@ import Testing
       self.base = base
     }
 
-    func wake() {
+    func reportUnknownChange() {
       onChange.withLock { $0 }?()
     }
 
     func read(_ name: String) -> Data? { base.read(name) }
     func commit(
-      _ writes: [StoreWrite], deciding decide: (inout WokenBackend) throws(StoreError) -> CommitDecision
+      _ writes: [StoreWrite], deciding decide: (inout UnknownChangesBackend) throws(StoreError) -> CommitDecision
     ) throws(StoreError) -> Bool {
       var backend = self
       return try base.make(writes, decide(&backend))
@@ -430,7 +433,7 @@ import Testing
 
   @Test func `Bytes that cannot be quarantined are reported once, and the next load quarantines them`() async throws {
     let faults = Faults()
-    let store = faults.store(in: folder)
+    let store = faults.makeStore(in: folder)
     let keys = [key, StoreKey("text", id: "1")]
     var streams: [MulticastStream<StoreChange<String>, Never>] = []
     for key in keys {
@@ -473,7 +476,7 @@ import Testing
     let stores = [FileStore(folder: folder), FileStore(folder: folder)]
     var observers: [MulticastSubscription<StoreChange<String>, Never>] = []
     for store in stores { observers.append(try await store.changes(of: key).subscribe()) }
-    let own = try await withThrowingTaskGroup(of: (Int, [StoredValue<String>]).self) { group in
+    let savesByStore = try await withThrowingTaskGroup(of: (Int, [StoredValue<String>]).self) { group in
       for (index, store) in stores.enumerated() {
         group.addTask { [key] in
           var saved: [StoredValue<String>] = []
@@ -491,7 +494,7 @@ import Testing
         received.append(try #require(change.stored))
         if change.stored?.value == "end" { break }
       }
-      #expect(received.filter { $0.value.hasPrefix("\(index) ") } == own[index])
+      #expect(received.filter { $0.value.hasPrefix("\(index) ") } == savesByStore[index])
       #expect(received.map(\.revision) == Array(1...UInt64(received.count)))
       #expect(Set(received.map(\.value)).count == received.count)
     }

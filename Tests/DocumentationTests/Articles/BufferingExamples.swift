@@ -31,7 +31,7 @@ enum BufferingExamples {
     print(await received(.replaceNewest(3)))  // [1, 2, 5]
   }
 
-  static func failing(print: Print) async {
+  static func failureOnOverflow(print: Print) async {
     let channel = MulticastChannel<Int, BufferOverflow>(buffering: .error(3))
     let subscription = channel.stream.subscribe()
     for element in 1...5 { channel.send(element) }
@@ -44,7 +44,7 @@ enum BufferingExamples {
     print(subscription.droppedCount)  // 1
   }
 
-  static func counting(print: Print) async {
+  static func droppedCount(print: Print) async {
     let channel = MulticastChannel<Int, Never>(buffering: .dropOldest(3))
     let subscription = channel.stream.subscribe()
     for element in 1...5 { channel.send(element) }

@@ -16,7 +16,7 @@ enum DataStoreExamples {
     }
   }
 
-  static func count(in store: any KeyValueStore) async throws {
+  static func incrementCount(in store: any KeyValueStore) async throws {
     let count = StoreKey<Int>("count")
     let stored = try await store.load(count)
 

@@ -17,7 +17,9 @@ enum FirstTenMinutesExamples {
 
   typealias ClientError = RepositoryExamples.ClientError
 
-  static func profile(_ client: any ProfileClient, _ store: any KeyValueStore, print: Print) async throws {
+  static func showProfile(
+    from client: any ProfileClient, storedIn store: any KeyValueStore, print: Print
+  ) async throws {
     let profiles = SyncedRepository("profile", store: store, fetch: client.profile(of:))
 
     let screen = profiles.values(of: "0").subscribe()
@@ -54,7 +56,7 @@ enum FirstTenMinutesExamples {
   }
 
   @MainActor
-  static func view(_ viewModel: MomentsTimelineViewModel) -> DocCommentExamples.Screen {
+  static func makeScreen(for viewModel: MomentsTimelineViewModel) -> DocCommentExamples.Screen {
     typealias Screen = DocCommentExamples.Screen
     return
       Screen()

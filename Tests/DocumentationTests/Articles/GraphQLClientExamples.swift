@@ -21,7 +21,7 @@ enum GraphQLClientExamples {
     print(answer.greeting)
   }
 
-  static func ask(server: URL, token: String, print: Print) async {
+  static func greetViewer(server: URL, token: String, print: Print) async {
     struct Viewer: Decodable, Sendable {
       struct User: Decodable, Sendable {
         let name: String

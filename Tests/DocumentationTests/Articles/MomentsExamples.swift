@@ -20,7 +20,7 @@ enum MomentsExamples {
     }
   }
 
-  static func followAndLike(store: FileStore, server: APISession) async throws {
+  static func observeAndLike(store: FileStore, server: APISession) async throws {
     let repo = MomentsRepo(
       persistentDataStore: PersistentDataStore(store),
       getMomentsByUserIDSession: GetMomentsByUserIDSession(apiSession: server),

@@ -69,11 +69,11 @@ enum RepositoryComingFromExamples {
 
     let name = "drafts"
 
-    func fetch(_ id: String) async throws(ClientError) -> Draft { Draft() }
+    func fetch(_ draftID: String) async throws(ClientError) -> Draft { Draft() }
 
-    func send(_ mutation: Mutation, to key: String, id: MutationID) async throws(ClientError) -> MutationReply<Draft> {
-      .done
-    }
+    func send(
+      _ mutation: Mutation, to draftID: String, id: MutationID
+    ) async throws(ClientError) -> MutationReply<Draft> { .done }
   }
 
   static func store5(_ drafts: SyncedRepository<DraftsSource>, id: String) async throws {

@@ -105,13 +105,13 @@ enum RepositoryExamples {
     for await page in comments.values(of: postID) { show(page.elements) }
   }
 
-  static func make(_ client: any Client, _ store: any KeyValueStore) -> [Any] {
+  static func makeRepositories(_ client: any Client, _ store: any KeyValueStore) -> [Any] {
     let profiles = SyncedRepository("profile", store: store, fetch: client.profile(of:))
     let drafts = LocalRepository<String, Draft>("drafts", default: Draft(), store: store)
     return [profiles, drafts]
   }
 
-  static func load<Source: RepositorySource>(
+  static func observeAndInvalidate<Source: RepositorySource>(
     _ profiles: SyncedRepository<Source>, userID: String, show: (Profile) -> Void
   ) async where Source.Key == String, Source.Value == Profile {
     for await profile in profiles.values(of: userID, loading: .whileObserved(every: .seconds(30))) { show(profile) }

@@ -68,18 +68,20 @@ struct APIExchangeTests {
     #expect(payload == Payload(a: 1))
     let secrets = transport.requests.map { [$0.headers["Authorization"], $0.headers["X-Tenant"]] }
     #expect(secrets == [["Bearer secret", "7"], [nil, nil]])
-    let other = transport.requests[1].headers
-    #expect(other["Cookie"] == nil)
-    #expect(other["Idempotency-Key"] == "k")
-    #expect(other["Content-Type"] == "application/json")
-    #expect(other["x-app-platform"] == APISession.defaultHeaders()["x-app-platform"])
+    let otherHostHeaders = transport.requests[1].headers
+    #expect(otherHostHeaders["Cookie"] == nil)
+    #expect(otherHostHeaders["Idempotency-Key"] == "k")
+    #expect(otherHostHeaders["Content-Type"] == "application/json")
+    #expect(otherHostHeaders["x-app-platform"] == APISession.defaultHeaders()["x-app-platform"])
   }
 
   @Test(arguments: [
     (301, "https://api.example/v2"), (302, "/login"), (303, "/v2"), (307, "https://evil.example/graphql"),
     (307, "http://api.example/graphql"), (308, "https://api.example:444/graphql"), (307, "javascript:1"), (307, ""),
   ])
-  func `A redirection that is not followed counts as not from the API`(status: Int, location: String) async throws {
+  func `A redirection that is not followed is reported as a response that is not from the API`(
+    status: Int, location: String
+  ) async throws {
     let transport = ScriptedTransport { _ in .redirect(status, to: location) }
     await #expect(throws: APISessionError.notAnAPIResponse(status: status, location: location, bodyExcerpt: "")) {
       try await Self.post(by: transport)
@@ -87,15 +89,18 @@ struct APIExchangeTests {
     #expect(transport.requests.count == 1)
   }
 
-  @Test func `A redirection loop ends after five redirections`() async throws {
+  @Test func `A redirection loop ends after five redirections, or before the first under the policy 'never'`()
+    async throws
+  {
     let transport = ScriptedTransport { _ in .redirect(307, to: "/graphql") }
     await #expect(throws: APISessionError.notAnAPIResponse(status: 307, location: "/graphql", bodyExcerpt: "")) {
       try await Self.post(by: transport)
     }
+    // The original request, and one for each redirection.
     #expect(transport.requests.count == 6)
-    let never = ScriptedTransport { _ in .redirect(307, to: "/graphql") }
-    await #expect(throws: APISessionError.self) { try await Self.post(by: never, redirects: .never) }
-    #expect(never.requests.count == 1)
+    let secondTransport = ScriptedTransport { _ in .redirect(307, to: "/graphql") }
+    await #expect(throws: APISessionError.self) { try await Self.post(by: secondTransport, redirects: .never) }
+    #expect(secondTransport.requests.count == 1)
   }
 
   // MARK: - Timeout
@@ -104,6 +109,7 @@ struct APIExchangeTests {
     let clock = ManualClock()
     let gate = Gate()
     let transport = ScriptedTransport { _ throws(URLError) in
+      // Nothing opens the gate, so this wait ends only when the exchange is cancelled.
       await gate.pass()
       throw URLError(Task.isCancelled ? .cancelled : .unknown)
     }
@@ -118,19 +124,19 @@ struct APIExchangeTests {
 
   @Test func `The timeout covers the body and the redirections`() async throws {
     let clock = ManualClock()
-    let gate = Gate()
-    let (chunks, chunk) = AsyncStream<Data>.makeStream()
+    let redirectionGate = Gate()
+    let (chunks, chunkContinuation) = AsyncStream<Data>.makeStream()
     let transport = ScriptedTransport { request in
       if request.url.path() == "/graphql" { return .redirect(307, to: "/v2") }
-      gate.open()
+      redirectionGate.open()
       return HTTPResponse(
         status: 200, headers: ["Content-Type": "application/json"],
         body: HTTPBody(chunks, translatingErrors: { _ in URLError(.unknown) }))
     }
     let call = Task { () async throws in try await Self.post(by: transport, clock: clock) }
-    await gate.pass()
+    await redirectionGate.pass()
     await clock.sleepers()
-    chunk.yield(Data(#"{"data""#.utf8))
+    chunkContinuation.yield(Data(#"{"data""#.utf8))
     clock.advance(by: .seconds(30))
     await #expect(throws: APISessionError.timedOut) { try await call.value }
     #expect(transport.requests.count == 2)
@@ -159,14 +165,14 @@ struct APIExchangeTests {
     }
     #expect(failure.code == .badServerResponse)
     #expect(failure.localizedDescription.hasPrefix("bad  [2Jxxx"))
-    #expect(failure.localizedDescription.count == 512)
+    #expect(failure.localizedDescription.count == 512)  // `APISessionError.excerptLength`
   }
 
   @Test func `If the connection is lost during the body of a failure, the error still has the status`() async throws {
     let transport = ScriptedTransport { _ in
-      let (chunks, chunk) = AsyncThrowingStream<Data, any Error>.makeStream()
-      chunk.yield(Data("half of the wor".utf8))
-      chunk.finish(throwing: URLError(.networkConnectionLost))
+      let (chunks, chunkContinuation) = AsyncThrowingStream<Data, any Error>.makeStream()
+      chunkContinuation.yield(Data("half of the wor".utf8))
+      chunkContinuation.finish(throwing: URLError(.networkConnectionLost))
       return HTTPResponse(
         status: 503, headers: ["Content-Type": "text/plain", "Retry-After": "7"],
         body: HTTPBody(chunks, translatingErrors: { $0 as? URLError ?? URLError(.unknown) }))
@@ -179,10 +185,10 @@ struct APIExchangeTests {
   // MARK: - Sizes
 
   @Test func `A body is read up to the first chunk that exceeds the limit`() async throws {
-    let taken = Lock(0)
+    let readCount = Lock(0)
     let transport = ScriptedTransport { _ in
       let chunks = AsyncStream { () -> Data? in
-        taken.withLock { $0 += 1 }
+        readCount.withLock { $0 += 1 }
         return Data(repeating: UInt8(ascii: " "), count: 100)
       }
       return HTTPResponse(
@@ -190,14 +196,15 @@ struct APIExchangeTests {
         body: HTTPBody(chunks, translatingErrors: { _ in URLError(.unknown) }))
     }
     await #expect(throws: APISessionError.replyTooLarge(limit: 1000)) { try await Self.post(by: transport) }
-    #expect(taken.withLock { $0 } == 11)
+    // Ten chunks of 100 bytes reach the limit, and the eleventh exceeds it.
+    #expect(readCount.withLock { $0 } == 11)
   }
 
   @Test func `A body with a declared length beyond the limit is not read`() async throws {
-    let taken = Lock(0)
+    let readCount = Lock(0)
     let transport = ScriptedTransport { _ in
       let chunks = AsyncStream { () -> Data? in
-        taken.withLock { $0 += 1 }
+        readCount.withLock { $0 += 1 }
         return nil
       }
       return HTTPResponse(
@@ -205,34 +212,37 @@ struct APIExchangeTests {
         body: HTTPBody(chunks, translatingErrors: { _ in URLError(.unknown) }))
     }
     await #expect(throws: APISessionError.replyTooLarge(limit: 1000)) { try await Self.post(by: transport) }
-    #expect(taken.withLock { $0 } == 0)
+    #expect(readCount.withLock { $0 } == 0)
   }
 
   // MARK: - Long responses
 
-  /// Blocks threads until sixteen are blocked.
-  private static let rendezvous = Rendezvous(count: 16)
+  /// The number of responses that are decoded at the same time.
+  private static let decoderCount = 16
 
+  private static let rendezvous = Rendezvous(count: decoderCount)
+
+  /// Blocks threads until a given number of them are blocked.
   private final class Rendezvous: Sendable {
     private let count: Int
-    private let arrived = Lock(0)
-    private let isComplete = DispatchSemaphore(value: 0)
+    private let arrivalCount = Lock(0)
+    private let completion = DispatchSemaphore(value: 0)
 
     init(count: Int) {
       self.count = count
     }
 
     func meet() {
-      let number = arrived.withLock { arrived in
-        arrived += 1
-        return arrived
+      let arrivalNumber = arrivalCount.withLock { arrivalCount in
+        arrivalCount += 1
+        return arrivalCount
       }
-      if number == count { for _ in 1..<count { isComplete.signal() } } else { isComplete.wait() }
+      if arrivalNumber == count { for _ in 1..<count { completion.signal() } } else { completion.wait() }
     }
   }
 
-  /// A payload whose decoding blocks until sixteen payloads are being decoded at the same time.
-  private struct SlowPayload: Decodable {
+  /// A payload whose decoding blocks until `decoderCount` payloads are being decoded at the same time.
+  private struct BlockingPayload: Decodable {
     init(from decoder: any Decoder) throws {
       APIExchangeTests.rendezvous.meet()
     }
@@ -242,14 +252,14 @@ struct APIExchangeTests {
     let padding = String(repeating: " ", count: 64 * 1024)
     let transport = ScriptedTransport { _ in .json(#"{"data":{"a":1}}"# + padding) }
     let session = APISession(url: Self.url, transport: transport)
-    // Swift concurrency has one thread per core. On fewer than sixteen cores, its threads would never run the sixteen
+    // Swift concurrency has one thread per core. On fewer than `decoderCount` cores, its threads would never run all
     // decoders at the same time.
     await withTaskGroup { group in
-      for _ in 0..<16 {
+      for _ in 0..<Self.decoderCount {
         group.addTask {
           await #expect(throws: Never.self) {
             _ = try await session.post(
-              document: "{ a }", operationName: "a", variables: [String: Int](), as: SlowPayload.self)
+              document: "{ a }", operationName: "a", variables: [String: Int](), as: BlockingPayload.self)
           }
         }
       }

@@ -3,12 +3,13 @@ import GraphQLClient
 import Testing
 
 struct APISessionErrorTests {
-  private static let refusal = [GraphQLError(message: "m")]
+  private static let oneError = [GraphQLError(message: "m")]
 
-  private static let all: [APISessionError] = [
+  /// At least one error of each case.
+  private static let samples: [APISessionError] = [
     .transport(URLError(.cannotConnectToHost)), .timedOut, .cancelled, .statusCode(500, bodyExcerpt: "out of order"),
     .statusCode(401, bodyExcerpt: ""), .statusCode(503, bodyExcerpt: "", retryAfter: .seconds(5)),
-    .graphQL(refusal), .graphQL(refusal, status: 500), .graphQL(refusal, status: 429, retryAfter: .seconds(5)),
+    .graphQL(oneError), .graphQL(oneError, status: 500), .graphQL(oneError, status: 429, retryAfter: .seconds(5)),
     .notAnAPIResponse(status: 200, bodyExcerpt: "<html>"),
     .notAnAPIResponse(status: 302, location: "/login", bodyExcerpt: ""), .emptyReply, .replyTooLarge(limit: 100),
     .undecodable(reason: "“a” is missing", excerpt: "{}"), .unencodableVariables(reason: "not a number"),
@@ -18,14 +19,14 @@ struct APISessionErrorTests {
   // MARK: - Descriptions
 
   @Test func `The description of each error is unique, on one line, and has at least two sentences or clauses`() {
-    let descriptions = Self.all.map(\.description)
+    let descriptions = Self.samples.map(\.description)
     #expect(Set(descriptions).count == descriptions.count)
     for description in descriptions {
       #expect(description.hasSuffix("."))
       #expect(description.contains(". ") || description.contains("; "), "\(description)")
       #expect(!description.contains("\n"))
     }
-    #expect(Self.all.map(\.localizedDescription) == descriptions)
+    #expect(Self.samples.map(\.localizedDescription) == descriptions)
   }
 
   @Test func `A description contains the status and the server's text, or the limit, and says what to do`() {
@@ -46,21 +47,21 @@ struct APISessionErrorTests {
   }
 
   @Test func `The description of a transient error says when to try again`() {
-    func ending(_ retryAfter: Duration?) -> String {
+    func advice(retryAfter: Duration?) -> String {
       let error = APISessionError.statusCode(503, bodyExcerpt: "", retryAfter: retryAfter)
       return error.description.replacing("The server answered with HTTP status 503 and no text. ", with: "")
     }
-    #expect(ending(nil) == "Try again later.")
-    #expect(ending(.seconds(1)) == "Try again in 1 second.")
-    #expect(ending(.seconds(120)) == "Try again in 120 seconds.")
+    #expect(advice(retryAfter: nil) == "Try again later.")
+    #expect(advice(retryAfter: .seconds(1)) == "Try again in 1 second.")
+    #expect(advice(retryAfter: .seconds(120)) == "Try again in 120 seconds.")
     #expect(
-      APISessionError.graphQL(Self.refusal, status: 429, retryAfter: .seconds(30)).description
+      APISessionError.graphQL(Self.oneError, status: 429, retryAfter: .seconds(30)).description
         == "The server reported errors: m. Try again in 30 seconds.")
   }
 
   @Test func `The description of an error that is not transient ignores the wait that the server requests`() {
     #expect(
-      APISessionError.graphQL(Self.refusal, status: 422, retryAfter: .seconds(30)).description
+      APISessionError.graphQL(Self.oneError, status: 422, retryAfter: .seconds(30)).description
         == "The server reported errors: m. Correct the request; sending it again unchanged will not help.")
   }
 
@@ -94,23 +95,24 @@ struct APISessionErrorTests {
   }
 
   @Test func `The description of many errors quotes the first three`() {
-    func quoted(_ count: Int) -> String {
+    func quotedErrors(count: Int) -> String {
       let errors = (1...count).map { GraphQLError(message: "m\($0)") }
       return APISessionError.graphQL(errors).description
         .replacing("The server reported errors: ", with: "")
         .replacing(" Correct the request; sending it again unchanged will not help.", with: "")
     }
-    #expect(quoted(1) == "m1.")
-    #expect(quoted(3) == "m1; m2; m3.")
-    #expect(quoted(4) == "m1; m2; m3; and 1 more.")
-    #expect(quoted(100) == "m1; m2; m3; and 97 more.")
+    #expect(quotedErrors(count: 1) == "m1.")
+    #expect(quotedErrors(count: 3) == "m1; m2; m3.")
+    #expect(quotedErrors(count: 4) == "m1; m2; m3; and 1 more.")
+    #expect(quotedErrors(count: 100) == "m1; m2; m3; and 97 more.")
   }
 
   @Test(arguments: [1, 3, 4, 100])
   func `The description of errors has fewer than 4,000 characters, regardless of their content`(count: Int) {
-    let long = String(repeating: "x", count: 10_000)
+    let longText = String(repeating: "x", count: 10_000)
     let error = GraphQLError(
-      message: long, path: Array(repeating: .field(long), count: 100), code: long, extensions: ["a": .string(long)])
+      message: longText, path: Array(repeating: .field(longText), count: 100), code: longText,
+      extensions: ["a": .string(longText)])
     let description = APISessionError.graphQL(Array(repeating: error, count: count)).description
     #expect(description.unicodeScalars.count < 4000)
   }
@@ -118,38 +120,38 @@ struct APISessionErrorTests {
   // MARK: - Properties
 
   @Test func `An error is transient exactly when waiting may help`() {
-    let transient: [APISessionError] = [
+    let transientErrors: [APISessionError] = [
       .transport(URLError(.networkConnectionLost)), .timedOut, .notAnAPIResponse(status: 200, bodyExcerpt: ""),
       .notAnAPIResponse(status: 302, bodyExcerpt: ""), .notAnAPIResponse(status: 404, bodyExcerpt: ""),
     ]
-    #expect(transient.map(\.isTransient) == transient.map { _ in true })
-    let final: [APISessionError] = [
-      .cancelled, .graphQL(Self.refusal), .emptyReply, .replyTooLarge(limit: 1), .undecodable(reason: "", excerpt: ""),
+    #expect(transientErrors.map(\.isTransient) == transientErrors.map { _ in true })
+    let otherErrors: [APISessionError] = [
+      .cancelled, .graphQL(Self.oneError), .emptyReply, .replyTooLarge(limit: 1), .undecodable(reason: "", excerpt: ""),
       .unencodableVariables(reason: ""), .unsupportedURL(""), .invalidHeader(name: ""),
     ]
-    #expect(final.map(\.isTransient) == final.map { _ in false })
+    #expect(otherErrors.map(\.isTransient) == otherErrors.map { _ in false })
   }
 
-  @Test func `A status is transient exactly when waiting may help`() {
+  @Test func `A status makes an error transient exactly when waiting may help`() {
     for status in 0...700 {
       let isTransient = [408, 425, 429].contains(status) || (500...599).contains(status)
       #expect(APISessionError.statusCode(status, bodyExcerpt: "").isTransient == isTransient, "\(status)")
-      #expect(APISessionError.graphQL(Self.refusal, status: status).isTransient == isTransient, "\(status)")
+      #expect(APISessionError.graphQL(Self.oneError, status: status).isTransient == isTransient, "\(status)")
     }
   }
 
   @Test func `A requested wait does not make an error transient`() {
     #expect(!APISessionError.statusCode(403, bodyExcerpt: "", retryAfter: .seconds(1)).isTransient)
-    #expect(!APISessionError.graphQL(Self.refusal, retryAfter: .seconds(1)).isTransient)
+    #expect(!APISessionError.graphQL(Self.oneError, retryAfter: .seconds(1)).isTransient)
   }
 
   @Test func `An error has the status of its response, unless the status is a success`() {
     #expect(APISessionError.statusCode(401, bodyExcerpt: "").status == 401)
-    #expect(APISessionError.graphQL(Self.refusal, status: 422).status == 422)
-    #expect(APISessionError.graphQL(Self.refusal, status: 302).status == 302)
+    #expect(APISessionError.graphQL(Self.oneError, status: 422).status == 422)
+    #expect(APISessionError.graphQL(Self.oneError, status: 302).status == 302)
     #expect(APISessionError.notAnAPIResponse(status: 302, bodyExcerpt: "").status == 302)
-    #expect(APISessionError.graphQL(Self.refusal).status == nil)
-    #expect(APISessionError.graphQL(Self.refusal, status: 294).status == nil)
+    #expect(APISessionError.graphQL(Self.oneError).status == nil)
+    #expect(APISessionError.graphQL(Self.oneError, status: 294).status == nil)
     #expect(APISessionError.notAnAPIResponse(status: 200, bodyExcerpt: "").status == nil)
   }
 
@@ -165,7 +167,7 @@ struct APISessionErrorTests {
 
   @Test func `An error has the wait that the server requests`() {
     #expect(APISessionError.statusCode(503, bodyExcerpt: "", retryAfter: .seconds(7)).retryAfter == .seconds(7))
-    #expect(APISessionError.graphQL(Self.refusal, status: 429, retryAfter: .zero).retryAfter == .zero)
+    #expect(APISessionError.graphQL(Self.oneError, status: 429, retryAfter: .zero).retryAfter == .zero)
     #expect(APISessionError.statusCode(503, bodyExcerpt: "").retryAfter == nil)
     #expect(APISessionError.notAnAPIResponse(status: 302, bodyExcerpt: "").retryAfter == nil)
   }

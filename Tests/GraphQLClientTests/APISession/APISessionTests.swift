@@ -5,11 +5,11 @@ import Testing
 
 @Suite(.requiresBFF, .timeLimit(.minutes(15)))
 struct APISessionTests {
-  private struct UserID: Encodable {
+  private struct Variables: Encodable {
     var userID = "0"
   }
 
-  private struct Name: Decodable, Equatable {
+  private struct NameReply: Decodable, Equatable {
     struct Details: Decodable, Equatable {
       struct User: Decodable, Equatable {
         let name: String
@@ -19,7 +19,7 @@ struct APISessionTests {
     let getMomentsDetailsByUserID: Details
   }
 
-  private static func name(
+  private static func fetchName(
     from session: APISession, userID: String = "0", headers: [String: String] = [:]
   ) async throws(APISessionError) -> String {
     try await session.post(
@@ -27,17 +27,17 @@ struct APISessionTests {
         query name($userID: ID!) { getMomentsDetailsByUserID(userID: $userID) { userDetails { name } } }
         """,
       operationName: "name",
-      variables: UserID(userID: userID),
+      variables: Variables(userID: userID),
       headers: headers,
-      as: Name.self
+      as: NameReply.self
     ).getMomentsDetailsByUserID.userDetails.name
   }
 
   @Test func `A reply's data is decoded`() async throws {
     try await BFFServer.run { server in
       let session = APISession(url: server.url)
-      #expect(try await Self.name(from: session) == "Jake Lin")
-      #expect(try await Self.name(from: session, userID: "1") == "Mei Zhou")
+      #expect(try await Self.fetchName(from: session) == "Jake Lin")
+      #expect(try await Self.fetchName(from: session, userID: "1") == "Mei Zhou")
       let requests = try await server.received()
       #expect(requests.map(\.operation) == ["name", "name"])
       #expect(requests.map(\.variables) == [["userID": "0"], ["userID": "1"]])
@@ -46,7 +46,7 @@ struct APISessionTests {
 
   @Test func `Every request has the default headers`() async throws {
     try await BFFServer.run { server in
-      _ = try await Self.name(from: APISession(url: server.url))
+      _ = try await Self.fetchName(from: APISession(url: server.url))
       let headers = try #require(try await server.received().first?.headers)
       for (name, value) in APISession.defaultHeaders() {
         #expect(headers[name] == value)
@@ -61,7 +61,7 @@ struct APISessionTests {
   {
     try await BFFServer.run { server in
       let session = APISession(url: server.url, headers: ["X-App-Version": "2.0", "X-Session": "1", "X-Both": "1"])
-      _ = try await Self.name(from: session, headers: ["X-APP-PLATFORM": "toaster", "x-both": "2"])
+      _ = try await Self.fetchName(from: session, headers: ["X-APP-PLATFORM": "toaster", "x-both": "2"])
       let headers = try #require(try await server.received().first?.headers)
       #expect(headers["x-app-version"] == "2.0")
       #expect(headers["x-app-platform"] == "toaster")
@@ -75,7 +75,7 @@ struct APISessionTests {
     try await BFFServer.run { server in
       try await server.arm(.init(fault: fault))
       let error = await #expect(throws: APISessionError.self) {
-        try await Self.name(from: APISession(url: server.url))
+        try await Self.fetchName(from: APISession(url: server.url))
       }
       guard case .transport = error else {
         Issue.record("expected a transport error, got \(String(describing: error))")
@@ -85,9 +85,10 @@ struct APISessionTests {
   }
 
   @Test func `A refused connection is a transport error`() async throws {
-    let url = try await BFFServer.run { $0.url }
+    // `run` stops the server before it returns.
+    let stoppedServerURL = try await BFFServer.run { $0.url }
     let error = await #expect(throws: APISessionError.self) {
-      try await Self.name(from: APISession(url: url))
+      try await Self.fetchName(from: APISession(url: stoppedServerURL))
     }
     guard case .transport(let urlError) = error else {
       Issue.record("expected a transport error, got \(String(describing: error))")
@@ -101,7 +102,7 @@ struct APISessionTests {
     try await BFFServer.run { server in
       try await server.arm(.init(fault: "status", value: status))
       await #expect(throws: APISessionError.statusCode(status, bodyExcerpt: "Injected status \(status). ")) {
-        try await Self.name(from: APISession(url: server.url))
+        try await Self.fetchName(from: APISession(url: server.url))
       }
     }
   }
@@ -115,16 +116,16 @@ struct APISessionTests {
       await #expect(
         throws: APISessionError.notAnAPIResponse(status: status, bodyExcerpt: "Injected status \(status). ")
       ) {
-        try await Self.name(from: APISession(url: server.url))
+        try await Self.fetchName(from: APISession(url: server.url))
       }
     }
   }
 
-  @Test func `If the server requests a wait before the next attempt, the error has it`() async throws {
+  @Test func `If the server requests a wait before the next attempt, the error contains that wait`() async throws {
     try await BFFServer.run { server in
       try await server.arm(.init(fault: "retry-after", value: 30))
       let error = await #expect(throws: APISessionError.self) {
-        try await Self.name(from: APISession(url: server.url))
+        try await Self.fetchName(from: APISession(url: server.url))
       }
       #expect(error?.status == 503)
       #expect(error?.retryAfter == .seconds(30))
@@ -132,45 +133,46 @@ struct APISessionTests {
     }
   }
 
-  private static let mediaTypes = [["--media-type", "json"], ["--media-type", "graphql-response"]]
+  private static let mediaTypeOptions = [["--media-type", "json"], ["--media-type", "graphql-response"]]
 
-  @Test(arguments: mediaTypes)
+  @Test(arguments: mediaTypeOptions)
   func `A response with partial data has the errors and the extensions`(options: [String]) async throws {
     try await BFFServer.run(options: options) { server in
       let session = APISession(url: server.url)
       let document = "query name($userID: ID!) { getMomentsDetailsByUserID(userID: $userID) { userDetails { name } } }"
       try await server.arm(.init(fault: "graphql-error-partial"))
-      let response = try await session.response(
-        to: document, operationName: "name", variables: UserID(), as: Name.self)
-      #expect(response.data.getMomentsDetailsByUserID.userDetails.name == "Jake Lin")
+      let partialResponse = try await session.response(
+        to: document, operationName: "name", variables: Variables(), as: NameReply.self)
+      #expect(partialResponse.data.getMomentsDetailsByUserID.userDetails.name == "Jake Lin")
       #expect(
-        response.errors
+        partialResponse.errors
           == [GraphQLError(message: "Injected partial failure.", path: [.field("getMomentsDetailsByUserID")])])
-      #expect(response.extensions == ["trace": .string("t-1")])
+      #expect(partialResponse.extensions == ["trace": .string("t-1")])
 
       try await server.arm(.init(fault: "graphql-error-partial"))
-      await #expect(throws: APISessionError.graphQL(response.errors)) { try await Self.name(from: session) }
-      let complete = try await session.response(
-        to: document, operationName: "name", variables: UserID(), as: Name.self)
-      #expect(complete.errors.isEmpty && complete.extensions.isEmpty)
+      await #expect(throws: APISessionError.graphQL(partialResponse.errors)) { try await Self.fetchName(from: session) }
+      let completeResponse = try await session.response(
+        to: document, operationName: "name", variables: Variables(), as: NameReply.self)
+      #expect(completeResponse.errors.isEmpty && completeResponse.extensions.isEmpty)
     }
   }
 
-  @Test(arguments: mediaTypes)
+  @Test(arguments: mediaTypeOptions)
   func `With either media type, a document that the server rejects is a GraphQL error without a path`(
     options: [String]
   ) async throws {
     try await BFFServer.run(options: options) { server in
       let error = await #expect(throws: APISessionError.self) {
         _ = try await APISession(url: server.url).post(
-          document: "{ nothing }", operationName: "", variables: [String: String](), as: Name.self)
+          document: "{ nothing }", operationName: "", variables: [String: String](), as: NameReply.self)
       }
       guard case .graphQL(let errors, let status, _) = error else {
         Issue.record("expected errors, got \(String(describing: error))")
         return
       }
       #expect(errors.map(\.path) == [nil])
-      #expect(status == (options[1] == "json" ? 200 : 422))
+      let mediaType = options[1]
+      #expect(status == (mediaType == "json" ? 200 : 422))
       #expect(error?.isTransient == false)
     }
   }
@@ -180,7 +182,7 @@ struct APISessionTests {
       let expected = GraphQLError(
         message: #"No user has the id "nobody"."#, path: [.field("getMomentsDetailsByUserID")])
       await #expect(throws: APISessionError.graphQL([expected])) {
-        try await Self.name(from: APISession(url: server.url), userID: "nobody")
+        try await Self.fetchName(from: APISession(url: server.url), userID: "nobody")
       }
     }
   }
@@ -189,7 +191,7 @@ struct APISessionTests {
     try await BFFServer.run { server in
       try await server.arm(.init(fault: "empty"))
       await #expect(throws: APISessionError.emptyReply) {
-        try await Self.name(from: APISession(url: server.url))
+        try await Self.fetchName(from: APISession(url: server.url))
       }
     }
   }
@@ -199,7 +201,7 @@ struct APISessionTests {
     try await BFFServer.run { server in
       try await server.arm(.init(fault: fault))
       let error = await #expect(throws: APISessionError.self) {
-        try await Self.name(from: APISession(url: server.url))
+        try await Self.fetchName(from: APISession(url: server.url))
       }
       guard case .undecodable(let reason, let excerpt) = error else {
         Issue.record("expected an undecodable reply, got \(String(describing: error))")
@@ -214,7 +216,7 @@ struct APISessionTests {
     try await BFFServer.run { server in
       try await server.arm(.init(fault: "slow", delay: 3600))
       await #expect(throws: APISessionError.timedOut) {
-        try await Self.name(from: APISession(url: server.url, timeout: .milliseconds(200)))
+        try await Self.fetchName(from: APISession(url: server.url, timeout: .milliseconds(200)))
       }
       let requests = try await server.received(left: 1)
       #expect(requests.map(\.outcome) == ["client-went-away"])
@@ -225,7 +227,7 @@ struct APISessionTests {
     try await BFFServer.run { server in
       try await server.arm(.init(fault: "oversized", size: 64 << 20))
       await #expect(throws: APISessionError.replyTooLarge(limit: 100_000)) {
-        try await Self.name(from: APISession(url: server.url, maximumReplySize: 100_000))
+        try await Self.fetchName(from: APISession(url: server.url, maximumReplySize: 100_000))
       }
     }
   }
@@ -233,9 +235,9 @@ struct APISessionTests {
   @Test func `A reply of exactly the maximum size is decoded`() async throws {
     try await BFFServer.run { server in
       try await server.arm(.init(fault: "oversized", count: 2, size: 100_000))
-      #expect(try await Self.name(from: APISession(url: server.url, maximumReplySize: 100_000)) == "Jake Lin")
+      #expect(try await Self.fetchName(from: APISession(url: server.url, maximumReplySize: 100_000)) == "Jake Lin")
       await #expect(throws: APISessionError.replyTooLarge(limit: 99_999)) {
-        try await Self.name(from: APISession(url: server.url, maximumReplySize: 99_999))
+        try await Self.fetchName(from: APISession(url: server.url, maximumReplySize: 99_999))
       }
     }
   }
@@ -244,7 +246,7 @@ struct APISessionTests {
     try await BFFServer.run { server in
       try await server.arm(.init(fault: "slow", delay: 3600))
       let session = APISession(url: server.url)
-      let call = Task { try await Self.name(from: session) }
+      let call = Task { try await Self.fetchName(from: session) }
       _ = try await server.received(count: 1)
       call.cancel()
       await #expect(throws: APISessionError.cancelled) { try await call.value }
@@ -258,12 +260,12 @@ struct APISessionTests {
       let session = APISession(url: server.url)
       let call = Task { () async throws -> String in
         withUnsafeCurrentTask { $0?.cancel() }
-        return try await Self.name(from: session)
+        return try await Self.fetchName(from: session)
       }
       await #expect(throws: APISessionError.cancelled) { try await call.value }
       let requests = try await server.received()
       #expect(requests.isEmpty)
-      #expect(try await Self.name(from: session) == "Jake Lin")
+      #expect(try await Self.fetchName(from: session) == "Jake Lin")
     }
   }
 
@@ -272,17 +274,17 @@ struct APISessionTests {
   {
     try await BFFServer.run { server in
       let session = APISession(url: server.url)
-      for index in 0..<200 {
-        let call = Task { try await Self.name(from: session) }
+      for yieldCount in 0..<200 {
+        let call = Task { try await Self.fetchName(from: session) }
         // The number of yields varies, so that the cancellation reaches the call at different stages.
-        for _ in 0..<index { await Task.yield() }
+        for _ in 0..<yieldCount { await Task.yield() }
         call.cancel()
         switch await call.result {
         case .success(let name): #expect(name == "Jake Lin")
         case .failure(let error): #expect(error as? APISessionError == .cancelled)
         }
       }
-      let name = try await Self.name(from: session)
+      let name = try await Self.fetchName(from: session)
       #expect(name == "Jake Lin")
     }
   }
@@ -292,7 +294,7 @@ struct APISessionTests {
       let session = APISession(url: server.url)
       let names = try await withThrowingTaskGroup { group in
         for index in 0..<40 {
-          group.addTask { (index, try await Self.name(from: session, userID: String(index % 2))) }
+          group.addTask { (index, try await Self.fetchName(from: session, userID: String(index % 2))) }
         }
         return try await group.reduce(into: [Int: String]()) { $0[$1.0] = $1.1 }
       }

@@ -4,12 +4,12 @@ import Testing
 @testable import GraphQLClient
 
 struct RedirectPolicyTests {
-  private static let secure = "https://api.example/graphql"
-  private static let plain = "http://api.example/graphql"
-  private static let listed = RedirectPolicy.hosts(["Other.Example"])
+  private static let httpsURL = "https://api.example/graphql"
+  private static let httpURL = "http://api.example/graphql"
+  private static let hostsPolicy = RedirectPolicy.hosts(["Other.Example"])
 
   private static func target(
-    _ policy: RedirectPolicy, _ location: String?, from url: String = secure, status: Int = 307
+    _ policy: RedirectPolicy, _ location: String?, from url: String = httpsURL, status: Int = 307
   ) throws -> String? {
     let url = try #require(URL(string: url))
     return policy.target(status: status, location: location, from: url)?.absoluteString
@@ -21,18 +21,18 @@ struct RedirectPolicyTests {
   func `A redirection that preserves the method is followed`(status: Int) throws {
     #expect(try Self.target(.sameOrigin, "/other", status: status) == "https://api.example/other")
     #expect(
-      try Self.target(Self.listed, "https://other.example/a", status: status) == "https://other.example/a")
+      try Self.target(Self.hostsPolicy, "https://other.example/a", status: status) == "https://other.example/a")
   }
 
   @Test(arguments: [100, 200, 201, 300, 301, 302, 303, 304, 305, 306, 309, 400, 500])
   func `With a status other than 307 and 308, no location is followed`(status: Int) throws {
     #expect(try Self.target(.sameOrigin, "/other", status: status) == nil)
-    #expect(try Self.target(Self.listed, "https://other.example/a", status: status) == nil)
+    #expect(try Self.target(Self.hostsPolicy, "https://other.example/a", status: status) == nil)
   }
 
   @Test func `A redirection without a location is not followed`() throws {
     #expect(try Self.target(.sameOrigin, nil) == nil)
-    #expect(try Self.target(Self.listed, nil) == nil)
+    #expect(try Self.target(Self.hostsPolicy, nil) == nil)
   }
 
   // MARK: - Policies
@@ -57,7 +57,7 @@ struct RedirectPolicyTests {
     location: String, expected: String
   ) throws {
     #expect(try Self.target(.sameOrigin, location) == expected)
-    #expect(try Self.target(Self.listed, location) == expected)
+    #expect(try Self.target(Self.hostsPolicy, location) == expected)
     #expect(try Self.target(.hosts([]), location) == expected)
     #expect(try Self.target(.never, location) == nil)
   }
@@ -69,9 +69,9 @@ struct RedirectPolicyTests {
       try Self.target(.sameOrigin, "https://api.example/b", from: "https://api.example:443/a")
         == "https://api.example/b")
     #expect(
-      try Self.target(.sameOrigin, "http://api.example:80/b", from: Self.plain) == "http://api.example:80/b")
+      try Self.target(.sameOrigin, "http://api.example:80/b", from: Self.httpURL) == "http://api.example:80/b")
     #expect(try Self.target(.sameOrigin, "https://api.example:80/b") == nil)
-    #expect(try Self.target(.sameOrigin, "http://api.example:443/b", from: Self.plain) == nil)
+    #expect(try Self.target(.sameOrigin, "http://api.example:443/b", from: Self.httpURL) == nil)
   }
 
   @Test(arguments: [
@@ -89,18 +89,19 @@ struct RedirectPolicyTests {
   func `A redirection to a listed host is followed on any port, regardless of the case of the host`(location: String)
     throws
   {
-    #expect(try Self.target(Self.listed, location) == location)
+    #expect(try Self.target(Self.hostsPolicy, location) == location)
   }
 
   @Test func `A redirection to a URL with a user is followed only if origin, user and password stay the same`() throws {
     for location in ["https://user@api.example/a", "https://user:word@other.example/a"] {
-      #expect(try Self.target(Self.listed, location) == nil)
+      #expect(try Self.target(Self.hostsPolicy, location) == nil)
     }
-    let own = "https://user:word@api.example/graphql"
-    #expect(try Self.target(Self.listed, "/a", from: own) == "https://user:word@api.example/a")
-    #expect(try Self.target(Self.listed, "https://user:word@other.example/a", from: own) == nil)
-    #expect(try Self.target(Self.listed, "https://user:other@api.example/a", from: own) == nil)
-    #expect(try Self.target(Self.listed, "https://other.example/a", from: own) == "https://other.example/a")
+    let urlWithUser = "https://user:word@api.example/graphql"
+    #expect(try Self.target(Self.hostsPolicy, "/a", from: urlWithUser) == "https://user:word@api.example/a")
+    #expect(try Self.target(Self.hostsPolicy, "https://user:word@other.example/a", from: urlWithUser) == nil)
+    #expect(try Self.target(Self.hostsPolicy, "https://user:other@api.example/a", from: urlWithUser) == nil)
+    #expect(
+      try Self.target(Self.hostsPolicy, "https://other.example/a", from: urlWithUser) == "https://other.example/a")
   }
 
   @Test(arguments: [
@@ -108,7 +109,7 @@ struct RedirectPolicyTests {
     "https://other.example@third.example/", "https://api.example:8443/",
   ])
   func `A redirection to another origin is not followed if its host is not listed`(location: String) throws {
-    #expect(try Self.target(Self.listed, location) == nil)
+    #expect(try Self.target(Self.hostsPolicy, location) == nil)
   }
 
   @Test func `If the host of the request is listed, a redirection to another port is followed`() throws {
@@ -119,20 +120,20 @@ struct RedirectPolicyTests {
   // MARK: - Schemes
 
   @Test func `No redirection from https to http is followed`() throws {
-    for policy in [.never, .sameOrigin, Self.listed, .hosts(["api.example"])] {
+    for policy in [.never, .sameOrigin, Self.hostsPolicy, .hosts(["api.example"])] {
       #expect(try Self.target(policy, "http://api.example/") == nil)
       #expect(try Self.target(policy, "http://api.example:443/") == nil)
       #expect(try Self.target(policy, "http://other.example/") == nil)
     }
   }
 
-  @Test func `A redirection from http to https is followed to a listed host only`() throws {
-    #expect(try Self.target(.sameOrigin, Self.secure, from: Self.plain) == nil)
-    #expect(try Self.target(Self.listed, Self.secure, from: Self.plain) == nil)
-    #expect(try Self.target(.hosts(["api.example"]), Self.secure, from: Self.plain) == Self.secure)
+  @Test func `A redirection from http to another origin, even on https, is followed to a listed host only`() throws {
+    #expect(try Self.target(.sameOrigin, Self.httpsURL, from: Self.httpURL) == nil)
+    #expect(try Self.target(Self.hostsPolicy, Self.httpsURL, from: Self.httpURL) == nil)
+    #expect(try Self.target(.hosts(["api.example"]), Self.httpsURL, from: Self.httpURL) == Self.httpsURL)
     #expect(
-      try Self.target(Self.listed, "https://other.example/", from: Self.plain) == "https://other.example/")
-    #expect(try Self.target(Self.listed, "http://other.example/", from: Self.plain) == "http://other.example/")
+      try Self.target(Self.hostsPolicy, "https://other.example/", from: Self.httpURL) == "https://other.example/")
+    #expect(try Self.target(Self.hostsPolicy, "http://other.example/", from: Self.httpURL) == "http://other.example/")
   }
 
   // MARK: - Hostile locations
@@ -146,8 +147,8 @@ struct RedirectPolicyTests {
     "https://third.example#@api.example/",
   ])
   func `A redirection to a hostile location is not followed`(location: String) throws {
-    for policy in [.never, .sameOrigin, Self.listed, .hosts([""]), .hosts(["api.example"])] {
-      for url in [Self.secure, Self.plain] {
+    for policy in [.never, .sameOrigin, Self.hostsPolicy, .hosts([""]), .hosts(["api.example"])] {
+      for url in [Self.httpsURL, Self.httpURL] {
         #expect(try Self.target(policy, location, from: url) == nil)
       }
     }
@@ -167,6 +168,6 @@ struct RedirectPolicyTests {
 
   @Test func `A request whose scheme is neither http nor https is not redirected`() throws {
     #expect(try Self.target(.sameOrigin, "/other", from: "ftp://api.example/") == nil)
-    #expect(try Self.target(Self.listed, "https://other.example/", from: "data:,a") == nil)
+    #expect(try Self.target(Self.hostsPolicy, "https://other.example/", from: "data:,a") == nil)
   }
 }

@@ -9,14 +9,15 @@ struct ResponseRulesTests {
     var a: Int
   }
 
+  /// Sunday, 9 September 2001, 01:46:40 GMT.
   private static let now = Date(timeIntervalSince1970: 1_000_000_000)
 
   private static func outcome<P: Decodable & Sendable>(
-    status: Int, headers: HTTPHeaders, body: String, isComplete: Bool = true, as payload: P.Type
+    status: Int, headers: HTTPHeaders, body: String, isComplete: Bool = true, as payloadType: P.Type
   ) -> Result<GraphQLResponse<P>, APISessionError> {
     Result { () throws(APISessionError) in
       try ResponseRules(status: status, headers: headers, maximumReplySize: 1 << 24)
-        .response(body: Data(body.utf8), isComplete: isComplete, now: now, as: payload)
+        .response(body: Data(body.utf8), isComplete: isComplete, now: now, as: payloadType)
     }
   }
 
@@ -51,7 +52,7 @@ struct ResponseRulesTests {
   }
 
   enum Meaning {
-    case response, emptyReply, graphQL, statusCode, notAnAPI, undecodable
+    case response, emptyReply, graphQLErrors, statusCode, notAnAPI, undecodable
   }
 
   /// The meaning of each body for a set of media types and statuses.
@@ -74,32 +75,32 @@ struct ResponseRulesTests {
   private static let redirections = [300, 302, 307]
   private static let otherFailures = [101, 400, 403, 404, 413, 422, 600]
 
-  private static func all(_ meaning: Meaning) -> [Body: Meaning] {
+  private static func sameForAllBodies(_ meaning: Meaning) -> [Body: Meaning] {
     Dictionary(uniqueKeysWithValues: Body.allCases.map { ($0, meaning) })
   }
 
   static let table: [Row] = [
     Row(
-      testDescription: "success, JSON", contentTypes: graphQLTypes + jsonTypes, statuses: successes,
+      testDescription: "success, GraphQL or plain JSON", contentTypes: graphQLTypes + jsonTypes, statuses: successes,
       meanings: [
-        .data: .response, .dataAndErrors: .response, .nullData: .emptyReply, .nullDataAndErrors: .graphQL,
-        .errors: .graphQL, .emptyObject: .notAnAPI, .list: .notAnAPI, .html: .notAnAPI, .nothing: .emptyReply,
+        .data: .response, .dataAndErrors: .response, .nullData: .emptyReply, .nullDataAndErrors: .graphQLErrors,
+        .errors: .graphQLErrors, .emptyObject: .notAnAPI, .list: .notAnAPI, .html: .notAnAPI, .nothing: .emptyReply,
         .cutOff: .undecodable,
       ]),
     Row(
       testDescription: "failure, GraphQL media type", contentTypes: graphQLTypes,
       statuses: unambiguousFailures + redirections + otherFailures,
       meanings: [
-        .data: .statusCode, .dataAndErrors: .graphQL, .nullData: .statusCode, .nullDataAndErrors: .graphQL,
-        .errors: .graphQL, .emptyObject: .statusCode, .list: .statusCode, .html: .statusCode, .nothing: .statusCode,
-        .cutOff: .statusCode,
+        .data: .statusCode, .dataAndErrors: .graphQLErrors, .nullData: .statusCode,
+        .nullDataAndErrors: .graphQLErrors, .errors: .graphQLErrors, .emptyObject: .statusCode, .list: .statusCode,
+        .html: .statusCode, .nothing: .statusCode, .cutOff: .statusCode,
       ]),
     Row(
-      testDescription: "unambiguous failure, any other type", contentTypes: jsonTypes + otherTypes,
-      statuses: unambiguousFailures, meanings: all(.statusCode)),
+      testDescription: "unambiguous failure, any type except GraphQL", contentTypes: jsonTypes + otherTypes,
+      statuses: unambiguousFailures, meanings: sameForAllBodies(.statusCode)),
     Row(
       testDescription: "redirection, plain JSON", contentTypes: jsonTypes, statuses: redirections,
-      meanings: all(.notAnAPI)),
+      meanings: sameForAllBodies(.notAnAPI)),
     Row(
       testDescription: "other failure, plain JSON", contentTypes: jsonTypes, statuses: otherFailures,
       meanings: [
@@ -109,11 +110,11 @@ struct ResponseRulesTests {
       ]),
     Row(
       testDescription: "any status except an unambiguous failure, not JSON", contentTypes: otherTypes,
-      statuses: successes + redirections + otherFailures, meanings: all(.notAnAPI)),
+      statuses: successes + redirections + otherFailures, meanings: sameForAllBodies(.notAnAPI)),
   ]
 
-  /// Returns the expected outcome of a response that requests a wait and has a location.
-  private static func expected(
+  /// Returns the expected outcome of a response that requests a wait of 120 seconds and has a location.
+  private static func expectedOutcome(
     _ meaning: Meaning, status: Int, body: Body
   ) -> Result<GraphQLResponse<Payload>, APISessionError> {
     let errors = [GraphQLError(message: "m")]
@@ -122,7 +123,7 @@ struct ResponseRulesTests {
       return .success(GraphQLResponse(data: Payload(a: 1), errors: body == .dataAndErrors ? errors : []))
     case .emptyReply:
       return .failure(.emptyReply)
-    case .graphQL:
+    case .graphQLErrors:
       return .failure(.graphQL(errors, status: status, retryAfter: .seconds(120)))
     case .statusCode:
       return .failure(.statusCode(status, bodyExcerpt: body.rawValue, retryAfter: .seconds(120)))
@@ -144,7 +145,8 @@ struct ResponseRulesTests {
           let outcome = Self.outcome(status: status, headers: headers, body: body.rawValue, as: Payload.self)
           let meaning = try #require(row.meanings[body])
           #expect(
-            outcome == Self.expected(meaning, status: status, body: body), "\(contentType ?? "none") \(status) \(body)")
+            outcome == Self.expectedOutcome(meaning, status: status, body: body),
+            "\(contentType ?? "none") \(status) \(body)")
         }
       }
     }
@@ -159,6 +161,7 @@ struct ResponseRulesTests {
         #expect(rows.count == 1, "\(contentType ?? "none") \(status)")
       }
     }
+    // No element was removed from the lists, and none occurs twice.
     #expect(Set(statuses).count == 22)
     #expect(Set(contentTypes).count == 7)
   }
@@ -222,36 +225,36 @@ struct ResponseRulesTests {
   // MARK: - Sizes
 
   @Test func `The limit is the maximum reply size for GraphQL responses, 64 KiB for other JSON, and 2 KiB otherwise`() {
-    func size(_ contentType: String?, _ status: Int) -> Int {
+    func limit(_ contentType: String?, _ status: Int) -> Int {
       var headers = HTTPHeaders()
       headers["Content-Type"] = contentType
       return ResponseRules(status: status, headers: headers, maximumReplySize: 1_000_000).maximumBodySize
     }
-    #expect(size("application/json", 200) == 1_000_000)
-    #expect(size(nil, 299) == 1_000_000)
-    #expect(size("application/graphql-response+json", 200) == 1_000_000)
-    #expect(size("application/graphql-response+json", 500) == 1_000_000)
-    #expect(size("application/json", 199) == 65_536)
-    #expect(size("application/json", 300) == 65_536)
-    #expect(size(nil, 500) == 65_536)
-    #expect(size("text/html", 200) == 2048)
-    #expect(size("text/html", 500) == 2048)
+    #expect(limit("application/json", 200) == 1_000_000)
+    #expect(limit(nil, 299) == 1_000_000)
+    #expect(limit("application/graphql-response+json", 200) == 1_000_000)
+    #expect(limit("application/graphql-response+json", 500) == 1_000_000)
+    #expect(limit("application/json", 199) == 65_536)
+    #expect(limit("application/json", 300) == 65_536)
+    #expect(limit(nil, 500) == 65_536)
+    #expect(limit("text/html", 200) == 2048)
+    #expect(limit("text/html", 500) == 2048)
   }
 
   @Test func `An incomplete body is reported as too large, as a failure, or as not from the API`() {
-    let data = #"{"data":{"a":1}}"#
-    #expect(Self.error("application/json", 200, data, isComplete: false) == .replyTooLarge(limit: 1 << 24))
+    let body = #"{"data":{"a":1}}"#
+    #expect(Self.error("application/json", 200, body, isComplete: false) == .replyTooLarge(limit: 1 << 24))
     #expect(Self.error(nil, 200, "", isComplete: false) == .replyTooLarge(limit: 1 << 24))
     #expect(Self.error("application/json", 500, "{", isComplete: false) == .statusCode(500, bodyExcerpt: "{"))
     #expect(
-      Self.error("application/json", 400, data, isComplete: false)
-        == .notAnAPIResponse(status: 400, bodyExcerpt: data))
+      Self.error("application/json", 400, body, isComplete: false)
+        == .notAnAPIResponse(status: 400, bodyExcerpt: body))
     #expect(
       Self.error("text/html", 200, "<", isComplete: false) == .notAnAPIResponse(status: 200, bodyExcerpt: "<"))
   }
 
   /// If the connection is lost in the body of a failure, the body is incomplete although it is far below the limit.
-  @Test func `A failure with an incomplete text is reported with its status, not as too large`() {
+  @Test func `A failure with an incomplete body is reported with its status, not as too large`() {
     #expect(
       Self.error("application/graphql-response+json", 503, #"{"errors":[{"mes"#, isComplete: false)
         == .statusCode(503, bodyExcerpt: #"{"errors":[{"mes"#))
@@ -284,9 +287,9 @@ struct ResponseRulesTests {
   // MARK: - Fields
 
   @Test func `A failure has the wait that the server requests`() {
-    func retryAfter(_ fields: HTTPHeaders) -> Duration? {
+    func retryAfter(_ headers: HTTPHeaders) -> Duration? {
       guard
-        case .failure(let error) = Self.outcome(status: 503, headers: fields, body: "", as: Payload.self)
+        case .failure(let error) = Self.outcome(status: 503, headers: headers, body: "", as: Payload.self)
       else { return nil }
       return error.retryAfter
     }
@@ -301,10 +304,10 @@ struct ResponseRulesTests {
   }
 
   @Test func `Reported errors have the wait that the server requests`() {
-    let errors = #"{"errors":[{"message":"m"}]}"#
+    let body = #"{"errors":[{"message":"m"}]}"#
     let headers: HTTPHeaders = ["Content-Type": "application/graphql-response+json", "Retry-After": "5"]
     #expect(
-      Self.outcome(status: 429, headers: headers, body: errors, as: Payload.self)
+      Self.outcome(status: 429, headers: headers, body: body, as: Payload.self)
         == .failure(.graphQL([GraphQLError(message: "m")], status: 429, retryAfter: .seconds(5))))
   }
 
@@ -317,13 +320,14 @@ struct ResponseRulesTests {
 
   // MARK: - Server text
 
-  private static let hostile = "a\u{1B}[2Jb\u{07}c\u{202E}d\u{2028}e"
-  private static let cleaned = "a [2Jb c d e"
-  private static let huge = String(repeating: "x", count: 4 << 20)
-  private static let cut = String(repeating: "x", count: 511) + "…"
+  private static let hostileText = "a\u{1B}[2Jb\u{07}c\u{202E}d\u{2028}e"
+  private static let sanitizedText = "a [2Jb c d e"
+  private static let hugeText = String(repeating: "x", count: 4 << 20)
+  /// The huge text, truncated to 512 Unicode scalars.
+  private static let truncatedText = String(repeating: "x", count: 511) + "…"
 
   /// Returns the text as a JSON string, with its quotation marks.
-  private static func quoted(_ text: String) throws -> String {
+  private static func jsonString(_ text: String) throws -> String {
     String(decoding: try JSONEncoder().encode(text), as: UTF8.self)
   }
 
@@ -336,9 +340,9 @@ struct ResponseRulesTests {
     }
   }
 
-  /// Checks that an outcome is the expected error, whose description is harmless and short and contains `words`.
+  /// Checks that an outcome is the expected error, whose description is harmless and short and contains `quotation`.
   private static func expect<P: Decodable & Sendable & Equatable>(
-    _ outcome: Result<GraphQLResponse<P>, APISessionError>, is expected: APISessionError, quoting words: String,
+    _ outcome: Result<GraphQLResponse<P>, APISessionError>, is expected: APISessionError, quoting quotation: String,
     sourceLocation: SourceLocation = #_sourceLocation
   ) {
     #expect(outcome == .failure(expected), sourceLocation: sourceLocation)
@@ -346,66 +350,69 @@ struct ResponseRulesTests {
     #expect(isHarmless(error.description), sourceLocation: sourceLocation)
     #expect(isHarmless(error.localizedDescription), sourceLocation: sourceLocation)
     #expect(error.description.unicodeScalars.count < 4000, sourceLocation: sourceLocation)
-    #expect(error.description.contains(words), sourceLocation: sourceLocation)
+    #expect(error.description.contains(quotation), sourceLocation: sourceLocation)
   }
 
-  @Test func `The text of a failure is sanitized and truncated`() {
-    for (text, words) in [(Self.hostile, Self.cleaned), (Self.huge, Self.cut)] {
+  @Test func `The body excerpt of a failure is sanitized and truncated`() {
+    for (text, excerpt) in [(Self.hostileText, Self.sanitizedText), (Self.hugeText, Self.truncatedText)] {
       for contentType in ["text/html", "application/json", "application/graphql-response+json"] {
         Self.expect(
-          Self.outcome(contentType, 500, text), is: .statusCode(500, bodyExcerpt: words), quoting: "“\(words)”")
+          Self.outcome(contentType, 500, text), is: .statusCode(500, bodyExcerpt: excerpt), quoting: "“\(excerpt)”")
       }
     }
   }
 
-  @Test func `The text and the location of a response that is not from the API are sanitized and truncated`() {
-    for (text, words) in [(Self.hostile, Self.cleaned), (Self.huge, Self.cut)] {
+  @Test func `The body excerpt and the location of a response that is not from the API are sanitized and truncated`() {
+    for (text, excerpt) in [(Self.hostileText, Self.sanitizedText), (Self.hugeText, Self.truncatedText)] {
       let headers: HTTPHeaders = ["Content-Type": "text/html", "Location": text]
       let outcome = Self.outcome(status: 302, headers: headers, body: text, as: Payload.self)
       Self.expect(
-        outcome, is: .notAnAPIResponse(status: 302, location: words, bodyExcerpt: words), quoting: "to “\(words)”")
+        outcome, is: .notAnAPIResponse(status: 302, location: excerpt, bodyExcerpt: excerpt),
+        quoting: "to “\(excerpt)”")
     }
   }
 
   @Test func `The text of reported errors is sanitized and truncated`() throws {
-    for (text, words) in [(Self.hostile, Self.cleaned), (Self.huge, Self.cut)] {
-      let json = try Self.quoted(text)
+    for (text, excerpt) in [(Self.hostileText, Self.sanitizedText), (Self.hugeText, Self.truncatedText)] {
+      let json = try Self.jsonString(text)
       let body = #"{"errors":[{"message":\#(json),"path":[\#(json),1],"extensions":{"code":\#(json)}}]}"#
+      // The code in a description has the lower limit of a name, to which creating an error truncates it.
       for status in [200, 401] {
         Self.expect(
           Self.outcome("application/graphql-response+json", status, body),
           is: .graphQL(
             [
               GraphQLError(
-                message: words, path: [.field(words), .index(1)], code: words, extensions: ["code": .string(text)])
+                message: excerpt, path: [.field(excerpt), .index(1)], code: excerpt,
+                extensions: ["code": .string(text)])
             ],
             status: status),
-          quoting: "code \(GraphQLError(message: "", code: words).code ?? "")")
+          quoting: "code \(GraphQLError(message: "", code: excerpt).code ?? "")")
       }
     }
   }
 
   @Test func `The excerpt of an undecodable reply is sanitized and truncated`() {
-    for (text, words) in [(Self.hostile, Self.cleaned), (Self.huge, Self.cut)] {
+    for (text, excerpt) in [(Self.hostileText, Self.sanitizedText), (Self.hugeText, Self.truncatedText)] {
       Self.expect(
         Self.outcome("application/json", 200, text),
-        is: .undecodable(reason: "The given data was not valid JSON", excerpt: words), quoting: "begins “\(words)”")
+        is: .undecodable(reason: "The given data was not valid JSON", excerpt: excerpt), quoting: "begins “\(excerpt)”")
     }
   }
 
   @Test func `The reason of an undecodable reply is sanitized and truncated`() throws {
-    for (text, words) in [(Self.hostile, " at data.\(Self.cleaned)"), (Self.huge, "xxx…")] {
-      let body = #"{"data":{\#(try Self.quoted(text)):"text"}}"#
+    for (text, expectedSuffix) in [(Self.hostileText, " at data.\(Self.sanitizedText)"), (Self.hugeText, "xxx…")] {
+      let body = #"{"data":{\#(try Self.jsonString(text)):"text"}}"#
       let outcome = Self.outcome(
         status: 200, headers: ["Content-Type": "application/json"], body: body, as: [String: Int].self)
       guard case .failure(let error) = outcome, case .undecodable(let reason, let excerpt) = error else {
         Issue.record("expected an undecodable reply")
         return
       }
-      #expect(reason.hasSuffix(words))
+      #expect(reason.hasSuffix(expectedSuffix))
       #expect(reason.unicodeScalars.count <= 512)
       #expect(excerpt.unicodeScalars.count <= 512)
-      Self.expect(outcome, is: error, quoting: words)
+      Self.expect(outcome, is: error, quoting: expectedSuffix)
       #expect(Self.isHarmless(reason))
       #expect(Self.isHarmless(excerpt))
     }

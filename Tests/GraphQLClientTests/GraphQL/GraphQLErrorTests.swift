@@ -4,40 +4,46 @@ import Testing
 @testable import GraphQLClient
 
 struct GraphQLErrorTests {
-  private static let hostile = "a\u{1B}[2Jb\u{07}c\u{202E}d\u{2028}e"
-  private static let cleaned = "a [2Jb c d e"
-  private static let long = String(repeating: "长", count: 600)
-  private static let cut = String(repeating: "长", count: 511) + "…"
+  private static let hostileText = "a\u{1B}[2Jb\u{07}c\u{202E}d\u{2028}e"
+  private static let sanitizedText = "a [2Jb c d e"
+  private static let longText = String(repeating: "长", count: 600)
+  private static let truncatedText = String(repeating: "长", count: 511) + "…"
   /// The long text, truncated to the limit of a name, which is lower than the limit of a message.
   ///
   /// The limit of a path in a description lies between these two limits.
-  private static let cutName = String(repeating: "长", count: 127) + "…"
+  private static let truncatedName = String(repeating: "长", count: 127) + "…"
 
-  private static func error(_ json: String) throws -> GraphQLError {
+  private static func decode(_ json: String) throws -> GraphQLError {
     try JSONDecoder().decode(GraphQLError.self, from: Data(json.utf8))
   }
 
-  private static func quoted(_ text: String) throws -> String {
+  private static func jsonString(_ text: String) throws -> String {
     String(decoding: try JSONEncoder().encode(text), as: UTF8.self)
   }
 
   // MARK: - Sanitizing
 
   @Test func `Creating an error sanitizes its text`() {
-    for (text, words, name) in [(Self.hostile, Self.cleaned, Self.cleaned), (Self.long, Self.cut, Self.cutName)] {
+    for (text, message, name) in [
+      (Self.hostileText, Self.sanitizedText, Self.sanitizedText),
+      (Self.longText, Self.truncatedText, Self.truncatedName),
+    ] {
       let error = GraphQLError(message: text, path: [.field(text), .index(7)], code: text)
-      #expect(error.message == words)
+      #expect(error.message == message)
       #expect(error.path == [.field(name), .index(7)])
       #expect(error.code == name)
     }
   }
 
   @Test func `Decoding an error sanitizes its text`() throws {
-    for (text, words, name) in [(Self.hostile, Self.cleaned, Self.cleaned), (Self.long, Self.cut, Self.cutName)] {
-      let json = try Self.quoted(text)
-      let error = try Self.error(
+    for (text, message, name) in [
+      (Self.hostileText, Self.sanitizedText, Self.sanitizedText),
+      (Self.longText, Self.truncatedText, Self.truncatedName),
+    ] {
+      let json = try Self.jsonString(text)
+      let error = try Self.decode(
         #"{"message":\#(json),"path":[\#(json),7],"extensions":{"code":\#(json),"a":\#(json)}}"#)
-      #expect(error.message == words)
+      #expect(error.message == message)
       #expect(error.path == [.field(name), .index(7)])
       #expect(error.code == name)
       #expect(error.extensions == ["code": .string(text), "a": .string(text)])
@@ -45,11 +51,11 @@ struct GraphQLErrorTests {
   }
 
   @Test func `A path is truncated after 32 elements`() throws {
-    func steps(_ count: Int) -> [GraphQLError.PathElement] { (0..<count).map { .index($0) } }
-    #expect(GraphQLError(message: "m", path: steps(32)).path == steps(32))
-    #expect(GraphQLError(message: "m", path: steps(33)).path == steps(32))
+    func makePath(length: Int) -> [GraphQLError.PathElement] { (0..<length).map { .index($0) } }
+    #expect(GraphQLError(message: "m", path: makePath(length: 32)).path == makePath(length: 32))
+    #expect(GraphQLError(message: "m", path: makePath(length: 33)).path == makePath(length: 32))
     let numbers = (0..<10_000).map(String.init).joined(separator: ",")
-    #expect(try Self.error(#"{"message":"m","path":[\#(numbers)]}"#).path == steps(32))
+    #expect(try Self.decode(#"{"message":"m","path":[\#(numbers)]}"#).path == makePath(length: 32))
   }
 
   // MARK: - Code
@@ -76,19 +82,19 @@ struct GraphQLErrorTests {
     (#"{"message":"m","extensions":"text"}"#, GraphQLError(message: "m")),
   ])
   func `A valid entry of an errors array is decoded`(json: String, expected: GraphQLError) throws {
-    #expect(try Self.error(json) == expected)
+    #expect(try Self.decode(json) == expected)
   }
 
   @Test(arguments: [
     "{}", "[]", #""m""#, #"{"message":null}"#, #"{"message":7}"#,
   ])
-  func `An entry without a message is invalid`(json: String) {
-    #expect(throws: DecodingError.self) { try Self.error(json) }
+  func `An entry whose message is missing or is not text is invalid`(json: String) {
+    #expect(throws: DecodingError.self) { try Self.decode(json) }
   }
 
   @Test(arguments: [#""a""#, "[true]", "[null]", "[1.5]", #"[["a"]]"#, #"["a",true]"#])
   func `An invalid path does not hide the message`(path: String) throws {
-    #expect(try Self.error(#"{"message":"m","path":\#(path)}"#) == GraphQLError(message: "m"))
+    #expect(try Self.decode(#"{"message":"m","path":\#(path)}"#) == GraphQLError(message: "m"))
   }
 
   // MARK: - Description
@@ -103,8 +109,11 @@ struct GraphQLErrorTests {
   }
 
   @Test func `The description truncates a long path`() {
-    let path = Array(repeating: GraphQLError.PathElement.field(Self.long), count: 40)
-    #expect(GraphQLError(message: "m", path: path).description == "m (at \(Self.cutName).\(Self.cutName.dropLast(2))…)")
+    let path = Array(repeating: GraphQLError.PathElement.field(Self.longText), count: 40)
+    // The path has 256 characters: a name of 128, a period, and 127 for the second name with the ellipsis.
+    #expect(
+      GraphQLError(message: "m", path: path).description
+        == "m (at \(Self.truncatedName).\(Self.truncatedName.dropLast(2))…)")
   }
 
   @Test func `Errors that differ in a property are not equal`() {

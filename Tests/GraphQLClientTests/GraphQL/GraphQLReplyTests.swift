@@ -12,8 +12,8 @@ struct GraphQLReplyTests {
     try GraphQLReply.decode(Data(json.utf8))
   }
 
-  /// Returns the result of decoding the data, as text.
-  private static func data(_ json: String) throws -> String {
+  /// Returns the result of decoding the `data` member, as text.
+  private static func dataDescription(_ json: String) throws -> String {
     switch try reply(json).data {
     case .missing: "missing"
     case .null: "null"
@@ -29,7 +29,7 @@ struct GraphQLReplyTests {
     #"{"extensions":{"x":1},"data":{"b":2,"a":1}}"#, " \n{\"data\":{\"a\":1}}\n",
   ])
   func `Data without errors is the payload`(json: String) throws {
-    #expect(try Self.data(json) == "payload 1")
+    #expect(try Self.dataDescription(json) == "payload 1")
     #expect(try Self.reply(json).errors == [])
   }
 
@@ -41,7 +41,7 @@ struct GraphQLReplyTests {
   func `Null data differs from missing data, and a member 'data' or 'errors' identifies a GraphQL reply`(
     json: String, data: String, isGraphQL: Bool
   ) throws {
-    #expect(try Self.data(json) == data)
+    #expect(try Self.dataDescription(json) == data)
     #expect(try Self.reply(json).isGraphQL == isGraphQL)
     #expect(try Self.reply(json).errors == [])
   }
@@ -52,7 +52,7 @@ struct GraphQLReplyTests {
   ])
   func `Errors are kept with and without data`(json: String, data: String) throws {
     #expect(try Self.reply(json).errors == [GraphQLError(message: "m")])
-    #expect(try Self.data(json) == data)
+    #expect(try Self.dataDescription(json) == data)
     #expect(try Self.reply(json).isGraphQL)
   }
 
@@ -60,15 +60,17 @@ struct GraphQLReplyTests {
     (#"{"data":{"a":"text"}}"#, " at data.a"), (#"{"data":{}}"#, "“a” is missing at data"),
     (#"{"data":{"a":null}}"#, " at data.a"), (#"{"data":[]}"#, " at data"),
   ])
-  func `Data of the wrong shape is a mismatch whose reason contains the path`(json: String, place: String) throws {
-    let data = try Self.data(json)
-    #expect(data.hasPrefix("mismatch: "))
-    #expect(data.hasSuffix(place), "\(data)")
+  func `Data of the wrong shape is a mismatch whose reason contains the path`(
+    json: String, reasonSuffix: String
+  ) throws {
+    let description = try Self.dataDescription(json)
+    #expect(description.hasPrefix("mismatch: "))
+    #expect(description.hasSuffix(reasonSuffix), "\(description)")
   }
 
   @Test func `Data of the wrong shape does not hide the errors`() throws {
     let json = #"{"data":{"a":null},"errors":[{"message":"m"}]}"#
-    #expect(try Self.data(json).hasPrefix("mismatch: "))
+    #expect(try Self.dataDescription(json).hasPrefix("mismatch: "))
     #expect(try Self.reply(json).errors == [GraphQLError(message: "m")])
   }
 
@@ -94,15 +96,16 @@ struct GraphQLReplyTests {
   }
 
   @Test func `The first 100 errors are kept, and further entries are not decoded`() throws {
-    let errors = (1...100).map { #"{"message":"m\#($0)"}"# }
-    let all = (1...100).map { GraphQLError(message: "m\($0)") }
-    func kept(_ list: [String]) throws -> [GraphQLError] {
-      try Self.reply(#"{"data":{"a":1},"errors":[\#(list.joined(separator: ","))]}"#).errors
+    let entries = (1...100).map { #"{"message":"m\#($0)"}"# }
+    let expectedErrors = (1...100).map { GraphQLError(message: "m\($0)") }
+    func keptErrors(_ entries: [String]) throws -> [GraphQLError] {
+      try Self.reply(#"{"data":{"a":1},"errors":[\#(entries.joined(separator: ","))]}"#).errors
     }
-    #expect(try kept(errors) == all)
-    #expect(try kept(errors + [#"{"message":"m101"}"#]) == all)
-    #expect(try kept(errors + ["7", "{}"]) == all)
-    #expect(try Self.data(#"{"errors":[\#((errors + ["7"]).joined(separator: ","))],"data":{"a":1}}"#) == "payload 1")
+    #expect(try keptErrors(entries) == expectedErrors)
+    #expect(try keptErrors(entries + [#"{"message":"m101"}"#]) == expectedErrors)
+    #expect(try keptErrors(entries + ["7", "{}"]) == expectedErrors)
+    let json = #"{"errors":[\#((entries + ["7"]).joined(separator: ","))],"data":{"a":1}}"#
+    #expect(try Self.dataDescription(json) == "payload 1")
   }
 
   @Test func `An invalid entry of an errors array does not hide the valid ones`() throws {
@@ -129,10 +132,10 @@ struct GraphQLReplyTests {
     (#"{"data":{"a":1}} x"#, "not valid JSON"),
   ])
   func `The error for an invalid reply contains the path, or says that the reply is not valid JSON`(
-    json: String, place: String
+    json: String, reasonSuffix: String
   ) {
     let error = #expect(throws: DecodingError.self) { try Self.reply(json) }
-    #expect(error.map(CodingFailure.reason(of:))?.hasSuffix(place) == true)
+    #expect(error.map(CodingFailure.reason(of:))?.hasSuffix(reasonSuffix) == true)
   }
 
   @Test(arguments: ["[]", "1", "true", #""text""#])

@@ -49,12 +49,13 @@ struct JSONValueTests {
     #expect(throws: DecodingError.self) { try Self.value(json) }
   }
 
-  @Test func `Values are equal if their kinds and contents are equal`() {
+  @Test func `Two values are equal if and only if their kinds and contents are equal`() {
     let values: [JSONValue] = [
       .null, .bool(false), .bool(true), .integer(0), .integer(1), .number(0), .number(1), .string(""), .string("0"),
       .array([]), .array([.null]), .object([:]), .object(["a": .null]),
     ]
     #expect(Set(values).count == values.count)
+    // Each value is equal only to itself.
     for (index, value) in values.enumerated() {
       #expect(values.map { $0 == value } == values.indices.map { $0 == index })
     }
@@ -69,15 +70,15 @@ struct JSONValueTests {
 
   // MARK: - Limits
 
-  private static func lists(_ count: Int) -> String {
-    String(repeating: "[", count: count) + String(repeating: "]", count: count)
+  private static func nestedLists(depth: Int) -> String {
+    String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
   }
 
   @Test func `A value may be nested in at most 32 others`() throws {
     var expected = JSONValue.array([])
     for _ in 0..<32 { expected = .array([expected]) }
-    #expect(try Self.value(Self.lists(33)) == expected)
-    let error = #expect(throws: DecodingError.self) { try Self.value(Self.lists(34)) }
+    #expect(try Self.value(Self.nestedLists(depth: 33)) == expected)
+    let error = #expect(throws: DecodingError.self) { try Self.value(Self.nestedLists(depth: 34)) }
     guard case .dataCorrupted(let context) = error else {
       Issue.record("expected corrupted data, got \(String(describing: error))")
       return
@@ -86,64 +87,68 @@ struct JSONValueTests {
   }
 
   @Test func `An object that is nested too deeply is an error`() throws {
-    func objects(_ count: Int) -> String {
-      String(repeating: #"{"a":"#, count: count) + "1" + String(repeating: "}", count: count)
+    func nestedObjects(depth: Int) -> String {
+      String(repeating: #"{"a":"#, count: depth) + "1" + String(repeating: "}", count: depth)
     }
-    #expect(throws: Never.self) { try Self.value(objects(32)) }
-    #expect(throws: DecodingError.self) { try Self.value(objects(33)) }
+    #expect(throws: Never.self) { try Self.value(nestedObjects(depth: 32)) }
+    #expect(throws: DecodingError.self) { try Self.value(nestedObjects(depth: 33)) }
   }
 
   @Test func `Extensions that are nested too deeply are dropped, and the rest of the reply is kept`() throws {
-    func reply(_ depth: Int) throws -> GraphQLReply<[String: Int]> {
+    func reply(depth: Int) throws -> GraphQLReply<[String: Int]> {
       try Self.reply(
         """
-        {"data":{"a":1},"extensions":{"x":\(Self.lists(depth)),"y":1},
-        "errors":[{"message":"m","path":["a"],"extensions":{"x":\(Self.lists(depth)),"code":"C"}}]}
+        {"data":{"a":1},"extensions":{"x":\(Self.nestedLists(depth: depth)),"y":1},
+        "errors":[{"message":"m","path":["a"],"extensions":{"x":\(Self.nestedLists(depth: depth)),"code":"C"}}]}
         """)
     }
     // The response's extensions add two enclosing containers to the lists, and an error's extensions add four.
     // Therefore, the limit of 33 nested lists becomes 31 in the response's extensions, and 29 in an error's.
-    #expect(try reply(29).extensions["y"] == .integer(1))
-    #expect(try reply(29).errors.map(\.code) == ["C"])
-    #expect(try reply(31).extensions["y"] == .integer(1))
+    #expect(try reply(depth: 29).extensions["y"] == .integer(1))
+    #expect(try reply(depth: 29).errors.map(\.code) == ["C"])
+    #expect(try reply(depth: 31).extensions["y"] == .integer(1))
     for depth in [32, 100, 500] {
-      let cut = try reply(depth)
-      #expect(cut.extensions == [:])
-      #expect(cut.errors == [GraphQLError(message: "m", path: [.field("a")])])
-      #expect(cut.payload == ["a": 1])
+      let replyOverLimit = try reply(depth: depth)
+      #expect(replyOverLimit.extensions == [:])
+      #expect(replyOverLimit.errors == [GraphQLError(message: "m", path: [.field("a")])])
+      #expect(replyOverLimit.payload == ["a": 1])
     }
   }
 
-  /// Returns an object that counts as `count` values: a list under the name x, and its elements.
-  private static func extensions(_ count: Int) -> String {
-    #"{"x":[\#(Array(repeating: "0", count: count - 1).joined(separator: ","))]}"#
+  /// Returns a JSON object that counts as `valueCount` values: a list under the name x, and its elements.
+  private static func extensionsJSON(valueCount: Int) -> String {
+    #"{"x":[\#(Array(repeating: "0", count: valueCount - 1).joined(separator: ","))]}"#
   }
 
-  private static func list(_ count: Int) -> [String: JSONValue] {
-    ["x": .array(Array(repeating: .integer(0), count: count - 1))]
+  /// Returns the decoded members of the object that `extensionsJSON(valueCount:)` returns.
+  private static func expectedExtensions(valueCount: Int) -> [String: JSONValue] {
+    ["x": .array(Array(repeating: .integer(0), count: valueCount - 1))]
   }
 
   @Test func `A reply keeps at most 1,000 values of extensions`() throws {
-    let whole = try Self.reply(#"{"data":{"a":1},"extensions":\#(Self.extensions(1000))}"#)
-    #expect(whole.extensions == Self.list(1000))
-    #expect(whole.payload == ["a": 1])
-    let cut = try Self.reply(#"{"data":{"a":1},"extensions":\#(Self.extensions(1001))}"#)
-    #expect(cut.extensions == [:])
-    #expect(cut.payload == ["a": 1])
+    let replyAtLimit = try Self.reply(#"{"data":{"a":1},"extensions":\#(Self.extensionsJSON(valueCount: 1000))}"#)
+    #expect(replyAtLimit.extensions == Self.expectedExtensions(valueCount: 1000))
+    #expect(replyAtLimit.payload == ["a": 1])
+    let replyOverLimit = try Self.reply(#"{"data":{"a":1},"extensions":\#(Self.extensionsJSON(valueCount: 1001))}"#)
+    #expect(replyOverLimit.extensions == [:])
+    #expect(replyOverLimit.payload == ["a": 1])
   }
 
-  @Test func `The limit counts members of objects and elements of lists`() throws {
-    func extensions(_ count: Int) throws -> [String: JSONValue] {
-      let members = (0..<count).map { #""x\#($0)":0"# }.joined(separator: ",")
+  @Test func `The limit counts each member of the extensions`() throws {
+    func decodedExtensions(memberCount: Int) throws -> [String: JSONValue] {
+      let members = (0..<memberCount).map { #""x\#($0)":0"# }.joined(separator: ",")
       return try Self.reply(#"{"extensions":{\#(members)}}"#).extensions
     }
-    #expect(try extensions(1000) == Dictionary(uniqueKeysWithValues: (0..<1000).map { ("x\($0)", .integer(0)) }))
-    #expect(try extensions(1001) == [:])
+    #expect(
+      try decodedExtensions(memberCount: 1000)
+        == Dictionary(uniqueKeysWithValues: (0..<1000).map { ("x\($0)", .integer(0)) }))
+    #expect(try decodedExtensions(memberCount: 1001) == [:])
   }
 
   @Test func `Too many values in an error's extensions do not affect its message or the data`() throws {
+    let extensions = Self.extensionsJSON(valueCount: 1001)
     let json = """
-      {"data":{"a":1},"errors":[{"message":"m","path":["a"],"extensions":\(Self.extensions(1001))},{"message":"n"}]}
+      {"data":{"a":1},"errors":[{"message":"m","path":["a"],"extensions":\(extensions)},{"message":"n"}]}
       """
     let reply = try Self.reply(json)
     #expect(reply.errors == [GraphQLError(message: "m", path: [.field("a")]), GraphQLError(message: "n")])
@@ -151,39 +156,43 @@ struct JSONValueTests {
   }
 
   @Test func `All extensions of a reply share the limit`() throws {
-    func reply(_ count: Int) throws -> GraphQLReply<[String: Int]> {
+    func reply(valueCount: Int) throws -> GraphQLReply<[String: Int]> {
       try Self.reply(
         """
-        {"extensions":\(Self.extensions(count)),"data":{"a":1},
-        "errors":[{"message":"m","extensions":\(Self.extensions(400))},
-        {"message":"n","extensions":\(Self.extensions(500))}]}
+        {"extensions":\(Self.extensionsJSON(valueCount: valueCount)),"data":{"a":1},
+        "errors":[{"message":"m","extensions":\(Self.extensionsJSON(valueCount: 400))},
+        {"message":"n","extensions":\(Self.extensionsJSON(valueCount: 500))}]}
         """)
     }
     let errors = [
-      GraphQLError(message: "m", extensions: Self.list(400)), GraphQLError(message: "n", extensions: Self.list(500)),
+      GraphQLError(message: "m", extensions: Self.expectedExtensions(valueCount: 400)),
+      GraphQLError(message: "n", extensions: Self.expectedExtensions(valueCount: 500)),
     ]
-    #expect(try reply(100).errors == errors)
-    #expect(try reply(100).extensions == Self.list(100))
-    #expect(try reply(101).errors == errors)
-    #expect(try reply(101).extensions == [:])
-    #expect(try reply(101).payload == ["a": 1])
+    // The errors are decoded first, so they leave 100 of the 1,000 values to the response's own extensions.
+    #expect(try reply(valueCount: 100).errors == errors)
+    #expect(try reply(valueCount: 100).extensions == Self.expectedExtensions(valueCount: 100))
+    #expect(try reply(valueCount: 101).errors == errors)
+    #expect(try reply(valueCount: 101).extensions == [:])
+    #expect(try reply(valueCount: 101).payload == ["a": 1])
   }
 
   @Test func `Hundreds of thousands of small values in extensions are dropped, and the reply is kept`() throws {
-    let many = Array(repeating: "[[],{}]", count: 200_000).joined(separator: ",")
-    let reply = try Self.reply(#"{"data":{"a":1},"errors":[{"message":"m","extensions":{"x":[\#(many)]}}]}"#)
+    let smallValues = Array(repeating: "[[],{}]", count: 200_000).joined(separator: ",")
+    let reply = try Self.reply(#"{"data":{"a":1},"errors":[{"message":"m","extensions":{"x":[\#(smallValues)]}}]}"#)
     #expect(reply.errors == [GraphQLError(message: "m")])
     #expect(reply.payload == ["a": 1])
   }
 
   @Test func `Each reply has its own limit`() throws {
     for _ in 0..<3 {
-      #expect(try Self.reply(#"{"extensions":\#(Self.extensions(1000))}"#).extensions == Self.list(1000))
+      let reply = try Self.reply(#"{"extensions":\#(Self.extensionsJSON(valueCount: 1000))}"#)
+      #expect(reply.extensions == Self.expectedExtensions(valueCount: 1000))
     }
   }
 
   @Test func `Outside of a reply, the number of values is unlimited`() throws {
-    #expect(try Self.value(Self.extensions(5000)) == .object(Self.list(5000)))
+    #expect(
+      try Self.value(Self.extensionsJSON(valueCount: 5000)) == .object(Self.expectedExtensions(valueCount: 5000)))
   }
 
   // MARK: - Extensions

@@ -17,7 +17,7 @@ struct HTTPBodyTests {
     }
   }
 
-  @Test func `A body of data has one chunk`() async throws {
+  @Test func `A body that is created from data has one chunk`() async throws {
     let body = HTTPBody(Data("abc".utf8))
     var iterator = body.makeAsyncIterator()
     #expect(try await iterator.next() == Data("abc".utf8))
@@ -25,33 +25,33 @@ struct HTTPBodyTests {
     #expect(try await iterator.next() == nil)
   }
 
-  @Test func `A body of empty data has no chunks`() async throws {
+  @Test func `A body that is created from empty data has no chunks`() async throws {
     var iterator = HTTPBody(Data()).makeAsyncIterator()
     #expect(try await iterator.next() == nil)
   }
 
   @Test func `Chunks are delivered unchanged and in order`() async {
-    let (chunks, error) = await Self.iterate(HTTPBody(Chunks(Self.chunks)))
+    let (chunks, error) = await Self.iterate(HTTPBody(RecordingChunks(Self.chunks)))
     #expect(chunks == Self.chunks)
     #expect(error == nil)
   }
 
   @Test func `Chunks before a failure are delivered`() async {
-    let body = HTTPBody(Chunks(Self.chunks, failure: URLError(.networkConnectionLost)))
+    let body = HTTPBody(RecordingChunks(Self.chunks, failure: URLError(.networkConnectionLost)))
     let (chunks, error) = await Self.iterate(body)
     #expect(chunks == Self.chunks)
     #expect(error == URLError(.networkConnectionLost))
   }
 
   @Test func `Errors of another library are translated`() async {
-    struct Lost: Error {
+    struct LibraryError: Error {
       let code: URLError.Code
     }
     let stream = AsyncThrowingStream<Data, any Error> { continuation in
       for chunk in Self.chunks { continuation.yield(chunk) }
-      continuation.finish(throwing: Lost(code: .timedOut))
+      continuation.finish(throwing: LibraryError(code: .timedOut))
     }
-    let body = HTTPBody(stream) { ($0 as? Lost).map { URLError($0.code) } ?? URLError(.unknown) }
+    let body = HTTPBody(stream) { ($0 as? LibraryError).map { URLError($0.code) } ?? URLError(.unknown) }
     let (chunks, error) = await Self.iterate(body)
     #expect(chunks == Self.chunks)
     #expect(error == URLError(.timedOut))
@@ -70,15 +70,16 @@ struct HTTPBodyTests {
 
   @Test func `Iteration inherits the isolation of an actor`() async throws {
     let reader = Reader()
-    for isTranslated in [false, true] {
-      let source = Chunks(Self.chunks)
-      let body = isTranslated ? HTTPBody(source) { _ in URLError(.unknown) } : HTTPBody(source)
+    for translatesErrors in [false, true] {
+      let source = RecordingChunks(Self.chunks)
+      let body = translatesErrors ? HTTPBody(source) { _ in URLError(.unknown) } : HTTPBody(source)
       #expect(try await reader.read(body) == Self.chunks)
+      // Each chunk takes one call of `next`, and so does the end.
       #expect(source.isolations == Array(repeating: ObjectIdentifier(reader), count: Self.chunks.count + 1))
     }
   }
 
-  @Test func `An actor can iterate a body of data`() async throws {
+  @Test func `An actor can iterate a body that is created from data`() async throws {
     #expect(try await Reader().read(HTTPBody(Data("abc".utf8))) == [Data("abc".utf8)])
   }
 }
@@ -92,7 +93,7 @@ private actor Reader {
 }
 
 /// A sequence of chunks that throws only `URLError` and records the actors that iterate it.
-private struct Chunks: AsyncSequence, Sendable {
+private struct RecordingChunks: AsyncSequence, Sendable {
   typealias Element = Data
   typealias Failure = URLError
 

@@ -7,9 +7,9 @@ struct RetryAfterTests {
   /// Sunday, 9 September 2001, 01:46:40 GMT.
   private static let now = Date(timeIntervalSince1970: 1_000_000_000)
 
-  private static func delay(_ value: String, date: String? = nil) -> Duration? {
+  private static func delay(_ value: String, responseDate: String? = nil) -> Duration? {
     var headers: HTTPHeaders = ["retry-after": value]
-    headers["date"] = date
+    headers["date"] = responseDate
     return RetryAfter.delay(in: headers, now: now)
   }
 
@@ -40,7 +40,7 @@ struct RetryAfterTests {
     ("Mon, 10 Sep 2001 01:46:41 GMT", 86_400), ("Fri, 31 Dec 9999 23:59:59 GMT", 86_400),
     ("Sun, 09 Sep 2001 01:46:39 GMT", 0), ("Sun, 06 Nov 1994 08:49:37 GMT", 0),
   ])
-  func `If the response has no date, the wait until a date is measured from now, and is at least zero`(
+  func `Without a Date field, the wait until the requested date is measured from now, and is at least zero`(
     value: String, seconds: Int
   ) {
     #expect(Self.delay(value) == .seconds(seconds))
@@ -53,14 +53,14 @@ struct RetryAfterTests {
     ("Sat, 01 Jan 2050 00:00:30 GMT", "Fri, 31 Dec 2049 23:59:30 GMT", 60),
     ("Sun, 09 Sep 2001 01:46:50 GMT", "yesterday", 10),
   ])
-  func `The wait until a date is measured from the date of the response, if that is valid`(
-    value: String, date: String, seconds: Int
+  func `The wait until the requested date is measured from the Date field, if the field is valid`(
+    value: String, responseDate: String, seconds: Int
   ) {
-    #expect(Self.delay(value, date: date) == .seconds(seconds))
+    #expect(Self.delay(value, responseDate: responseDate) == .seconds(seconds))
   }
 
   @Test func `A number of seconds does not depend on the date of the response`() {
-    #expect(Self.delay("5", date: "Sun, 06 Nov 1994 08:49:37 GMT") == .seconds(5))
+    #expect(Self.delay("5", responseDate: "Sun, 06 Nov 1994 08:49:37 GMT") == .seconds(5))
   }
 
   @Test(arguments: [

@@ -12,7 +12,7 @@ enum TransportKind: CaseIterable, Sendable {
     case .urlSession: return URLSessionTransport()
     #if os(Linux)
       case .curl:
-        guard let transport = CurlTransport() else { throw Missing() }
+        guard let transport = CurlTransport() else { throw NoSupportedLibcurl() }
         return transport
     #endif
     }
@@ -29,5 +29,5 @@ enum TransportKind: CaseIterable, Sendable {
     #endif
   }
 
-  private struct Missing: Error {}
+  private struct NoSupportedLibcurl: Error {}
 }

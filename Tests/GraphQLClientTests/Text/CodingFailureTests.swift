@@ -28,6 +28,7 @@ struct CodingFailureTests {
   }
 
   @Test func `A decoding error is described by its reason and its path`() {
+    // A period at the end of a reason is dropped.
     let errors: [DecodingError] = [
       .typeMismatch(Int.self, Self.context("Not a number.")), .valueNotFound(Int.self, Self.context("Not a number")),
       .dataCorrupted(Self.context("Not a number.")),
@@ -79,6 +80,7 @@ struct CodingFailureTests {
   @Test func `The length limit applies to the reason and the path together`() {
     let key = Key(stringValue: String(repeating: "x", count: 4 << 20))
     let error = DecodingError.typeMismatch(Int.self, Self.context("No.", at: [key, key]))
+    // The line has 512 characters in all.
     #expect(CodingFailure.reason(of: error) == "No at " + String(repeating: "x", count: 505) + "…")
   }
 }

@@ -4,18 +4,18 @@ import Testing
 @testable import GraphQLClient
 
 struct CombiningMarksTests {
-  private static func areReadable(_ text: String) -> Bool {
-    CombiningMarks.areReadable(in: Data(text.utf8))
+  private static func marksAreWithinLimit(in text: String) -> Bool {
+    CombiningMarks.areWithinLimit(in: Data(text.utf8))
   }
 
   /// Marks of two, three and four bytes in UTF-8, from several combining classes.
   private static let marks: [Unicode.Scalar] = ["\u{301}", "\u{316}", "\u{20D0}", "\u{1D165}"]
 
-  private static func run(of mark: Unicode.Scalar, _ count: Int) -> String {
+  private static func literalRun(of mark: Unicode.Scalar, _ count: Int) -> String {
     String(String.UnicodeScalarView(repeatElement(mark, count: count)))
   }
 
-  private static func escaped(_ mark: Unicode.Scalar, _ count: Int) -> String {
+  private static func escapedRun(of mark: Unicode.Scalar, _ count: Int) -> String {
     let units = String(mark).utf16.map { unit in
       "\\u" + String(repeating: "0", count: 4 - String(unit, radix: 16).count) + String(unit, radix: 16)
     }
@@ -24,34 +24,36 @@ struct CombiningMarksTests {
 
   @Test(arguments: marks)
   func `A run may have at most 256 marks, literal or escaped`(mark: Unicode.Scalar) {
-    for text in [Self.run(of:_:), Self.escaped(_:_:)] {
-      #expect(Self.areReadable(text(mark, 256)))
-      #expect(!Self.areReadable(text(mark, 257)))
-      #expect(Self.areReadable(text(mark, 256) + "a" + text(mark, 256)))
-      #expect(!Self.areReadable("a" + text(mark, 256) + text(mark, 1)))
+    for makeRun in [Self.literalRun(of:_:), Self.escapedRun(of:_:)] {
+      #expect(Self.marksAreWithinLimit(in: makeRun(mark, 256)))
+      #expect(!Self.marksAreWithinLimit(in: makeRun(mark, 257)))
+      #expect(Self.marksAreWithinLimit(in: makeRun(mark, 256) + "a" + makeRun(mark, 256)))
+      #expect(!Self.marksAreWithinLimit(in: "a" + makeRun(mark, 256) + makeRun(mark, 1)))
     }
   }
 
   @Test func `Literal and escaped marks form one run`() {
-    let spellings = Self.marks.map { Self.run(of: $0, 32) + Self.escaped($0, 32) }.joined()
-    #expect(Self.areReadable(spellings))
-    #expect(!Self.areReadable(spellings + "\u{301}"))
-    #expect(!Self.areReadable("\\u0301" + spellings))
+    // The run has the maximum length of 256 marks: 64 of each of the four.
+    let longestRun = Self.marks.map { Self.literalRun(of: $0, 32) + Self.escapedRun(of: $0, 32) }.joined()
+    #expect(Self.marksAreWithinLimit(in: longestRun))
+    #expect(!Self.marksAreWithinLimit(in: longestRun + "\u{301}"))
+    #expect(!Self.marksAreWithinLimit(in: "\\u0301" + longestRun))
   }
 
+  // The last text has an escaped backslash before “u0301”, so it contains no escaped mark.
   @Test(arguments: [
     "", "a", "没有 👨‍👩‍👧‍👦", "e\u{301}", "\\", "\\u", "\\u12", "\\uZZZZ", "\\uD800", "\\uDC00", "\\uD834\\u0041",
     "\\n\\\\u0301",
   ])
   func `Text without long runs of marks is accepted`(text: String) {
-    #expect(Self.areReadable(text))
-    #expect(Self.areReadable(String(repeating: text, count: 300)))
+    #expect(Self.marksAreWithinLimit(in: text))
+    #expect(Self.marksAreWithinLimit(in: String(repeating: text, count: 300)))
   }
 
   @Test func `Invalid UTF-8 passes the check, because the decoder rejects it later`() {
     for bytes in [[0xC3], [0xE0, 0x80], [0xF0, 0x9D], [0xFF, 0xFE], [0x80, 0x80]] as [[UInt8]] {
-      #expect(CombiningMarks.areReadable(in: Data(bytes)))
-      #expect(CombiningMarks.areReadable(in: Data(Array(repeating: bytes, count: 300).joined())))
+      #expect(CombiningMarks.areWithinLimit(in: Data(bytes)))
+      #expect(CombiningMarks.areWithinLimit(in: Data(Array(repeating: bytes, count: 300).joined())))
     }
   }
 
@@ -60,7 +62,7 @@ struct CombiningMarksTests {
     let run = String(repeating: "\u{301}\u{316}", count: 128)
     let text = Array(repeating: "a" + run, count: 400).joined()
     let json = Data(#"{"\#(text)":1}"#.utf8)
-    #expect(CombiningMarks.areReadable(in: json))
+    #expect(CombiningMarks.areWithinLimit(in: json))
     #expect(try JSONDecoder().decode([String: Int].self, from: json).count == 1)
   }
 }

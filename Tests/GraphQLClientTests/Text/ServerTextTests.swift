@@ -27,7 +27,7 @@ struct ServerTextTests {
     #expect(ServerText.line(of: Data((longest + "😀").utf8)) == String(repeating: "😀", count: 511) + "…")
   }
 
-  @Test func `Control characters and line separators in a body become spaces`() {
+  @Test func `Control and formatting characters and line separators in a body become spaces`() {
     let body = "a\r\n\u{1B}[2Jb\u{202E}c\u{2028}d"
     #expect(ServerText.line(of: Data(body.utf8)) == "a   [2Jb c d")
     #expect(ServerText.line(body) == "a   [2Jb c d")

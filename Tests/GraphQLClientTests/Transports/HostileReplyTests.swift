@@ -51,7 +51,7 @@ struct HostileReplyTests {
     {
       let server = try ScriptedServer()
       Thread.detachNewThread { server.serveRequestedScripts() }
-      let valid = HostileReply(
+      let validReply = HostileReply(
         name: "valid", script: .json(HostileReply.validBody, ending: .keepAlive), outcome: .value)
       try await withThrowingTaskGroup { group in
         for reply in HostileReply.all {
@@ -68,11 +68,11 @@ struct HostileReplyTests {
             }
             // The server may close the connection while the next request is in flight. The transport doesn't send a
             // request twice, so the test sends it again.
-            var next = await Self.ask(valid, at: server.url, transport: transport)
-            if case .failure(.transport) = next {
-              next = await Self.ask(valid, at: server.url, transport: transport)
+            var nextResult = await Self.ask(validReply, at: server.url, transport: transport)
+            if case .failure(.transport) = nextResult {
+              nextResult = await Self.ask(validReply, at: server.url, transport: transport)
             }
-            #expect(next == .success(Payload(a: 1)), "after \(reply.name)")
+            #expect(nextResult == .success(Payload(a: 1)), "after \(reply.name)")
           }
         }
       }
@@ -88,6 +88,7 @@ struct HostileReplyTests {
       let script = String(decoding: try JSONEncoder().encode(reply.script), as: UTF8.self)
       var child = try ChildProcess(
         "ask-by-url-session", FileManager.default.temporaryDirectory, [server.url.absoluteString, script])
+      // The child prints "asking" before it sends the request, and would print the error of a call that fails.
       #expect(await child.allLines() == ["asking"])
       guard case .signal = await child.end() else {
         Issue.record("URLSession survives \(name).")
@@ -99,17 +100,17 @@ struct HostileReplyTests {
   @Test func `The replies that are safe for every transport have the expected outcome with URLSession`() async throws {
     let server = try ScriptedServer()
     Thread.detachNewThread { server.serveRequestedScripts() }
-    for reply in HostileReply.all where Self.safe.contains(reply.name) {
+    for reply in HostileReply.all where Self.safeReplyNames.contains(reply.name) {
       let result = await Self.ask(reply, at: server.url, transport: URLSessionTransport())
       #expect(Self.isExpected(result, reply.outcome), "\(reply.name): \(result)")
     }
   }
 
-  private static let safe: Set = [
-    "a body shorter than its length", "a body longer than its length", "no length", "a chunk of “zz”",
-    "a content type of control characters", "204 with a body", "403 with HTML", "401 that asks for “Digest”",
+  private static let safeReplyNames: Set = [
+    "a body shorter than its length", "a body longer than its length", "no length", "a chunk of size “zz”",
+    "a content type with a control character", "204 with a body", "403 with HTML", "401 that asks for “Digest”",
     "407", "invalid gzip", "an empty body", "null", "a list", "an object of another API",
-    "a login page", "a login page that says it is JSON", "no data", "data of another shape", "90,000 levels",
+    "a login page", "a login page that says it is JSON", "no data", "data of another shape", "90,000 levels of lists",
     "an extension with too many values", "too many errors", "escape sequences", "302",
     "a redirection to “http://127.0.0.1:1/”",
   ]

@@ -10,6 +10,7 @@
   /// `MOMENTS_QUIET_MACHINE=1`.
   @Suite(.serialized, .timeLimit(.minutes(15)))
   struct HostileServerTests {
+    /// The measurements that the client prints; `TestChild` documents each of them.
     private struct Observations: Decodable {
       let latestWakeMilliseconds: Double
       let slowestGoodCallMilliseconds: Double
@@ -21,7 +22,8 @@
 
     private static let isMachineQuiet = ProcessInfo.processInfo.environment["MOMENTS_QUIET_MACHINE"] == "1"
 
-    private static func meet(kindCount: Int) async throws -> Observations {
+    /// Calls twenty hostile servers of each of the first `kindCount` kinds in a process, and returns its measurements.
+    private static func meetHostileServers(kindCount: Int) async throws -> Observations {
       let folder = FileManager.default.temporaryDirectory
       var servers = try ChildProcess("serve-requested-scripts", folder)
       let address = try #require(await servers.line())
@@ -35,9 +37,10 @@
     }
 
     @Test func `A process survives 120 hostile servers, and no call to them succeeds`() async throws {
-      let observations = try await Self.meet(kindCount: 6)
+      let observations = try await Self.meetHostileServers(kindCount: 6)
       #expect(observations.goodCallCount > 0)
       if Self.isMachineQuiet {
+        // -1011 is the code of `URLError.badServerResponse`.
         #expect(
           observations.outcomes == [
             "body without end: too large": 20, "redirection without end: not an API": 20,
@@ -46,7 +49,7 @@
           ])
         #expect(observations.memoryGrowthKiB < 32 * 1024)
       } else {
-        // On a busy machine, any call may have timed out.
+        // On a busy machine, any call may have timed out. The outcome "value" means that a call succeeded.
         #expect(observations.outcomes.values.reduce(0, +) == 120)
         #expect(observations.outcomes.keys.allSatisfy { !$0.hasSuffix("value") })
       }
@@ -56,10 +59,10 @@
     func `Twenty endless bodies and twenty header floods delay no task and no other call, and use little memory`()
       async throws
     {
-      var observations = try await Self.meet(kindCount: 2)
+      var observations = try await Self.meetHostileServers(kindCount: 2)
       // Repeats a slow run, because other virtual machines on the same hardware can only slow a run down.
       for _ in 0..<2 where observations.latestWakeMilliseconds >= 100 {
-        observations = try await Self.meet(kindCount: 2)
+        observations = try await Self.meetHostileServers(kindCount: 2)
       }
       #expect(observations.outcomes == ["body without end: too large": 20, "20,000 headers: transport -1011": 20])
       #expect(observations.latestWakeMilliseconds < 100)

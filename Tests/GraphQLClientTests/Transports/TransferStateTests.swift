@@ -6,32 +6,32 @@ import Testing
 
 /// The behavior of ``TransferState``.
 ///
-/// The name of a test states the input, the state and the result.
+/// The name of a test states the input, the state and the result. Waiters are numbers, and chunks are text.
 struct TransferStateTests {
-  private static let lost = URLError(.networkConnectionLost)
+  private static let connectionLost = URLError(.networkConnectionLost)
 
-  private static func running() -> Machine {
+  private static func runningMachine() -> Machine {
     var machine = Machine()
     #expect(machine.begin() == .send)
     return machine
   }
 
-  /// Returns a transfer whose head was given to the caller.
-  private static func receiving() -> Machine {
-    var machine = running()
+  /// Returns a running machine that has given the head to the caller.
+  private static func receivingMachine() -> Machine {
+    var machine = runningMachine()
     #expect(machine.receiveHead(200) == .keep)
     #expect(machine.awaitHead(1) == .resumeHead(1, status: 200))
     return machine
   }
 
-  private static func ended(_ error: URLError? = nil) -> Machine {
-    var machine = receiving()
+  private static func endedMachine(_ error: URLError? = nil) -> Machine {
+    var machine = receivingMachine()
     #expect(machine.end(error) == .ignore)
     return machine
   }
 
-  private static func cancelled() -> Machine {
-    var machine = receiving()
+  private static func cancelledMachine() -> Machine {
+    var machine = receivingMachine()
     #expect(machine.cancel() == .stop(head: nil, chunk: nil))
     return machine
   }
@@ -63,35 +63,35 @@ struct TransferStateTests {
   }
 
   @Test func awaitHead_whenTheHeadHasArrived_returnsIt() {
-    var machine = Self.running()
+    var machine = Self.runningMachine()
     #expect(machine.receiveHead(204) == .keep)
     #expect(machine.awaitHead(1) == .resumeHead(1, status: 204))
   }
 
   @Test func awaitHead_whenEndedAfterTheHead_returnsIt() {
-    var machine = Self.running()
+    var machine = Self.runningMachine()
     #expect(machine.receiveHead(200) == .keep)
     #expect(machine.receiveChunk("a") == .pause)
-    #expect(machine.end(Self.lost) == .ignore)
+    #expect(machine.end(Self.connectionLost) == .ignore)
     #expect(machine.awaitHead(1) == .resumeHead(1, status: 200))
     #expect(machine.take(2) == .give("a", resumesNetwork: true))
     #expect(machine.take(3) == .end(.networkConnectionLost))
   }
 
   @Test func awaitHead_whenEndedBeforeTheHead_fails() {
-    var machine = Self.running()
-    #expect(machine.end(Self.lost) == .ignore)
+    var machine = Self.runningMachine()
+    #expect(machine.end(Self.connectionLost) == .ignore)
     #expect(machine.awaitHead(1) == .failHead(1, .networkConnectionLost))
   }
 
   @Test func awaitHead_whenEndedWithoutHeadOrError_failsWithBadServerResponse() {
-    var machine = Self.running()
+    var machine = Self.runningMachine()
     #expect(machine.end(nil) == .ignore)
     #expect(machine.awaitHead(1) == .failHead(1, .badServerResponse))
   }
 
   @Test func awaitHead_whenCancelled_failsEvenIfTheHeadHasArrived() {
-    var machine = Self.running()
+    var machine = Self.runningMachine()
     #expect(machine.receiveHead(200) == .keep)
     #expect(machine.cancel() == .stop(head: nil, chunk: nil))
     #expect(machine.awaitHead(1) == .failHead(1, .cancelled))
@@ -101,15 +101,15 @@ struct TransferStateTests {
     var created = Machine()
     #expect(created.receiveHead(200) == .ignore)
     #expect(created.awaitHead(1) == .wait)
-    var ended = Self.running()
+    var ended = Self.runningMachine()
     #expect(ended.end(nil) == .ignore)
     #expect(ended.receiveHead(200) == .ignore)
-    var cancelled = Self.cancelled()
+    var cancelled = Self.cancelledMachine()
     #expect(cancelled.receiveHead(200) == .ignore)
   }
 
   @Test func receiveHead_whenTheHeadHasArrived_isIgnored() {
-    var machine = Self.running()
+    var machine = Self.runningMachine()
     #expect(machine.receiveHead(200) == .keep)
     #expect(machine.receiveHead(500) == .ignore)
     #expect(machine.awaitHead(1) == .resumeHead(1, status: 200))
@@ -119,7 +119,7 @@ struct TransferStateTests {
   // MARK: - Chunks
 
   @Test func receiveChunk_whenTheCallerWaits_resumesTheCaller() {
-    var machine = Self.receiving()
+    var machine = Self.receivingMachine()
     #expect(machine.take(2) == .wait)
     #expect(machine.receiveChunk("a") == .resumeChunk(2, "a"))
     #expect(machine.take(3) == .wait)
@@ -127,12 +127,12 @@ struct TransferStateTests {
   }
 
   @Test func receiveChunk_whenTheCallerDoesNotWait_pausesTheNetwork() {
-    var machine = Self.receiving()
+    var machine = Self.receivingMachine()
     #expect(machine.receiveChunk("a") == .pause)
   }
 
   @Test func receiveChunk_beforeTheHead_isKept() {
-    var machine = Self.running()
+    var machine = Self.runningMachine()
     #expect(machine.receiveChunk("a") == .pause)
     #expect(machine.receiveHead(200) == .keep)
     #expect(machine.awaitHead(1) == .resumeHead(1, status: 200))
@@ -142,23 +142,23 @@ struct TransferStateTests {
   @Test func receiveChunk_whenNotRunning_isRefused() {
     var created = Machine()
     #expect(created.receiveChunk("a") == .refuse)
-    var ended = Self.ended()
+    var ended = Self.endedMachine()
     #expect(ended.receiveChunk("a") == .refuse)
     #expect(ended.take(2) == .end(nil))
-    var cancelled = Self.cancelled()
+    var cancelled = Self.cancelledMachine()
     #expect(cancelled.receiveChunk("a") == .refuse)
     #expect(cancelled.take(2) == .end(.cancelled))
   }
 
   @Test func take_whenAChunkIsPending_returnsIt() {
-    var machine = Self.receiving()
+    var machine = Self.receivingMachine()
     #expect(machine.receiveChunk("a") == .pause)
     #expect(machine.take(2) == .give("a", resumesNetwork: true))
     #expect(machine.take(3) == .wait)
   }
 
   @Test func take_whenSeveralChunksArePending_resumesTheNetworkWithTheLastChunk() {
-    var machine = Self.receiving()
+    var machine = Self.receivingMachine()
     #expect(machine.receiveChunk("a") == .pause)
     #expect(machine.receiveChunk("b") == .pause)
     #expect(machine.receiveChunk("c") == .pause)
@@ -169,8 +169,8 @@ struct TransferStateTests {
   }
 
   @Test func take_whenEnded_returnsThePendingChunksBeforeTheEnd() {
-    for error in [nil, Self.lost] {
-      var machine = Self.receiving()
+    for error in [nil, Self.connectionLost] {
+      var machine = Self.receivingMachine()
       #expect(machine.receiveChunk("a") == .pause)
       #expect(machine.end(error) == .ignore)
       #expect(machine.take(2) == .give("a", resumesNetwork: true))
@@ -180,7 +180,7 @@ struct TransferStateTests {
   }
 
   @Test func take_whenCancelled_endsImmediately() {
-    var machine = Self.receiving()
+    var machine = Self.receivingMachine()
     #expect(machine.receiveChunk("a") == .pause)
     #expect(machine.cancel() == .stop(head: nil, chunk: nil))
     #expect(machine.take(2) == .end(.cancelled))
@@ -190,18 +190,18 @@ struct TransferStateTests {
   // MARK: - End
 
   @Test func end_whenTheCallerAwaitsTheHead_failsTheWaiter() {
-    var lost = Self.running()
-    #expect(lost.awaitHead(1) == .wait)
-    #expect(lost.end(Self.lost) == .failHead(1, .networkConnectionLost))
-    var empty = Self.running()
-    #expect(empty.awaitHead(1) == .wait)
-    #expect(empty.end(nil) == .failHead(1, .badServerResponse))
-    #expect(!empty.isRunning)
+    var machineWithError = Self.runningMachine()
+    #expect(machineWithError.awaitHead(1) == .wait)
+    #expect(machineWithError.end(Self.connectionLost) == .failHead(1, .networkConnectionLost))
+    var machineWithoutError = Self.runningMachine()
+    #expect(machineWithoutError.awaitHead(1) == .wait)
+    #expect(machineWithoutError.end(nil) == .failHead(1, .badServerResponse))
+    #expect(!machineWithoutError.isRunning)
   }
 
   @Test func end_whenTheCallerWaitsForAChunk_endsTheBody() {
-    for error in [nil, Self.lost] {
-      var machine = Self.receiving()
+    for error in [nil, Self.connectionLost] {
+      var machine = Self.receivingMachine()
       #expect(machine.take(2) == .wait)
       #expect(machine.end(error) == .endBody(2, error?.code))
       #expect(machine.take(3) == .end(error?.code))
@@ -210,12 +210,12 @@ struct TransferStateTests {
 
   @Test func end_whenNotRunning_isIgnored() {
     var created = Machine()
-    #expect(created.end(Self.lost) == .ignore)
+    #expect(created.end(Self.connectionLost) == .ignore)
     #expect(created.begin() == .send)
-    var ended = Self.ended()
-    #expect(ended.end(Self.lost) == .ignore)
+    var ended = Self.endedMachine()
+    #expect(ended.end(Self.connectionLost) == .ignore)
     #expect(ended.take(2) == .end(nil))
-    var cancelled = Self.cancelled()
+    var cancelled = Self.cancelledMachine()
     #expect(cancelled.end(nil) == .ignore)
     #expect(cancelled.take(2) == .end(.cancelled))
   }
@@ -223,16 +223,16 @@ struct TransferStateTests {
   // MARK: - Cancel
 
   @Test func cancel_whenTheCallerAwaitsTheHead_returnsItsWaiter() {
-    var machine = Self.running()
+    var machine = Self.runningMachine()
     #expect(machine.awaitHead(1) == .wait)
     #expect(machine.cancel() == .stop(head: 1, chunk: nil))
     #expect(!machine.isRunning)
     #expect(machine.receiveHead(200) == .ignore)
-    #expect(machine.end(Self.lost) == .ignore)
+    #expect(machine.end(Self.connectionLost) == .ignore)
   }
 
   @Test func cancel_whenTheCallerWaitsForAChunk_returnsItsWaiter() {
-    var machine = Self.receiving()
+    var machine = Self.receivingMachine()
     #expect(machine.take(2) == .wait)
     #expect(machine.cancel() == .stop(head: nil, chunk: 2))
     #expect(machine.receiveChunk("a") == .refuse)
@@ -247,15 +247,15 @@ struct TransferStateTests {
   }
 
   @Test func cancel_whenEnded_dropsThePendingChunks() {
-    var machine = Self.receiving()
+    var machine = Self.receivingMachine()
     #expect(machine.receiveChunk("a") == .pause)
     #expect(machine.end(nil) == .ignore)
     #expect(machine.cancel() == .ignore)
     #expect(machine.take(2) == .end(.cancelled))
   }
 
-  @Test func cancel_again_isIgnored() {
-    var machine = Self.cancelled()
+  @Test func cancel_whenCancelled_isIgnored() {
+    var machine = Self.cancelledMachine()
     #expect(machine.cancel() == .ignore)
     var created = Machine()
     #expect(created.cancel() == .ignore)
@@ -265,17 +265,17 @@ struct TransferStateTests {
   // MARK: - Random runs
 
   private static let seeds: Range<UInt64> = 0..<200
-  private static let stepCount = 150
+  private static let stepsPerRun = 150
 
   /// A failure reports the seed and the step of the run.
   @Test func `With random inputs, a transfer returns each waiter exactly once, and loses no chunk unless cancelled`() {
-    var seen: Set<String> = []
-    var stepCount = 0
+    var seenKinds: Set<String> = []
+    var totalStepCount = 0
     for seed in Self.seeds {
       var run = RandomTransfer(seed: seed)
-      for step in 0..<Self.stepCount {
+      for step in 0..<Self.stepsPerRun {
         run.step()
-        stepCount += 1
+        totalStepCount += 1
         if let fault = run.fault {
           Issue.record("seed \(seed), step \(step): \(fault)\nafter \(run.log.suffix(20).joined(separator: ", "))")
           return
@@ -286,12 +286,12 @@ struct TransferStateTests {
         Issue.record("seed \(seed), at the end: \(fault)\nafter \(run.log.suffix(20).joined(separator: ", "))")
         return
       }
-      seen.formUnion(run.kinds)
+      seenKinds.formUnion(run.kinds)
     }
-    #expect(stepCount == 30_000)
+    #expect(totalStepCount == 30_000)
     // Every action of the machine occurred.
     #expect(
-      seen == [
+      seenKinds == [
         "send", "skip", "wait", "keep", "ignore", "pause", "refuse", "resumeHead", "failHead", "resumeChunk", "give",
         "end", "endBody", "stop",
       ])
@@ -299,7 +299,7 @@ struct TransferStateTests {
 }
 
 /// An action of the machine, in an equatable form.
-private enum Answer: Equatable {
+private enum Action: Equatable {
   case send, skip, wait, keep, ignore, pause, refuse
   case resumeHead(Int, status: Int)
   case failHead(Int, URLError.Code)
@@ -319,14 +319,14 @@ private struct Machine {
 
   var isRunning: Bool { state.isRunning }
 
-  mutating func begin() -> Answer {
+  mutating func begin() -> Action {
     switch state.begin() {
     case .send: .send
     case .skip: .skip
     }
   }
 
-  mutating func awaitHead(_ waiter: Int) -> Answer {
+  mutating func awaitHead(_ waiter: Int) -> Action {
     switch state.awaitHead(waiter) {
     case .wait: .wait
     case .resume(let waiter, .success(let head)): .resumeHead(waiter, status: head.status)
@@ -334,7 +334,7 @@ private struct Machine {
     }
   }
 
-  mutating func receiveHead(_ status: Int) -> Answer {
+  mutating func receiveHead(_ status: Int) -> Action {
     switch state.receive(head: HTTPHead(status: status, headers: ["a": "1"])) {
     case .resume(let waiter, let head): .resumeHead(waiter, status: head.status)
     case .keep: .keep
@@ -342,7 +342,7 @@ private struct Machine {
     }
   }
 
-  mutating func receiveChunk(_ text: String) -> Answer {
+  mutating func receiveChunk(_ text: String) -> Action {
     switch state.receive(chunk: Data(text.utf8)) {
     case .resume(let waiter, let chunk): .resumeChunk(waiter, String(decoding: chunk, as: UTF8.self))
     case .pause: .pause
@@ -350,7 +350,7 @@ private struct Machine {
     }
   }
 
-  mutating func take(_ waiter: Int) -> Answer {
+  mutating func take(_ waiter: Int) -> Action {
     switch state.take(waiter) {
     case .wait: .wait
     case .give(let chunk, let resumesNetwork):
@@ -359,7 +359,7 @@ private struct Machine {
     }
   }
 
-  mutating func end(_ error: URLError?) -> Answer {
+  mutating func end(_ error: URLError?) -> Action {
     switch state.end(error: error) {
     case .failHead(let waiter, let error): .failHead(waiter, error.code)
     case .endBody(let waiter, let error): .endBody(waiter, error?.code)
@@ -367,7 +367,7 @@ private struct Machine {
     }
   }
 
-  mutating func cancel() -> Answer {
+  mutating func cancel() -> Action {
     switch state.cancel() {
     case .stop(let head, let chunk): .stop(head: head, chunk: chunk)
     case .ignore: .ignore
@@ -375,14 +375,15 @@ private struct Machine {
   }
 }
 
-/// Gives a transfer random inputs, and checks its answers.
+/// Gives a transfer random inputs, and checks its actions.
 ///
-/// The caller fulfills its part of the contract: it awaits the head once, and then takes one chunk at a time. The
-/// network side begins at most once. If the seed is even, the network side also pauses when the machine requires it.
+/// The caller fulfills its part of the contract: it awaits the head once, and then takes one chunk at a time. Once the
+/// transfer has begun, the network side doesn't begin it again. If the seed is even, the network side also pauses when
+/// the machine requires it.
 private struct RandomTransfer {
   private var machine = Machine()
   private var generator: SplitMix64
-  private let networkObeys: Bool
+  private let networkObeysPause: Bool
   /// Whether cancellation is rare, so that long bodies occur; true for every other pair of seeds.
   private let cancelsRarely: Bool
 
@@ -400,7 +401,7 @@ private struct RandomTransfer {
 
   private var waiterCount = 0
   /// The waiters that the machine holds, each of which it must return.
-  private var waiting: Set<Int> = []
+  private var heldWaiters: Set<Int> = []
   private var chunkWaiter: Int?
 
   private var sentCount = 0
@@ -409,7 +410,7 @@ private struct RandomTransfer {
 
   init(seed: UInt64) {
     generator = SplitMix64(seed: seed)
-    networkObeys = seed % 2 == 0
+    networkObeysPause = seed % 2 == 0
     cancelsRarely = seed / 2 % 2 == 0
   }
 
@@ -434,81 +435,83 @@ private struct RandomTransfer {
   /// Cancels the transfer, and checks that it then holds no waiter and gives no chunk.
   mutating func finish() {
     cancel()
-    if !waiting.isEmpty { fault = "the waiters \(waiting) were not returned" }
+    if !heldWaiters.isEmpty { fault = "the waiters \(heldWaiters) were not returned" }
     take()
   }
 
-  private mutating func record(_ input: String, _ answer: Answer) -> Answer {
-    log.append("\(input): \(answer)")
-    kinds.insert(answer.kind)
-    return answer
+  private mutating func record(_ input: String, _ action: Action) -> Action {
+    log.append("\(input): \(action)")
+    kinds.insert(action.kind)
+    return action
   }
 
-  private mutating func passIn() -> Int {
+  private mutating func makeWaiter() -> Int {
     waiterCount += 1
-    waiting.insert(waiterCount)
+    heldWaiters.insert(waiterCount)
     return waiterCount
   }
 
-  private mutating func returned(_ waiter: Int) {
-    if waiting.remove(waiter) == nil { fault = "the waiter \(waiter) was returned twice, or never passed in" }
+  private mutating func recordReturn(of waiter: Int) {
+    if heldWaiters.remove(waiter) == nil { fault = "the waiter \(waiter) was returned twice, or never passed in" }
     if waiter == chunkWaiter { chunkWaiter = nil }
   }
 
-  private mutating func unexpected(_ input: String, _ answer: Answer) {
-    fault = "unexpected answer to \(input): \(answer)"
+  private mutating func recordUnexpected(_ action: Action, after input: String) {
+    fault = "unexpected action after \(input): \(action)"
   }
 
   // MARK: - Network side
 
   private mutating func begin() {
     guard !hasBegun else { return }
-    let answer = record("begin", machine.begin())
-    if answer != (isCancelled ? .skip : .send) { unexpected("begin", answer) }
+    let action = record("begin", machine.begin())
+    if action != (isCancelled ? .skip : .send) { recordUnexpected(action, after: "begin") }
     hasBegun = !isCancelled
   }
 
   private mutating func receiveHead() {
-    let answer = record("head", machine.receiveHead(200))
-    switch answer {
-    case .resumeHead(let waiter, 200) where isRunning && !hasHead: returned(waiter)
+    let action = record("head", machine.receiveHead(200))
+    switch action {
+    case .resumeHead(let waiter, 200) where isRunning && !hasHead: recordReturn(of: waiter)
     case .keep where isRunning && !hasHead && !hasAwaitedHead: break
     case .ignore where !isRunning || hasHead: return
-    default: unexpected("head", answer)
+    default: recordUnexpected(action, after: "head")
     }
     hasHead = true
   }
 
   private mutating func receiveChunk() {
-    guard !(networkObeys && isPaused) else { return }
+    guard !(networkObeysPause && isPaused) else { return }
     let chunk = "\(sentCount)"
     sentCount += 1
-    let answer = record("chunk \(chunk)", machine.receiveChunk(chunk))
-    switch answer {
+    let action = record("chunk \(chunk)", machine.receiveChunk(chunk))
+    switch action {
     case .resumeChunk(let waiter, let text) where isRunning && waiter == chunkWaiter && given == accepted:
       accepted.append(chunk)
-      returned(waiter)
-      give(text)
+      recordReturn(of: waiter)
+      recordGiven(text)
     case .pause where isRunning && chunkWaiter == nil:
       accepted.append(chunk)
       isPaused = true
     case .refuse where !isRunning: break
-    default: unexpected("chunk", answer)
+    default: recordUnexpected(action, after: "chunk")
     }
-    if networkObeys, accepted.count - given.count > 1 { fault = "\(accepted.count - given.count) chunks are pending" }
+    if networkObeysPause, accepted.count - given.count > 1 {
+      fault = "\(accepted.count - given.count) chunks are pending"
+    }
   }
 
   private mutating func end() {
     let error = Bool.random(using: &generator) ? URLError(.networkConnectionLost) : nil
-    let answer = record("end", machine.end(error))
-    switch answer {
+    let action = record("end", machine.end(error))
+    switch action {
     case .failHead(let waiter, let code) where isRunning && !hasHead:
-      returned(waiter)
-      if code != error?.code ?? .badServerResponse { unexpected("end", answer) }
-    case .endBody(let waiter, let code) where isRunning && code == error?.code: returned(waiter)
+      recordReturn(of: waiter)
+      if code != error?.code ?? .badServerResponse { recordUnexpected(action, after: "end") }
+    case .endBody(let waiter, let code) where isRunning && code == error?.code: recordReturn(of: waiter)
     case .ignore where !isRunning: return
-    case .ignore where waiting.isEmpty: break
-    default: unexpected("end", answer)
+    case .ignore where heldWaiters.isEmpty: break
+    default: recordUnexpected(action, after: "end")
     }
     hasEnded = true
     endCode = error?.code
@@ -519,37 +522,37 @@ private struct RandomTransfer {
   private mutating func awaitHead() {
     guard !hasAwaitedHead else { return }
     hasAwaitedHead = true
-    let answer = record("await head", machine.awaitHead(passIn()))
-    switch answer {
+    let action = record("await head", machine.awaitHead(makeWaiter()))
+    switch action {
     case .wait where !isCancelled && !hasEnded && !hasHead: break
-    case .resumeHead(let waiter, 200) where !isCancelled && hasHead: returned(waiter)
-    case .failHead(let waiter, .cancelled) where isCancelled: returned(waiter)
+    case .resumeHead(let waiter, 200) where !isCancelled && hasHead: recordReturn(of: waiter)
+    case .failHead(let waiter, .cancelled) where isCancelled: recordReturn(of: waiter)
     case .failHead(let waiter, endCode ?? .badServerResponse) where !isCancelled && hasEnded && !hasHead:
-      returned(waiter)
-    default: unexpected("await head", answer)
+      recordReturn(of: waiter)
+    default: recordUnexpected(action, after: "await head")
     }
   }
 
   private mutating func take() {
     guard hasHead, hasAwaitedHead, chunkWaiter == nil else { return }
-    let waiter = passIn()
-    let answer = record("take", machine.take(waiter))
-    switch answer {
+    let waiter = makeWaiter()
+    let action = record("take", machine.take(waiter))
+    switch action {
     case .wait where isRunning && given == accepted:
       chunkWaiter = waiter
       return
     case .give(let chunk, let resumesNetwork) where !isCancelled:
-      give(chunk)
-      if resumesNetwork != (given == accepted) { unexpected("take", answer) }
+      recordGiven(chunk)
+      if resumesNetwork != (given == accepted) { recordUnexpected(action, after: "take") }
       if resumesNetwork { isPaused = false }
     case .end(.cancelled) where isCancelled: break
     case .end(let code) where hasEnded && !isCancelled && code == endCode && given == accepted: break
-    default: unexpected("take", answer)
+    default: recordUnexpected(action, after: "take")
     }
-    returned(waiter)
+    recordReturn(of: waiter)
   }
 
-  private mutating func give(_ chunk: String) {
+  private mutating func recordGiven(_ chunk: String) {
     given.append(chunk)
     if isCancelled { fault = "the chunk \(chunk) was given after the cancellation" }
     if given.count > accepted.count || accepted[given.count - 1] != chunk {
@@ -558,15 +561,15 @@ private struct RandomTransfer {
   }
 
   private mutating func cancel() {
-    let answer = record("cancel", machine.cancel())
-    switch answer {
+    let action = record("cancel", machine.cancel())
+    switch action {
     case .stop(let head, let chunk) where !isCancelled && (isRunning || head != nil || chunk != nil):
-      if let head { returned(head) }
-      if let chunk { returned(chunk) }
-    case .ignore where !isRunning && waiting.isEmpty: break
-    default: unexpected("cancel", answer)
+      if let head { recordReturn(of: head) }
+      if let chunk { recordReturn(of: chunk) }
+    case .ignore where !isRunning && heldWaiters.isEmpty: break
+    default: recordUnexpected(action, after: "cancel")
     }
     isCancelled = true
-    if !waiting.isEmpty { fault = "the waiters \(waiting) were not returned" }
+    if !heldWaiters.isEmpty { fault = "the waiters \(heldWaiters) were not returned" }
   }
 }

@@ -5,18 +5,19 @@ import Testing
 @testable import MomentsTesting
 
 struct DemonstrationDataTests {
-  private struct Seed: Decodable {
+  private struct ServerData: Decodable {
     let users: [MomentsDetails.UserDetails]
+    /// The moments of each user, by the user's id.
     let timelines: [String: [MomentsDetails.Moment]]
   }
 
   @Test func `The demonstration data equals the test server's data`() throws {
     let file = URL(filePath: #filePath).appending(path: "../../../Support/bff/data.json").standardizedFileURL
-    let seed = try JSONDecoder().decode(Seed.self, from: Data(contentsOf: file))
-    #expect(DemonstrationData.timelines.map(\.userDetails) == seed.users)
-    #expect(seed.timelines.count == seed.users.count)
+    let serverData = try JSONDecoder().decode(ServerData.self, from: Data(contentsOf: file))
+    #expect(DemonstrationData.timelines.map(\.userDetails) == serverData.users)
+    #expect(serverData.timelines.count == serverData.users.count)
     for timeline in DemonstrationData.timelines {
-      #expect(timeline.moments == seed.timelines[timeline.userDetails.id])
+      #expect(timeline.moments == serverData.timelines[timeline.userDetails.id])
     }
   }
 }

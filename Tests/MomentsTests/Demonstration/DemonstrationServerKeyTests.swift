@@ -8,28 +8,29 @@ import Testing
 @testable import MomentsTesting
 
 struct DemonstrationServerKeyTests {
-  private static func status(_ code: Int, _ message: String) -> APISessionError {
-    .statusCode(code, bodyExcerpt: #"{"errors":[{"message":"\#(message)"}]}"#)
+  private static func statusError(_ code: Int, _ escapedMessage: String) -> APISessionError {
+    .statusCode(code, bodyExcerpt: #"{"errors":[{"message":"\#(escapedMessage)"}]}"#)
   }
 
   @Test func `A change that is sent again under its key is made once, and gets the first reply`() async throws {
     let backend = DemonstrationServer()
-    let first = try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
+    let firstReply = try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
     let unliked = try await backend.updateLike(false, momentID: "1", fromUserID: "0", idempotencyKey: "other")
-    #expect(first.moments[1].isLiked == true)
-    #expect(try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key") == first)
+    #expect(firstReply.moments[1].isLiked == true)
+    #expect(try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key") == firstReply)
     #expect(try await backend.getMoments(userID: "0") == unliked)
-    #expect(try await backend.updateLike(true, momentID: "1", fromUserID: "0") == first)
-    #expect(try await backend.getMoments(userID: "0") == first)
+    // Without its key, the change is made again.
+    #expect(try await backend.updateLike(true, momentID: "1", fromUserID: "0") == firstReply)
+    #expect(try await backend.getMoments(userID: "0") == firstReply)
   }
 
   @Test func `Keys and their replies are stored with the timelines`() async throws {
     let folder = TemporaryFolder()
     let backend = try await DemonstrationServer.open(FileStore(folder: folder.url))
-    let first = try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
+    let firstReply = try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
     let unliked = try await backend.updateLike(false, momentID: "1", fromUserID: "0")
     let reopened = try await DemonstrationServer.open(FileStore(folder: folder.url))
-    #expect(try await reopened.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key") == first)
+    #expect(try await reopened.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key") == firstReply)
     #expect(try await reopened.getMoments(userID: "0") == unliked)
   }
 
@@ -72,7 +73,7 @@ struct DemonstrationServerKeyTests {
   {
     let backend = DemonstrationServer()
     _ = try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
-    let refusal = Self.status(
+    let refusal = Self.statusError(
       422, #"The Idempotency-Key \"key\" belongs to another request. Give each change its own key."#)
     for (isLiked, momentID, userID) in [(false, "1", "0"), (true, "3", "0"), (true, "1", "1")] {
       await #expect(throws: refusal) {
@@ -85,7 +86,7 @@ struct DemonstrationServerKeyTests {
   @Test(arguments: ["", String(repeating: "k", count: 256)])
   func `A key of an invalid length is refused with the same error as on the GraphQL server`(key: String) async throws {
     let backend = DemonstrationServer()
-    await #expect(throws: Self.status(400, "An Idempotency-Key has 1 to 255 characters.")) {
+    await #expect(throws: Self.statusError(400, "An Idempotency-Key has 1 to 255 characters.")) {
       try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: key)
     }
     #expect(try await backend.getMoments(userID: "0").moments[1].isLiked == false)
@@ -146,7 +147,7 @@ struct DemonstrationServerKeyTests {
     unlike.isLiked = false
     #expect(throws: APISessionError.self) { try state.reply(to: unlike, key: "1") }
     guard case .made(let details) = try state.reply(to: unlike, key: "0") else {
-      Issue.record("expected a change")
+      Issue.record("expected the change to be made")
       return
     }
     #expect(details.moments[1].isLiked == false)

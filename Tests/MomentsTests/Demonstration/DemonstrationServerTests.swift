@@ -71,13 +71,14 @@ struct DemonstrationServerTests {
     request.cancel()
     await #expect(throws: APISessionError.cancelled) { try await request.value }
 
-    let immediate = DemonstrationServer()
-    let late = Task {
+    let immediateServer = DemonstrationServer()
+    // This task is cancelled before its request begins.
+    let cancelledRequest = Task {
       withUnsafeCurrentTask { $0?.cancel() }
-      return try await immediate.updateLike(true, momentID: "1", fromUserID: "0")
+      return try await immediateServer.updateLike(true, momentID: "1", fromUserID: "0")
     }
-    await #expect(throws: APISessionError.cancelled) { try await late.value }
-    let details = try await immediate.getMoments(userID: "0")
+    await #expect(throws: APISessionError.cancelled) { try await cancelledRequest.value }
+    let details = try await immediateServer.getMoments(userID: "0")
     #expect(details.moments[1].isLiked == false)
   }
 

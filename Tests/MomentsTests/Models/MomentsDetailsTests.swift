@@ -48,7 +48,7 @@ struct MomentsDetailsTests {
     }
     """
 
-  private static let value = MomentsDetails(
+  private static let timeline = MomentsDetails(
     userDetails: .init(
       id: "0", name: "Jake Lin", avatar: "https://example.com/jake.png",
       backgroundImage: "https://example.com/background.png"),
@@ -81,26 +81,26 @@ struct MomentsDetailsTests {
     ])
 
   @Test func `Every known field of a timeline is decoded, and unknown fields are ignored`() throws {
-    #expect(try JSONDecoder().decode(MomentsDetails.self, from: Data(Self.json.utf8)) == Self.value)
+    #expect(try JSONDecoder().decode(MomentsDetails.self, from: Data(Self.json.utf8)) == Self.timeline)
   }
 
   @Test func `A timeline survives encoding and decoding`() throws {
-    let encoded = try JSONEncoder().encode(Self.value)
-    #expect(try JSONDecoder().decode(MomentsDetails.self, from: encoded) == Self.value)
+    let encoded = try JSONEncoder().encode(Self.timeline)
+    #expect(try JSONDecoder().decode(MomentsDetails.self, from: encoded) == Self.timeline)
   }
 
   @Test func `Fields without a value aren't encoded`() throws {
-    let encoded = try JSONEncoder().encode(Self.value.moments[1])
+    let encoded = try JSONEncoder().encode(Self.timeline.moments[1])
     let object = try #require(try JSONSerialization.jsonObject(with: encoded) as? [String: Any])
     #expect(Set(object.keys) == ["id", "userDetails", "type", "url", "photos", "createdDate"])
   }
 
   @Test(arguments: ["URL", "PHOTOS", "VIDEO", "", "photos", "图片"])
-  func `A moment's type keeps the server's raw value`(word: String) throws {
-    let encoded = try JSONEncoder().encode([word])
+  func `A moment's type keeps the server's raw value`(rawValue: String) throws {
+    let encoded = try JSONEncoder().encode([rawValue])
     let types = try JSONDecoder().decode([MomentsDetails.Moment.MomentType].self, from: encoded)
-    #expect(types.map(\.rawValue) == [word])
-    #expect(try JSONDecoder().decode([String].self, from: JSONEncoder().encode(types)) == [word])
+    #expect(types.map(\.rawValue) == [rawValue])
+    #expect(try JSONDecoder().decode([String].self, from: JSONEncoder().encode(types)) == [rawValue])
   }
 
   @Test func `Types with the same raw value are equal, however they were created`() {
@@ -112,11 +112,11 @@ struct MomentsDetailsTests {
   }
 
   @Test func `Changing a copy of a timeline leaves the original unchanged`() {
-    var changed = Self.value
+    var changed = Self.timeline
     changed.moments[0].isLiked = false
     changed.moments[0].likes = []
-    #expect(Self.value.moments[0].isLiked == true)
+    #expect(Self.timeline.moments[0].isLiked == true)
     #expect(changed.moments[0].likes == [])
-    #expect(changed.moments[1...] == Self.value.moments[1...])
+    #expect(changed.moments[1...] == Self.timeline.moments[1...])
   }
 }

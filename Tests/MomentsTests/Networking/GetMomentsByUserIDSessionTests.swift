@@ -44,17 +44,17 @@ struct GetMomentsByUserIDSessionTests {
   @Test(arguments: ServerSchema.allCases)
   func `Whether a timeline includes likes is decided for each request`(schema: ServerSchema) async throws {
     try await BFFServer.run(options: schema.options) { server in
-      let answers = Lock([true, false, true])
+      let withLikesResults = Lock([true, false, true])
       let session = GetMomentsByUserIDSession(
-        apiSession: server.apiSession, withLikes: { answers.withLock { $0.removeFirst() } })
-      var isLiked: [Bool?] = []
+        apiSession: server.apiSession, withLikes: { withLikesResults.withLock { $0.removeFirst() } })
+      var isLikedValues: [Bool?] = []
       var likeCounts: [Int?] = []
       for _ in 0..<3 {
         let details = try await session.getMoments(userID: "0")
-        isLiked.append(details.moments[0].isLiked)
+        isLikedValues.append(details.moments[0].isLiked)
         likeCounts.append(details.moments[0].likes?.count)
       }
-      #expect(isLiked == [true, nil, true])
+      #expect(isLikedValues == [true, nil, true])
       #expect(likeCounts == [1, nil, 1])
       let requests = try await server.received()
       #expect(requests.map(\.operation) == Array(repeating: "getMomentsDetailsByUserID", count: 3))
@@ -67,9 +67,10 @@ struct GetMomentsByUserIDSessionTests {
   }
 
   @Test(arguments: ServerSchema.allCases)
-  func `An unknown user throws the server's error`(schema: ServerSchema) async throws {
+  func `A request for an unknown user throws the server's error`(schema: ServerSchema) async throws {
     try await BFFServer.run(options: schema.options) { server in
       let session = GetMomentsByUserIDSession(apiSession: server.apiSession)
+      // The id contains characters that a query or JSON must escape.
       let error = GraphQLError(
         message: #"No user has the id "\" } 用户"."#, path: [.field("getMomentsDetailsByUserID")])
       await #expect(throws: APISessionError.graphQL([error])) {
@@ -113,10 +114,11 @@ struct GetMomentsByUserIDSessionTests {
 
   @Test(arguments: [["--media-type", "json"], ["--media-type", "graphql-response"]])
   func `A server without pages is asked for one page, and for complete timelines from then on`(
-    options: [String]
+    mediaTypeOptions: [String]
   ) async throws {
-    try await BFFServer.run(options: ServerSchema.lecture.options + options) { server in
+    try await BFFServer.run(options: ServerSchema.lecture.options + mediaTypeOptions) { server in
       let session = GetMomentsByUserIDSession(apiSession: server.apiSession)
+      // Copies of a session share the knowledge of whether the server has pages.
       let copy = session
       for session in [session, copy, session] {
         let details = try await session.getMoments(userID: "0", first: 4, after: nil)
@@ -150,11 +152,14 @@ struct GetMomentsByUserIDSessionTests {
         try await session.getMoments(userID: "nobody", first: 4, after: nil)
       }
       let details = try await session.getMoments(userID: "0", first: 4, after: nil)
+      // A server without pages refuses the request for a page, so the session fetches the complete timeline.
       #expect(details.moments.count == (schema == .paging ? 4 : 16))
     }
   }
 
-  @Test func `An unknown cursor throws an error that isn't transient, and pages can still be fetched`() async throws {
+  @Test func `A request with an unknown cursor throws an error that isn't transient, and pages can still be fetched`()
+    async throws
+  {
     try await BFFServer.run { server in
       let session = GetMomentsByUserIDSession(apiSession: server.apiSession)
       _ = try await session.getMoments(userID: "0", first: 4, after: nil)

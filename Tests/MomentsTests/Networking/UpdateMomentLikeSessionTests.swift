@@ -10,17 +10,17 @@ struct UpdateMomentLikeSessionTests {
   func `A like changes the server's data, and an unlike changes it back`(schema: ServerSchema) async throws {
     try await BFFServer.run(options: schema.options) { server in
       let apiSession = server.apiSession
-      let fetching = GetMomentsByUserIDSession(apiSession: apiSession)
-      let updating = UpdateMomentLikeSession(apiSession: apiSession)
-      let before = try await fetching.getMoments(userID: "0")
+      let fetchSession = GetMomentsByUserIDSession(apiSession: apiSession)
+      let updateSession = UpdateMomentLikeSession(apiSession: apiSession)
+      let before = try await fetchSession.getMoments(userID: "0")
       var liked = before
       liked.moments[1].isLiked = true
       liked.moments[1].likes?.append(.init(id: "0", avatar: before.userDetails.avatar))
 
-      #expect(try await updating.updateLike(true, momentID: "1", fromUserID: "0") == liked)
-      #expect(try await fetching.getMoments(userID: "0") == liked)
-      #expect(try await updating.updateLike(false, momentID: "1", fromUserID: "0") == before)
-      #expect(try await fetching.getMoments(userID: "0") == before)
+      #expect(try await updateSession.updateLike(true, momentID: "1", fromUserID: "0") == liked)
+      #expect(try await fetchSession.getMoments(userID: "0") == liked)
+      #expect(try await updateSession.updateLike(false, momentID: "1", fromUserID: "0") == before)
+      #expect(try await fetchSession.getMoments(userID: "0") == before)
 
       let updates = try await server.received().filter { $0.operation == "updateMomentLike" }
       #expect(
@@ -40,9 +40,9 @@ struct UpdateMomentLikeSessionTests {
       }
       let keys = try await server.received().map(\.idempotencyKey)
       #expect([keys[1], keys[3]] == ["key-true", "key-false"])
-      let made = try [keys[0], keys[2]].map { try #require($0) }
-      #expect(made.compactMap { UUID(uuidString: $0) }.count == 2)
-      #expect(made[0] != made[1])
+      let generatedKeys = try [keys[0], keys[2]].map { try #require($0) }
+      #expect(generatedKeys.compactMap { UUID(uuidString: $0) }.count == 2)
+      #expect(generatedKeys[0] != generatedKeys[1])
     }
   }
 
@@ -53,13 +53,13 @@ struct UpdateMomentLikeSessionTests {
     try await BFFServer.run(keepsState: true, options: schema.options) { server in
       let apiSession = server.apiSession
       let session = UpdateMomentLikeSession(apiSession: apiSession)
-      let first = try await session.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
+      let firstReply = try await session.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
       let unliked = try await session.updateLike(false, momentID: "1", fromUserID: "0", idempotencyKey: "other")
-      #expect(first != unliked)
-      #expect(try await session.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key") == first)
+      #expect(firstReply != unliked)
+      #expect(try await session.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key") == firstReply)
       await server.kill()
       try await server.start()
-      #expect(try await session.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key") == first)
+      #expect(try await session.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key") == firstReply)
       #expect(try await GetMomentsByUserIDSession(apiSession: apiSession).getMoments(userID: "0") == unliked)
 
       let received = try await server.received()
@@ -122,7 +122,7 @@ struct UpdateMomentLikeSessionTests {
   }
 
   @Test(arguments: ServerSchema.allCases)
-  func `An unknown moment throws the server's error`(schema: ServerSchema) async throws {
+  func `A like of an unknown moment throws the server's error`(schema: ServerSchema) async throws {
     try await BFFServer.run(options: schema.options) { server in
       let session = UpdateMomentLikeSession(apiSession: server.apiSession)
       let error = GraphQLError(

@@ -11,9 +11,9 @@ import Testing
 
 /// Corrupt files of a timeline or of its queued likes don't affect the other likes.
 ///
-/// The number of rounds is a fifth of `MOMENTS_ROT_ROUNDS` in the environment.
+/// The number of rounds is a fifth of `MOMENTS_ROT_ROUNDS` in the environment, or 100 without it.
 @Suite(.timeLimit(.minutes(15))) struct LikesRotTests {
-  private static let rounds =
+  private static let roundCount =
     ProcessInfo.processInfo.environment["MOMENTS_ROT_ROUNDS"].flatMap { Int($0) }.map { $0 / 5 } ?? 100
 
   /// The files of a stored timeline, and those of its queued likes in the order in which the likes were made.
@@ -30,22 +30,23 @@ import Testing
       persistentDataStore: store,
       getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ throws(APISessionError) in throw .timedOut },
       updateMomentLikeSession: UpdateMomentLikeSessionStub { _ throws(APISessionError) in throw .timedOut })
+    // The last change unlikes the moment of the first one.
     for number in 0..<4 {
       try await repo.updateLike(isLiked: number != 3, momentID: "\(number % 3)", fromUserID: "0")
     }
-    let all = try FileManager.default.contentsOfDirectory(atPath: folder.url.path())
+    let fileNames = try FileManager.default.contentsOfDirectory(atPath: folder.url.path())
     func read(_ name: String) throws -> Data { try Data(contentsOf: folder.url.appending(path: name)) }
-    let timeline = all.filter { $0.hasPrefix("moments-details.") }
+    let timelineFileNames = fileNames.filter { $0.hasPrefix("moments-details.") }
     return Files(
-      timeline: try Dictionary(uniqueKeysWithValues: timeline.map { ($0, try read($0)) }),
+      timeline: try Dictionary(uniqueKeysWithValues: timelineFileNames.map { ($0, try read($0)) }),
       likes: try await repo.mutations.list().map { entry in
-        let name = try #require(all.first { $0.contains(entry.id.rawValue) })
+        let name = try #require(fileNames.first { $0.contains(entry.id.rawValue) })
         return (name, entry.id, entry.mutation, try read(name))
       })
   }
 
-  /// Truncates the bytes, or flips some of their bits.
-  private static func corrupt(_ bytes: Data, using random: inout SplitMix64) -> Data {
+  /// Returns the bytes, either truncated or with some bits flipped.
+  private static func corrupted(_ bytes: Data, using random: inout SplitMix64) -> Data {
     if Bool.random(using: &random) { return bytes.prefix(Int.random(in: 0..<bytes.count, using: &random)) }
     var bytes = bytes
     for bit in (0..<bytes.count * 8).shuffled(using: &random).prefix(Int.random(in: 1...8, using: &random)) {
@@ -56,29 +57,36 @@ import Testing
 
   @Test func `Corrupt files are quarantined and reported, and all other likes are delivered in order`() async throws {
     let files = try await Self.makeFiles()
-    try await sideBySide(8) { first in
-      for seed in stride(from: first, to: Self.rounds, by: 8) { try await Self.corruptSome(of: files, seed: seed) }
+    try await sideBySide(8) { firstSeed in
+      for seed in stride(from: firstSeed, to: Self.roundCount, by: 8) {
+        try await Self.runRound(with: files, seed: seed)
+      }
     }
   }
 
-  private static func corruptSome(of files: Files, seed: Int) async throws {
+  /// Writes the files to a new folder, some of them corrupt, and checks a repository on that folder.
+  private static func runRound(with files: Files, seed: Int) async throws {
     var random = SplitMix64(seed: UInt64(seed))
     let folder = try TemporaryFolder.existing()
-    var corrupted: [String: Data] = [:]
-    func place(_ bytes: Data, _ name: String) throws -> Bool {
+    var corruptBytes: [String: Data] = [:]
+    /// Writes a file, which is corrupt with a probability of one third, and returns whether it is.
+    func writePossiblyCorrupt(_ bytes: Data, as name: String) throws -> Bool {
       let isCorrupt = Int.random(in: 0..<3, using: &random) == 0
-      if isCorrupt { corrupted[name] = corrupt(bytes, using: &random) }
-      try (corrupted[name] ?? bytes).write(to: folder.url.appending(path: name))
+      if isCorrupt { corruptBytes[name] = corrupted(bytes, using: &random) }
+      try (corruptBytes[name] ?? bytes).write(to: folder.url.appending(path: name))
       return isCorrupt
     }
-    for (name, bytes) in files.timeline.sorted(by: { $0.key < $1.key }) { _ = try place(bytes, name) }
-    let good = try files.likes.filter { try !place($0.bytes, $0.name) }
-    try await check(folder, files, good, corrupted, seed)
+    for (name, bytes) in files.timeline.sorted(by: { $0.key < $1.key }) {
+      _ = try writePossiblyCorrupt(bytes, as: name)
+    }
+    let intactLikes = try files.likes.filter { try !writePossiblyCorrupt($0.bytes, as: $0.name) }
+    try await check(folder, files, intactLikes: intactLikes, corruptBytes: corruptBytes, seed: seed)
   }
 
   private static func check(
-    _ folder: TemporaryFolder, _ files: Files, _ good: [(name: String, id: MutationID, like: MomentLike, bytes: Data)],
-    _ corrupted: [String: Data], _ seed: Int
+    _ folder: TemporaryFolder, _ files: Files,
+    intactLikes: [(name: String, id: MutationID, like: MomentLike, bytes: Data)], corruptBytes: [String: Data],
+    seed: Int
   ) async throws {
     let server = UpdateMomentLikeSessionStub { request in
       .fixture(momentIDs: ["0", "1", "2"], likedMomentIDs: [request.momentID])
@@ -94,21 +102,21 @@ import Testing
     defer { observer.cancel() }
 
     // Each unreadable like is reported by one event, which names the file to which the bytes of the like were moved.
-    var unreported = Set(files.likes.map(\.id)).subtracting(good.map(\.id))
+    var unreportedIDs = Set(files.likes.map(\.id)).subtracting(intactLikes.map(\.id))
     var iterator = events.makeAsyncIterator()
-    while !unreported.isEmpty {
+    while !unreportedIDs.isEmpty {
       switch await iterator.next() {
       case .mutationUnreadable(let id, let movedTo, _):
-        #expect(unreported.remove(id) != nil, "seed \(seed)")
+        #expect(unreportedIDs.remove(id) != nil, "seed \(seed)")
         let name = try #require(files.likes.first { $0.id == id }).name
-        #expect(try Data(contentsOf: URL(filePath: movedTo)) == corrupted[name], "seed \(seed)")
+        #expect(try Data(contentsOf: URL(filePath: movedTo)) == corruptBytes[name], "seed \(seed)")
       default: continue
       }
     }
-    if files.timeline.keys.contains(where: { corrupted[$0] != nil }) {
+    if files.timeline.keys.contains(where: { corruptBytes[$0] != nil }) {
       // The value is quarantined even if only one of its parts is corrupt.
-      let value = "moments-details.0.value"
-      let bytes = corrupted[value] ?? files.timeline[value]
+      let valueFileName = "moments-details.0.value"
+      let bytes = corruptBytes[valueFileName] ?? files.timeline[valueFileName]
       for await event in store.events {
         guard case .valueQuarantined(StoreKeyName("moments-details", id: "0"), let movedTo, _) = event else {
           continue
@@ -121,9 +129,9 @@ import Testing
     // This like is sent after all others.
     let outcome = try await repo.updateLike(isLiked: true, momentID: "1", fromUserID: "0")
     #expect(outcome == .confirmed, "seed \(seed)")
-    let sent = good.map(\.like) + [MomentLike(userID: "0", momentID: "1", isLiked: true)]
+    let expectedLikes = intactLikes.map(\.like) + [MomentLike(userID: "0", momentID: "1", isLiked: true)]
     #expect(
-      server.requests == sent.map { .init(isLiked: $0.isLiked, momentID: $0.momentID, userID: $0.userID) },
+      server.requests == expectedLikes.map { .init(isLiked: $0.isLiked, momentID: $0.momentID, userID: $0.userID) },
       "seed \(seed)")
     #expect(try await repo.mutations.list() == [], "seed \(seed)")
     #expect(await repo.pendingLikes(userID: "0").first(1) == [[:]], "seed \(seed)")

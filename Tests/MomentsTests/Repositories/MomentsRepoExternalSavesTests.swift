@@ -9,30 +9,32 @@ import Testing
 
 /// A reply to a request that was sent before an external save may be older than the saved timeline.
 @Suite(.timeLimit(.minutes(15))) struct MomentsRepoExternalSavesTests {
-  /// Replies that a test delays.
+  /// Replies of which the first two wait until a test opens their gates.
+  ///
+  /// Each reply has the next of the given user names. After the last name, that name repeats.
   private final class Replies: Sendable {
     let gates = [Gate(), Gate()]
-    private let names: Lock<[String]>
-    private let count = Lock(0)
+    private let userNames: Lock<[String]>
+    private let requestCount = Lock(0)
 
-    init(_ names: [String]) {
-      self.names = Lock(names)
+    init(userNames: [String]) {
+      self.userNames = Lock(userNames)
     }
 
     func next() async -> MomentsDetails {
-      let number = count.withLock { count in
+      let index = requestCount.withLock { count in
         count += 1
         return count - 1
       }
-      if number < gates.count { await gates[number].pass() }
-      return .fixture(name: names.withLock { $0[min(number, $0.count - 1)] })
+      if index < gates.count { await gates[index].pass() }
+      return .fixture(name: userNames.withLock { $0[min(index, $0.count - 1)] })
     }
   }
 
   @Test func `The reply to a request sent before an external save isn't stored, and the timeline is fetched again`()
     async throws
   {
-    let replies = Replies(["old", "newest"])
+    let replies = Replies(userNames: ["old", "newest"])
     replies.gates[1].open()
     let harness = RepoHarness(getMoments: { _ in await replies.next() })
     let observer = harness.repo.momentsDetails(userID: "0").subscribe()
@@ -62,26 +64,27 @@ import Testing
     `An external save that precedes the repository's own save is kept, and the timeline is fetched again`()
     async throws
   {
-    let replies = Replies(["own", "old", "newest"])
+    let replies = Replies(userNames: ["own", "old", "newest"])
     replies.gates[0].open()
-    let saving = Gate()
-    let shared = InMemoryStore()
+    let saveGate = Gate()
+    let sharedStore = InMemoryStore()
     let repo = MomentsRepo(
-      persistentDataStore: PersistentDataStore(InterposedStore(shared, beforeSaving: { _ in await saving.pass() })),
+      persistentDataStore: PersistentDataStore(
+        InterposedStore(sharedStore, beforeSaving: { _ in await saveGate.pass() })),
       getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ in await replies.next() },
       updateMomentLikeSession: UpdateMomentLikeSessionStub { _ in .fixture() })
     let observer = repo.momentsDetails(userID: "0").subscribe()
-    let external = PersistentDataStore(shared)
-    try await external.save(momentsDetails: .fixture(name: "first"), userID: "0")
+    let externalStore = PersistentDataStore(sharedStore)
+    try await externalStore.save(momentsDetails: .fixture(name: "first"), userID: "0")
     #expect(await observer.first(1).map(\.userDetails.name) == ["first"])
 
     let load = Task { try await repo.getMoments(userID: "0") }
-    await saving.arrivals()
+    await saveGate.arrivals()
     let reload = Task { try await repo.reloadMoments(userID: "0") }
     await replies.gates[1].arrivals()
-    try await external.save(momentsDetails: .fixture(name: "other"), userID: "0")
+    try await externalStore.save(momentsDetails: .fixture(name: "other"), userID: "0")
     replies.gates[1].open()
-    saving.open()
+    saveGate.open()
     try await load.value
     try await reload.value
     // Both replies may be older than the external save, so the timeline is fetched again for both calls.
@@ -91,7 +94,7 @@ import Testing
       if names.last == "newest" { break }
     }
     #expect(names == ["other", "newest"])
-    #expect(try await external.momentsDetails(userID: "0")?.value.userDetails.name == "newest")
+    #expect(try await externalStore.momentsDetails(userID: "0")?.value.userDetails.name == "newest")
   }
 
   @Test func `Replies to requests that were sent after the repository's own saves aren't discarded`() async throws {

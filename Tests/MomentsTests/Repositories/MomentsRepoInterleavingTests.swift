@@ -14,13 +14,13 @@ import Testing
 /// In any order of these steps, observers see no older timeline after a newer one, and no like flickers: none
 /// disappears before it is undone. `MOMENTS_INTERLEAVINGS` in the environment is the number of orders that are tested.
 @Suite(.timeLimit(.minutes(15))) struct MomentsRepoInterleavingTests {
-  private static let count =
+  private static let seedCount =
     ProcessInfo.processInfo.environment["MOMENTS_INTERLEAVINGS"].flatMap { Int($0) } ?? 1_000
   private static let momentIDs = ["a", "b", "c"]
 
   @Test func `No observer sees an older timeline after a newer one, or a like that flickers`() async throws {
-    let first = UInt64.random(in: 0...UInt64(UInt32.max))
-    for seed in first..<first + UInt64(Self.count) { try await simulate(seed: seed) }
+    let firstSeed = UInt64.random(in: 0...UInt64(UInt32.max))
+    for seed in firstSeed..<firstSeed + UInt64(Self.seedCount) { try await simulate(seed: seed) }
   }
 
   private func simulate(seed: UInt64) async throws {
@@ -32,10 +32,11 @@ import Testing
       persistentDataStore: store, getMomentsByUserIDSession: server, updateMomentLikeSession: server,
       retryPolicy: RetryPolicy(base: .zero))
     let observers = (0..<2).map { _ in repo!.momentsDetails(userID: "0").subscribe() }
-    let seen = observers.map { observer in Task { await observer.reduce(into: []) { $0.append($1) } } }
+    let recordings = observers.map { observer in Task { await observer.reduce(into: []) { $0.append($1) } } }
     #expect(await repo!.momentsDetails(userID: "0").first(1) == [server.details])
 
     var callers: [Task<Void, Never>] = []
+    // Takes 60 random steps. A case with more numbers is chosen more often.
     for _ in 0..<60 {
       switch Int.random(in: 0..<17, using: &random) {
       case 0, 1: callers.append(Task { [repo] in _ = try? await repo!.getMoments(userID: "0") })
@@ -60,22 +61,24 @@ import Testing
     await repo!.waitUntilSent()
     try await repo!.getMoments(userID: "0")
     for await pending in repo!.pendingLikes(userID: "0") where pending.isEmpty { break }
+    // The streams finish when the repository is released.
     repo = nil
 
-    for seen in seen { check(await seen.value, server, seed) }
+    for recording in recordings { check(await recording.value, against: server, seed: seed) }
     #expect(try await store.momentsDetails(userID: "0")?.value == server.details, "seed \(seed)")
   }
 
-  private func check(_ seen: [MomentsDetails], _ server: SimulatedServer, _ seed: UInt64) {
-    let states = seen.map { Int($0.userDetails.name)! }
-    for (earlier, later) in zip(states, states.dropFirst()) {
-      #expect(earlier <= later, "An older timeline after a newer one, seed \(seed): \(states)")
+  private func check(_ seen: [MomentsDetails], against server: SimulatedServer, seed: UInt64) {
+    // The user name of a timeline is the number of the server's state.
+    let stateNumbers = seen.map { Int($0.userDetails.name)! }
+    for (earlier, later) in zip(stateNumbers, stateNumbers.dropFirst()) {
+      #expect(earlier <= later, "An older timeline after a newer one, seed \(seed): \(stateNumbers)")
     }
     #expect(seen.last == server.details, "seed \(seed)")
     for (index, momentID) in Self.momentIDs.enumerated() {
       // Every like is shown when it is made, and stays until the next one.
       let shown = withoutRepetitions(seen.map { $0.moments[index].isLiked! })
-      let made = withoutRepetitions([false] + server.received(for: momentID))
+      let made = withoutRepetitions([false] + server.servedLikes(of: momentID))
       #expect(shown == made, "Moment \(momentID), seed \(seed)")
     }
   }

@@ -7,16 +7,16 @@ import Testing
 
 /// The behavior of a repository for a user whose id isn't a valid key of the repository's store.
 @Suite(.timeLimit(.minutes(15))) struct MomentsRepoKeyTests {
-  private let fetching = GetMomentsByUserIDSessionStub { _ in .fixture() }
-  private let liking = UpdateMomentLikeSessionStub { _ in .fixture(likedMomentIDs: ["0"]) }
+  private let getMomentsSession = GetMomentsByUserIDSessionStub { _ in .fixture() }
+  private let updateLikeSession = UpdateMomentLikeSessionStub { _ in .fixture(likedMomentIDs: ["0"]) }
 
   @Test(arguments: ["", String(repeating: "a", count: 300)])
   func `No request is sent and no like is queued for a user whose id isn't a valid key`(
     userID: String
   ) async throws {
     let repo = MomentsRepo(
-      persistentDataStore: PersistentDataStore(InMemoryStore()), getMomentsByUserIDSession: fetching,
-      updateMomentLikeSession: liking)
+      persistentDataStore: PersistentDataStore(InMemoryStore()), getMomentsByUserIDSession: getMomentsSession,
+      updateMomentLikeSession: updateLikeSession)
     // The encoded key has the collection `moments-details`, a dot, and the id: 15 + 1 + 300 characters.
     let fault: StoreError.InvalidKey = userID.isEmpty ? .emptyID : .tooLong(encodedLength: 316)
     let error = MomentsRepoError.store(.invalidKey(fault))
@@ -26,8 +26,8 @@ import Testing
     await #expect(throws: error) {
       try await repo.updateLike(isLiked: true, momentID: "0", fromUserID: userID)
     }
-    #expect(fetching.requestedUserIDs == [])
-    #expect(liking.requests == [])
+    #expect(getMomentsSession.requestedUserIDs == [])
+    #expect(updateLikeSession.requests == [])
     #expect(try await repo.mutations.list() == [])
     #expect(await repo.pendingLikes(userID: userID).first(1) == [[:]])
   }

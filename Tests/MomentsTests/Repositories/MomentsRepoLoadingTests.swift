@@ -33,7 +33,7 @@ import Testing
   @Test func `Cancelling all callers cancels the request`() async throws {
     let gate = Gate()
     let harness = RepoHarness(getMoments: { _ throws(APISessionError) in
-      // Ends by cancellation only, because the gate stays closed.
+      // Returns only when the request is cancelled, because the gate stays closed.
       await gate.pass()
       throw .cancelled
     })
@@ -49,11 +49,11 @@ import Testing
   // MARK: - Freshness
 
   @Test func `A fresh timeline is not fetched again, and a stale one is shown, then fetched once`() async throws {
-    let clock = Lock(Date(timeIntervalSince1970: 1_000))
-    let now: @Sendable () -> Date = { clock.withLock { $0 } }
+    let currentTime = Lock(Date(timeIntervalSince1970: 1_000))
+    let now: @Sendable () -> Date = { currentTime.withLock { $0 } }
     let storage = InMemoryStorage()
     let session = GetMomentsByUserIDSessionStub { _ in .fixture(name: "Fresh") }
-    func open() -> MomentsRepo {
+    func makeRepo() -> MomentsRepo {
       MomentsRepo(
         persistentDataStore: PersistentDataStore(InMemoryStore(storage: storage, now: now)),
         getMomentsByUserIDSession: session, updateMomentLikeSession: UpdateMomentLikeSessionStub { _ in .fixture() },
@@ -63,22 +63,22 @@ import Testing
       .save(momentsDetails: .fixture(name: "Stale"), userID: "0")
 
     for _ in 0..<2 {
-      let repo = open()
-      clock.withLock { $0 = Date(timeIntervalSince1970: 1_059.999) }
+      let repo = makeRepo()
+      currentTime.withLock { $0 = Date(timeIntervalSince1970: 1_059.999) }
       try await repo.refreshMoments(userID: "0")
       #expect(session.requestedUserIDs == [])
       #expect(await repo.momentsDetails(userID: "0").first(1).map(\.userDetails.name) == ["Stale"])
     }
 
-    let repo = open()
+    let repo = makeRepo()
     let observer = repo.momentsDetails(userID: "0").subscribe()
     #expect(await observer.first(1).map(\.userDetails.name) == ["Stale"])
-    clock.withLock { $0 = Date(timeIntervalSince1970: 1_060) }
+    currentTime.withLock { $0 = Date(timeIntervalSince1970: 1_060) }
     try await repo.refreshMoments(userID: "0")
     #expect(await observer.first(1).map(\.userDetails.name) == ["Fresh"])
     // The timeline was just saved, so it is fresh, also for the next process.
     try await repo.refreshMoments(userID: "0")
-    try await open().refreshMoments(userID: "0")
+    try await makeRepo().refreshMoments(userID: "0")
     #expect(session.requestedUserIDs == ["0"])
   }
 
@@ -92,21 +92,21 @@ import Testing
 
   @Test func `The load state reports a load and its failure, and keeps the known timeline`() async throws {
     let time = Date(timeIntervalSince1970: 1_000)
-    let fails = Lock(true)
+    let isOffline = Lock(true)
     let repo = MomentsRepo(
       persistentDataStore: PersistentDataStore(InMemoryStore(now: { time })),
       getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ throws(APISessionError) in
-        if fails.withLock({ $0 }) { throw .timedOut }
+        if isOffline.withLock({ $0 }) { throw .timedOut }
         return .fixture()
       },
       updateMomentLikeSession: UpdateMomentLikeSessionStub { _ throws(APISessionError) in throw .timedOut })
     let states = repo.loadState(userID: "0").buffering(.unbounded).subscribe()
 
     await #expect(throws: MomentsRepoError.session(.timedOut)) { try await repo.getMoments(userID: "0") }
-    fails.withLock { $0 = false }
+    isOffline.withLock { $0 = false }
     try await repo.getMoments(userID: "0")
     #expect(try await repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .queued)
-    fails.withLock { $0 = true }
+    isOffline.withLock { $0 = true }
     await #expect(throws: MomentsRepoError.session(.timedOut)) { try await repo.getMoments(userID: "0") }
 
     let loaded = LoadedValue(MomentsDetails.fixture(), savedAt: time)
@@ -134,10 +134,10 @@ import Testing
     await gate.arrivals()
     caller.cancel()
     await #expect(throws: MomentsRepoError.cancelled) { try await caller.value }
-    let after = await states.first(2)
-    #expect(after.map(\.isLoading) == [true, false])
-    #expect(after.map(\.value) == [.fixture(), .fixture()])
-    #expect(after[1].failure == nil)
+    let laterStates = await states.first(2)
+    #expect(laterStates.map(\.isLoading) == [true, false])
+    #expect(laterStates.map(\.value) == [.fixture(), .fixture()])
+    #expect(laterStates[1].failure == nil)
   }
 
   @Test func `A removed timeline is removed from the load state too`() async throws {
@@ -157,15 +157,16 @@ import Testing
         throw .timedOut
       },
       updateMomentLikeSession: UpdateMomentLikeSessionStub { _ in .fixture() })
-    var hidden = 0
+    var hiddenResultCount = 0
     for _ in 0..<1_000 {
       let events = repo.events.subscribe()
-      let first = Task(priority: .background) { _ = try? await repo.getMoments(userID: "0") }
+      let cancelledCaller = Task(priority: .background) { _ = try? await repo.getMoments(userID: "0") }
       for await event in events {
         guard case .requestStarted = event else { continue }
         break
       }
-      first.cancel()
+      cancelledCaller.cancel()
+      // Waits until the request has ended.
       for await event in events {
         switch event {
         case .requestCancelled, .requestFailed, .requestFinished: break
@@ -174,9 +175,11 @@ import Testing
         break
       }
       await #expect(throws: MomentsRepoError.session(.timedOut)) { try await repo.getMoments(userID: "0") }
-      if await repo.loadState(userID: "0").first(1) != [.failed(.session(.timedOut), previous: nil)] { hidden += 1 }
-      await first.value
+      if await repo.loadState(userID: "0").first(1) != [.failed(.session(.timedOut), previous: nil)] {
+        hiddenResultCount += 1
+      }
+      await cancelledCaller.value
     }
-    #expect(hidden == 0)
+    #expect(hiddenResultCount == 0)
   }
 }

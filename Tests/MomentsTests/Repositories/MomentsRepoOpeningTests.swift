@@ -10,7 +10,7 @@ import Testing
 
 /// The behavior of a repository whose store couldn't be observed at first.
 @Suite(.timeLimit(.minutes(15))) struct MomentsRepoOpeningTests {
-  private static let stored = MomentsDetails.fixture(momentIDs: ["stored"])
+  private static let storedTimeline = MomentsDetails.fixture(momentIDs: ["stored"])
 
   private let session = GetMomentsByUserIDSessionStub { _ in .fixture(momentIDs: ["fetched"]) }
 
@@ -19,12 +19,12 @@ import Testing
   /// The store works again, and contains a complete timeline that was just saved.
   private func makeRepoOnRepairedStore() async throws -> (MomentsRepo, MulticastSubscription<MomentsDetails, Never>) {
     let time = Date(timeIntervalSince1970: 1_543_665_600)
-    let memory = InMemoryStore(now: { time })
-    try await PersistentDataStore(memory).save(momentsDetails: Self.stored, userID: "0")
-    let failure = StoreError.readFailed(SystemError(code: 5, operation: "read", path: "/store"))
+    let memoryStore = InMemoryStore(now: { time })
+    try await PersistentDataStore(memoryStore).save(momentsDetails: Self.storedTimeline, userID: "0")
+    let failure = StoreError.readFailed(SystemError(code: EIO, operation: "read", path: "/store"))
     let isRepaired = Lock(false)
     let store = InterposedStore(
-      memory,
+      memoryStore,
       beforeObserving: { _ throws(StoreError) in
         if !isRepaired.withLock({ $0 }) { throw failure }
       })
@@ -40,17 +40,17 @@ import Testing
 
   @Test func `A refresh delivers the stored timeline to observers even if it is fresh`() async throws {
     let (repo, observer) = try await makeRepoOnRepairedStore()
-    let before = session.requestedUserIDs
+    let earlierRequests = session.requestedUserIDs
     try await repo.refreshMoments(userID: "0")
-    #expect(await observer.first(1) == [Self.stored])
-    #expect(session.requestedUserIDs == before)
+    #expect(await observer.first(1) == [Self.storedTimeline])
+    #expect(session.requestedUserIDs == earlierRequests)
   }
 
   @Test func `Loading more delivers the stored timeline to observers even if it is complete`() async throws {
     let (repo, observer) = try await makeRepoOnRepairedStore()
-    let before = session.requestedUserIDs
+    let earlierRequests = session.requestedUserIDs
     try await repo.loadMoreMoments(userID: "0")
-    #expect(await observer.first(1) == [Self.stored])
-    #expect(session.requestedUserIDs == before)
+    #expect(await observer.first(1) == [Self.storedTimeline])
+    #expect(session.requestedUserIDs == earlierRequests)
   }
 }

@@ -10,12 +10,14 @@ import Testing
 ///
 /// However these steps interleave, every timeline that observers see is a contiguous part of the server's timeline.
 @Suite(.timeLimit(.minutes(15))) struct MomentsRepoPagingInterleavingTests {
+  private static let seedCount: UInt64 = 300
+
   @Test
   func `No observer sees a gap, a duplicate, an older timeline after a newer one, or a like that flickers`()
     async throws
   {
-    let first = UInt64.random(in: 0...UInt64(UInt32.max))
-    for seed in first..<first + 300 { try await simulate(seed: seed) }
+    let firstSeed = UInt64.random(in: 0...UInt64(UInt32.max))
+    for seed in firstSeed..<firstSeed + Self.seedCount { try await simulate(seed: seed) }
   }
 
   private func simulate(seed: UInt64) async throws {
@@ -26,10 +28,11 @@ import Testing
       persistentDataStore: store, getMomentsByUserIDSession: server, updateMomentLikeSession: server, pageSize: 3,
       retryPolicy: RetryPolicy(base: .zero))
     let observer = repo!.momentsDetails(userID: "0").subscribe()
-    let observing = Task { await observer.reduce(into: []) { $0.append($1) } }
+    let recording = Task { await observer.reduce(into: []) { $0.append($1) } }
 
     var callers: [Task<Void, Never>] = []
-    var inserted = 0
+    var insertedCount = 0
+    // Takes 60 random steps. A case with more numbers is chosen more often.
     for _ in 0..<60 {
       switch Int.random(in: 0..<16, using: &random) {
       case 0, 1: callers.append(Task { [repo] in _ = try? await repo!.reloadMoments(userID: "0") })
@@ -45,10 +48,11 @@ import Testing
       case 10, 11, 12: server.deliver(using: &random)
       case 13: server.lose(using: &random)
       case 14:
-        inserted += 1
-        server.insert("new \(inserted)")
+        insertedCount += 1
+        server.insert("new \(insertedCount)")
       default: callers.randomElement(using: &random)?.cancel()
       }
+      // The next step follows either at once or after the effects of this one.
       for _ in 0..<[0, 10, 100].randomElement(using: &random)! { await Task.yield() }
     }
 
@@ -61,36 +65,39 @@ import Testing
       try await repo!.loadMoreMoments(userID: "0")
     }
     for await pending in repo!.pendingLikes(userID: "0") where pending.isEmpty { break }
+    // The stream finishes when the repository is released.
     repo = nil
 
-    let seen = await observing.value
-    check(seen, server, seed)
-    let complete = server.details.moments
-    #expect(try await store.momentsDetails(userID: "0")?.value.moments.map(\.id) == complete.map(\.id), "seed \(seed)")
-    #expect(seen.last?.moments.map(\.isLiked) == complete.map(\.isLiked), "seed \(seed)")
+    let seen = await recording.value
+    check(seen, against: server, seed: seed)
+    let serverMoments = server.details.moments
+    #expect(
+      try await store.momentsDetails(userID: "0")?.value.moments.map(\.id) == serverMoments.map(\.id), "seed \(seed)")
+    #expect(seen.last?.moments.map(\.isLiked) == serverMoments.map(\.isLiked), "seed \(seed)")
   }
 
-  private func check(_ seen: [MomentsDetails], _ server: SimulatedServer, _ seed: UInt64) {
-    let complete = server.details.moments.map(\.id)
+  private func check(_ seen: [MomentsDetails], against server: SimulatedServer, seed: UInt64) {
+    let serverIDs = server.details.moments.map(\.id)
     for details in seen {
       let ids = details.moments.map(\.id)
-      let start = complete.firstIndex(of: ids[0])!
-      #expect(Array(complete[start...].prefix(ids.count)) == ids, "seed \(seed)")
+      let start = serverIDs.firstIndex(of: ids[0])!
+      #expect(Array(serverIDs[start...].prefix(ids.count)) == ids, "seed \(seed)")
       #expect(details.pageInfo?.endCursor == ids.last, "seed \(seed)")
-      #expect(details.pageInfo?.hasNextPage == (ids.last != complete.last), "seed \(seed)")
+      #expect(details.pageInfo?.hasNextPage == (ids.last != serverIDs.last), "seed \(seed)")
     }
-    let states = seen.map { Int($0.userDetails.name)! }
-    for (earlier, later) in zip(states, states.dropFirst()) {
-      #expect(earlier <= later, "An older timeline after a newer one, seed \(seed): \(states)")
+    // The user name of a timeline is the number of the server's state.
+    let stateNumbers = seen.map { Int($0.userDetails.name)! }
+    for (earlier, later) in zip(stateNumbers, stateNumbers.dropFirst()) {
+      #expect(earlier <= later, "An older timeline after a newer one, seed \(seed): \(stateNumbers)")
     }
-    for momentID in complete {
+    for momentID in serverIDs {
       // Observers may miss a change of a like, because a moment isn't always loaded. But they see the changes in the
       // order in which the server received them.
       let shown = seen.compactMap { details in details.moments.first { $0.id == momentID }?.isLiked }
-      var made = ([false] + server.received(for: momentID))[...]
-      for isLiked in shown where isLiked != made.first {
-        made = made.drop { $0 != isLiked }
-        #expect(!made.isEmpty, "Moment \(momentID) flickers, seed \(seed)")
+      var remainingLikes = ([false] + server.servedLikes(of: momentID))[...]
+      for isLiked in shown where isLiked != remainingLikes.first {
+        remainingLikes = remainingLikes.drop { $0 != isLiked }
+        #expect(!remainingLikes.isEmpty, "Moment \(momentID) flickers, seed \(seed)")
       }
     }
   }

@@ -10,32 +10,33 @@ import Testing
 
 /// Observers see all changes of the queued likes.
 @Suite(.timeLimit(.minutes(15))) final class MomentsRepoQueueTests: Sendable {
-  private let isAway = Lock(true)
+  private let isOffline = Lock(true)
   private let clock = ManualClock()
 
-  private static func liked(_ isLiked: Bool) -> MomentsDetails {
+  private static func timeline(isLiked: Bool) -> MomentsDetails {
     .fixture(likedMomentIDs: isLiked ? ["0"] : [])
   }
 
-  private func makeRepo(maximumAttempts: Int? = nil) async throws -> MomentsRepo {
+  /// Returns a repository whose store contains a timeline without likes.
+  private func makeRepoOnStoredTimeline(maximumAttempts: Int? = nil) async throws -> MomentsRepo {
     let store = PersistentDataStore(InMemoryStore())
-    try await store.save(momentsDetails: Self.liked(false), userID: "0")
+    try await store.save(momentsDetails: Self.timeline(isLiked: false), userID: "0")
     return makeRepo(on: store, maximumAttempts: maximumAttempts)
   }
 
   private func makeRepo(on store: any PersistentDataStoreType, maximumAttempts: Int? = nil) -> MomentsRepo {
     MomentsRepo(
       persistentDataStore: store,
-      getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ in Self.liked(true) },
+      getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ in Self.timeline(isLiked: true) },
       updateMomentLikeSession: UpdateMomentLikeSessionStub { [self] _ throws(APISessionError) in
-        if isAway.withLock({ $0 }) { throw .timedOut }
-        return Self.liked(true)
+        if isOffline.withLock({ $0 }) { throw .timedOut }
+        return Self.timeline(isLiked: true)
       },
       retryPolicy: RetryPolicy(maximumAttempts: maximumAttempts), clock: clock)
   }
 
   @Test func `A like that is cancelled in the queue is rolled back`() async throws {
-    let repo = try await makeRepo()
+    let repo = try await makeRepoOnStoredTimeline()
     let observer = repo.momentsDetails(userID: "0").subscribe()
     #expect(await observer.first(1).map(\.moments[0].isLiked) == [false])
     #expect(try await repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .queued)
@@ -47,19 +48,20 @@ import Testing
   }
 
   @Test func `A like without attempts left is rolled back, and visible again when it is requeued`() async throws {
-    let repo = try await makeRepo(maximumAttempts: 2)
+    let repo = try await makeRepoOnStoredTimeline(maximumAttempts: 2)
     let observer = repo.momentsDetails(userID: "0").subscribe()
     #expect(await observer.first(1).map(\.moments[0].isLiked) == [false])
     #expect(try await repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .queued)
     #expect(await observer.first(1).map(\.moments[0].isLiked) == [true])
+    // Ends the delay before the second attempt, which is the last one.
     await clock.sleepers()
     clock.advance(by: .seconds(1))
     #expect(await observer.first(1).map(\.moments[0].isLiked) == [false])
 
-    let letter = try #require(try await repo.mutations.list().first)
-    #expect(!letter.isLive)
-    isAway.withLock { $0 = false }
-    try await repo.mutations.requeue(letter.id)
+    let deadLetter = try #require(try await repo.mutations.list().first)
+    #expect(!deadLetter.isLive)
+    isOffline.withLock { $0 = false }
+    try await repo.mutations.requeue(deadLetter.id)
     await repo.waitUntilSent()
     // The timelines with the requeued like and with the confirmed one.
     #expect(await observer.first(2).map(\.moments[0].isLiked) == [true, true])
@@ -68,7 +70,7 @@ import Testing
   }
 
   @Test func `A like whose only attempt fails is rolled back before its call throws`() async throws {
-    let repo = try await makeRepo(maximumAttempts: 1)
+    let repo = try await makeRepoOnStoredTimeline(maximumAttempts: 1)
     let observer = repo.momentsDetails(userID: "0").subscribe()
     #expect(await observer.first(1).map(\.moments[0].isLiked) == [false])
     await #expect(throws: MomentsRepoError.session(.timedOut)) {
@@ -87,11 +89,12 @@ import Testing
       let repo = makeRepo(on: PersistentDataStore(InMemoryStore(storage: storage)))
       #expect(try await repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .queued)
     }
+    // Delays reads of the queue, which is the collection `moments-details.mutations`.
     let gate = Gate()
     let store = InterposedStore(
       InMemoryStore(storage: storage), beforeObserving: { if $0 == "moments-details.mutations" { await gate.pass() } })
     let persistentDataStore = PersistentDataStore(store)
-    try await persistentDataStore.save(momentsDetails: Self.liked(false), userID: "0")
+    try await persistentDataStore.save(momentsDetails: Self.timeline(isLiked: false), userID: "0")
     let repo = makeRepo(on: persistentDataStore)
     let observer = repo.momentsDetails(userID: "0").subscribe()
     let unlike = Task { try await repo.updateLike(isLiked: false, momentID: "0", fromUserID: "0") }

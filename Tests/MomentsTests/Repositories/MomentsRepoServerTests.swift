@@ -31,43 +31,47 @@ struct MomentsRepoServerTests {
     func waitUntilSent() async { await repo.waitUntilSent() }
   }
 
-  private static func likes(_ details: MomentsDetails, of momentIDs: [String]) -> [Bool?] {
+  /// Returns whether each of the moments is liked; `nil` for a moment that isn't in the timeline.
+  private static func isLikedValues(in details: MomentsDetails, of momentIDs: [String]) -> [Bool?] {
     momentIDs.map { id in details.moments.first { $0.id == id }?.isLiked }
   }
 
-  private static func timeline(at server: BFFServer) async throws -> MomentsDetails {
+  private static func fetchTimeline(from server: BFFServer) async throws -> MomentsDetails {
     try await GetMomentsByUserIDSession(apiSession: server.apiSession).getMoments(userID: "0")
   }
 
-  private static func mutations(at server: BFFServer) async throws -> [BFFServer.Request] {
+  private static func likeRequests(receivedBy server: BFFServer) async throws -> [BFFServer.Request] {
     try await server.received().filter { $0.operation == "updateMomentLike" }
   }
 
   // MARK: - Offline
 
-  enum End: CaseIterable { case released, killed }
-  enum Return: CaseIterable { case retryLikes, backoff }
+  /// How a launch ends: its repository is released, or its process is killed.
+  enum LaunchEnd: CaseIterable { case released, killed }
 
-  private static let absences = End.allCases.flatMap { end in Return.allCases.map { (end, $0) } }
+  /// What makes the next launch send the likes.
+  enum RetryTrigger: CaseIterable { case retryLikes, backoff }
 
-  @Test(arguments: absences, ServerSchema.allCases)
+  private static let offlineCases = LaunchEnd.allCases.flatMap { end in RetryTrigger.allCases.map { (end, $0) } }
+
+  @Test(arguments: offlineCases, ServerSchema.allCases)
   func `Likes made offline are shown, survive a relaunch, and are delivered once, in order`(
-    absence: (end: End, return: Return), schema: ServerSchema
+    offlineCase: (end: LaunchEnd, trigger: RetryTrigger), schema: ServerSchema
   ) async throws {
     let folder = TemporaryFolder()
     let momentIDs = ["1", "3", "7"]
     try await BFFServer.run(keepsState: true, options: schema.options) { server in
       try await Launch(in: folder.url, at: server).repo.getMoments(userID: "0")
       await server.stop()
-      switch absence.end {
+      switch offlineCase.end {
       case .released:
-        let first = Launch(in: folder.url, at: server)
-        let observer = first.repo.momentsDetails(userID: "0").subscribe()
-        #expect(await observer.first(1).map { Self.likes($0, of: momentIDs) } == [[false, false, false]])
+        let offlineLaunch = Launch(in: folder.url, at: server)
+        let observer = offlineLaunch.repo.momentsDetails(userID: "0").subscribe()
+        #expect(await observer.first(1).map { Self.isLikedValues(in: $0, of: momentIDs) } == [[false, false, false]])
         for id in momentIDs {
-          #expect(try await first.repo.updateLike(isLiked: true, momentID: id, fromUserID: "0") == .queued)
+          #expect(try await offlineLaunch.repo.updateLike(isLiked: true, momentID: id, fromUserID: "0") == .queued)
         }
-        let seen = await observer.first(3).map { Self.likes($0, of: momentIDs) }
+        let seen = await observer.first(3).map { Self.isLikedValues(in: $0, of: momentIDs) }
         #expect(seen == [[true, false, false], [true, true, false], [true, true, true]])
       case .killed:
         var child = try ChildProcess("like-at", folder.url, [server.url.absoluteString] + momentIDs)
@@ -76,36 +80,36 @@ struct MomentsRepoServerTests {
         #expect(await child.end() == .killed)
       }
 
-      var second: Launch? = Launch(in: folder.url, at: server)
-      let store = try #require(second?.store)
-      let observer = try #require(second?.repo.momentsDetails(userID: "0").subscribe())
+      var nextLaunch: Launch? = Launch(in: folder.url, at: server)
+      let store = try #require(nextLaunch?.store)
+      let observer = try #require(nextLaunch?.repo.momentsDetails(userID: "0").subscribe())
       // The server is still stopped.
-      let shown = try #require(await second?.repo.momentsDetails(userID: "0").first(1).first)
-      #expect(Self.likes(shown, of: momentIDs) == [true, true, true])
-      let pending = try #require(await second?.repo.pendingLikes(userID: "0").first(1).first)
+      let shown = try #require(await nextLaunch?.repo.momentsDetails(userID: "0").first(1).first)
+      #expect(Self.isLikedValues(in: shown, of: momentIDs) == [true, true, true])
+      let pending = try #require(await nextLaunch?.repo.pendingLikes(userID: "0").first(1).first)
       #expect(pending == ["1": true, "3": true, "7": true])
 
-      await second?.clock.sleepers()
+      await nextLaunch?.clock.sleepers()
       try await server.start()
-      switch absence.return {
-      case .retryLikes: await second?.repo.retryLikes()
-      case .backoff: second?.clock.advance(by: .seconds(1))
+      switch offlineCase.trigger {
+      case .retryLikes: await nextLaunch?.repo.retryLikes()
+      case .backoff: nextLaunch?.clock.advance(by: .seconds(1))
       }
-      await second?.waitUntilSent()
+      await nextLaunch?.waitUntilSent()
 
-      let mutations = try await Self.mutations(at: server)
-      #expect(mutations.map { $0.variables["momentID"] } == ["1", "3", "7"])
-      #expect(mutations.map(\.effect) == [.applied, .applied, .applied])
-      #expect(Set(mutations.compactMap(\.idempotencyKey)).count == 3)
-      #expect(await second?.repo.pendingLikes(userID: "0").first(1) == [[:]])
-      #expect(try await second?.repo.mutations.list().isEmpty == true)
-      second = nil
+      let likeRequests = try await Self.likeRequests(receivedBy: server)
+      #expect(likeRequests.map { $0.variables["momentID"] } == ["1", "3", "7"])
+      #expect(likeRequests.map(\.effect) == [.applied, .applied, .applied])
+      #expect(Set(likeRequests.compactMap(\.idempotencyKey)).count == 3)
+      #expect(await nextLaunch?.repo.pendingLikes(userID: "0").first(1) == [[:]])
+      #expect(try await nextLaunch?.repo.mutations.list().isEmpty == true)
+      nextLaunch = nil
       // The stream finishes when the repository is released.
       var seen: [MomentsDetails] = []
       for await details in observer { seen.append(details) }
-      #expect(seen.allSatisfy { Self.likes($0, of: momentIDs) == [true, true, true] })
-      let timeline = try await Self.timeline(at: server)
-      #expect(Self.likes(timeline, of: momentIDs) == [true, true, true])
+      #expect(seen.allSatisfy { Self.isLikedValues(in: $0, of: momentIDs) == [true, true, true] })
+      let timeline = try await Self.fetchTimeline(from: server)
+      #expect(Self.isLikedValues(in: timeline, of: momentIDs) == [true, true, true])
       #expect(seen.last == timeline)
       #expect(try await store.momentsDetails(userID: "0")?.value == timeline)
     }
@@ -136,8 +140,8 @@ struct MomentsRepoServerTests {
       for await details in observer { seen.append(details) }
       // The stored timeline, then the timelines with the pending and with the confirmed like. The reply to the second
       // attempt isn't shown, because its age is unknown.
-      #expect(seen.map { Self.likes($0, of: ["1"]) } == [[false], [true], [true]])
-      let timeline = try await Self.timeline(at: server)
+      #expect(seen.map { Self.isLikedValues(in: $0, of: ["1"]) } == [[false], [true], [true]])
+      let timeline = try await Self.fetchTimeline(from: server)
       #expect(seen.last == timeline)
       #expect(try await store.momentsDetails(userID: "0")?.value == timeline)
     }
@@ -170,6 +174,7 @@ struct MomentsRepoServerTests {
         caller.cancel()
         #expect(await caller.value == .cancelled)
       }
+      // The request is still in flight.
       #expect(try await server.received().map(\.outcome) == [nil])
       if lastIsCancelled {
         callers[99].cancel()
@@ -204,12 +209,12 @@ struct MomentsRepoServerTests {
       let launch = Launch(in: folder.url, at: server)
       try await Self.storeTimelineWithDeletedMoment(in: launch.store)
       let observer = launch.repo.momentsDetails(userID: "0").subscribe()
-      #expect(await observer.first(1).map { Self.likes($0, of: ["gone"]) } == [[false]])
+      #expect(await observer.first(1).map { Self.isLikedValues(in: $0, of: ["gone"]) } == [[false]])
       let error = await #expect(throws: MomentsRepoError.self) {
         try await launch.repo.updateLike(isLiked: true, momentID: "gone", fromUserID: "0")
       }
       #expect(Self.isRefusal(error))
-      #expect(await observer.first(2).map { Self.likes($0, of: ["gone"]) } == [[true], [false]])
+      #expect(await observer.first(2).map { Self.isLikedValues(in: $0, of: ["gone"]) } == [[true], [false]])
       #expect(try await launch.repo.mutations.list().isEmpty)
       #expect(await launch.repo.pendingLikes(userID: "0").first(1) == [[:]])
       #expect(try await server.received().map(\.effect) == [.refused])
@@ -223,9 +228,9 @@ struct MomentsRepoServerTests {
     try await BFFServer.run(keepsState: true) { server in
       await server.stop()
       do {
-        let first = Launch(in: folder.url, at: server)
-        try await Self.storeTimelineWithDeletedMoment(in: first.store)
-        #expect(try await first.repo.updateLike(isLiked: true, momentID: "gone", fromUserID: "0") == .queued)
+        let offlineLaunch = Launch(in: folder.url, at: server)
+        try await Self.storeTimelineWithDeletedMoment(in: offlineLaunch.store)
+        #expect(try await offlineLaunch.repo.updateLike(isLiked: true, momentID: "gone", fromUserID: "0") == .queued)
       }
       try await server.start()
       try await server.arm(.init(fault: "hold", gate: "refusal"))
@@ -233,9 +238,9 @@ struct MomentsRepoServerTests {
       let launch = Launch(in: folder.url, at: server)
       let events = launch.repo.events.subscribe()
       let observer = launch.repo.momentsDetails(userID: "0").subscribe()
-      #expect(await observer.first(1).map { Self.likes($0, of: ["gone"]) } == [[true]])
+      #expect(await observer.first(1).map { Self.isLikedValues(in: $0, of: ["gone"]) } == [[true]])
       try await server.open(gate: "refusal")
-      #expect(await observer.first(1).map { Self.likes($0, of: ["gone"]) } == [[false]])
+      #expect(await observer.first(1).map { Self.isLikedValues(in: $0, of: ["gone"]) } == [[false]])
       await launch.waitUntilSent()
       let entries = try await launch.repo.mutations.list()
       #expect(entries.map(\.mutation) == [MomentLike(userID: "0", momentID: "gone", isLiked: true)])
@@ -248,7 +253,7 @@ struct MomentsRepoServerTests {
         }
       }
       #expect(await launch.repo.pendingLikes(userID: "0").first(1) == [[:]])
-      #expect(try await Self.mutations(at: server).map(\.effect) == [.refused])
+      #expect(try await Self.likeRequests(receivedBy: server).map(\.effect) == [.refused])
     }
   }
 }

@@ -15,20 +15,22 @@ import Testing
     let store = PersistentDataStore(InMemoryStore())
     try await store.save(momentsDetails: .fixture(name: "Earlier"), userID: "0")
     let harness = RepoHarness(store: store)
-    let everyone = harness.repo.momentsDetails.subscribe()
-    let one = harness.repo.momentsDetails(userID: "0").subscribe()
-    #expect(await everyone.first(1).map(\.userDetails.name) == ["Earlier"])
-    #expect(await one.first(1).map(\.userDetails.name) == ["Earlier"])
+    let allUsersObserver = harness.repo.momentsDetails.subscribe()
+    let oneUserObserver = harness.repo.momentsDetails(userID: "0").subscribe()
+    #expect(await allUsersObserver.first(1).map(\.userDetails.name) == ["Earlier"])
+    #expect(await oneUserObserver.first(1).map(\.userDetails.name) == ["Earlier"])
   }
 
-  @Test func `Observers of all users first receive the timeline saved last, and those of one user that user's own`()
+  @Test
+  func `Observers of a user receive that user's timeline, and those of all users first receive the one saved last`()
     async throws
   {
-    let clock = Lock(Date(timeIntervalSince1970: 1_000))
-    let memory = InMemoryStore(now: { clock.withLock { $0 } })
-    let store = PersistentDataStore(memory)
+    let currentTime = Lock(Date(timeIntervalSince1970: 1_000))
+    let memoryStore = InMemoryStore(now: { currentTime.withLock { $0 } })
+    let store = PersistentDataStore(memoryStore)
+    // The clock is set back, so the timeline saved last doesn't have the latest time.
     for (userID, time) in [("2", 30.0), ("0", 10), ("1", 20)] {
-      clock.withLock { $0 = Date(timeIntervalSince1970: time) }
+      currentTime.withLock { $0 = Date(timeIntervalSince1970: time) }
       try await store.save(momentsDetails: .fixture(userID: userID), userID: userID)
     }
     let harness = RepoHarness(store: store)
@@ -39,7 +41,7 @@ import Testing
     #expect(await harness.repo.momentsDetails.first(1).map(\.userDetails.id) == ["1"])
   }
 
-  @Test func `An empty store emits nothing before the first save`() async throws {
+  @Test func `An observer of an empty store receives nothing before the first save`() async throws {
     let harness = RepoHarness()
     let observer = harness.repo.momentsDetails.subscribe()
     try await harness.repo.getMoments(userID: "0")
@@ -52,7 +54,9 @@ import Testing
 
   // MARK: - Getting
 
-  @Test func `getMoments makes one request and one save, and a new observer receives the result`() async throws {
+  @Test func `getMoments makes one request and one save, and earlier and new observers receive the result`()
+    async throws
+  {
     let harness = RepoHarness()
     let observer = harness.repo.momentsDetails.subscribe()
     try await harness.repo.getMoments(userID: "7")
@@ -66,24 +70,24 @@ import Testing
 
   @Test func `The timelines of different users don't overwrite each other`() async throws {
     let harness = RepoHarness()
-    let everyone = harness.repo.momentsDetails.subscribe()
+    let allUsersObserver = harness.repo.momentsDetails.subscribe()
     for userID in ["0", "1"] { try await harness.repo.getMoments(userID: userID) }
     #expect(try await harness.store.momentsDetails(userID: "0")?.value.userDetails.id == "0")
     #expect(try await harness.store.momentsDetails(userID: "1")?.value.userDetails.id == "1")
     #expect(await harness.repo.momentsDetails(userID: "0").first(1).map(\.userDetails.id) == ["0"])
-    #expect(await everyone.first(2).map(\.userDetails.id) == ["0", "1"])
+    #expect(await allUsersObserver.first(2).map(\.userDetails.id) == ["0", "1"])
   }
 
-  @Test func `A request that fails throws its error and leaves the stored timeline unchanged`() async throws {
-    let fails = Lock(false)
+  @Test func `A call whose request fails throws the error and leaves the stored timeline unchanged`() async throws {
+    let isServerDown = Lock(false)
     let harness = RepoHarness(
       getMoments: { userID throws(APISessionError) in
-        if fails.withLock({ $0 }) { throw .statusCode(500, bodyExcerpt: "down") }
+        if isServerDown.withLock({ $0 }) { throw .statusCode(500, bodyExcerpt: "down") }
         return .fixture(userID: userID)
       },
       updateLike: { _ throws(APISessionError) in throw .statusCode(403, bodyExcerpt: "no") })
     try await harness.repo.getMoments(userID: "0")
-    fails.withLock { $0 = true }
+    isServerDown.withLock { $0 = true }
     await #expect(throws: MomentsRepoError.session(.statusCode(500, bodyExcerpt: "down"))) {
       try await harness.repo.getMoments(userID: "0")
     }
@@ -94,12 +98,12 @@ import Testing
     #expect(try await harness.store.momentsDetails(userID: "0")?.revision == 1)
   }
 
-  @Test func `Cancelling the caller cancels the request, saves nothing, and throws`() async throws {
+  @Test func `Cancelling the caller cancels the request, saves nothing, and makes the call throw`() async throws {
     let gate = Gate()
-    let (ends, end) = AsyncStream.makeStream(of: Bool.self)
+    let (cancellationChecks, continuation) = AsyncStream.makeStream(of: Bool.self)
     let harness = RepoHarness(getMoments: { _ throws(APISessionError) in
       await gate.pass()
-      end.yield(Task.isCancelled)
+      continuation.yield(Task.isCancelled)
       throw .cancelled
     })
     let caller = Task { () async -> MomentsRepoError? in
@@ -114,7 +118,7 @@ import Testing
     caller.cancel()
     #expect(await caller.value == .cancelled)
     // The cancelled caller doesn't wait until the request has ended, but the test does.
-    #expect(await ends.first { _ in true } == true)
+    #expect(await cancellationChecks.first { _ in true } == true)
     #expect(try await harness.store.momentsDetails(userID: "0") == nil)
   }
 
@@ -139,7 +143,7 @@ import Testing
       harness.repo.momentsDetails(userID: "0").buffering(.latest).subscribe(),
       harness.repo.momentsDetails(userID: "0").buffering(.dropOldest(8)).subscribe(),
     ]
-    let stranger = harness.repo.momentsDetails(userID: "1").subscribe()
+    let otherUserObserver = harness.repo.momentsDetails(userID: "1").subscribe()
     try await harness.repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0")
     // The stored timeline, then the timelines with the pending and with the confirmed like.
     #expect(await observers[0].first(3).map { $0.moments[0].isLiked } == [false, true, true])
@@ -148,7 +152,7 @@ import Testing
     #expect(await observers[3].first(3).map { $0.moments[0].isLiked } == [false, true, true])
     // The observer of the other user received no timeline of this user.
     try await harness.repo.getMoments(userID: "1")
-    #expect(await stranger.first(1).map(\.userDetails.id) == ["1"])
+    #expect(await otherUserObserver.first(1).map(\.userDetails.id) == ["1"])
   }
 
   // MARK: - The store
@@ -158,6 +162,7 @@ import Testing
     try await harness.repo.getMoments(userID: "0")
     let observers = (0..<3).map { _ in harness.repo.momentsDetails.subscribe() }
     for number in 1...5 { try await harness.store.save(momentsDetails: .fixture(name: "\(number)"), userID: "0") }
+    // “Jake Lin” is the user name of the fetched timeline.
     for observer in observers {
       #expect(await observer.first(6).map(\.userDetails.name) == ["Jake Lin", "1", "2", "3", "4", "5"])
     }
@@ -169,9 +174,9 @@ import Testing
     try await harness.store.removeMomentsDetails(userID: "0")
     // Changes arrive in order, so the removal has arrived when the next change has.
     try await harness.repo.getMoments(userID: "1")
-    let late = harness.repo.momentsDetails(userID: "0").subscribe()
+    let lateObserver = harness.repo.momentsDetails(userID: "0").subscribe()
     try await harness.store.save(momentsDetails: .fixture(name: "Again"), userID: "0")
-    #expect(await late.first(1).map(\.userDetails.name) == ["Again"])
+    #expect(await lateObserver.first(1).map(\.userDetails.name) == ["Again"])
   }
 
   @Test func `Undecodable bytes are reported and quarantined, and observers get the next valid save`() async throws {
@@ -198,11 +203,11 @@ import Testing
 
   @Test func `If the store can't be opened, the call throws, and the next call tries again`() async throws {
     let folder = try TemporaryFolder.existing()
-    let blocked = folder.url.appending(path: "store")
+    let blockedFolder = folder.url.appending(path: "store")
     // A file in place of the folder makes every call of the store fail.
-    try Data().write(to: blocked)
+    try Data().write(to: blockedFolder)
     let repo = MomentsRepo(
-      persistentDataStore: PersistentDataStore(FileStore(folder: blocked)),
+      persistentDataStore: PersistentDataStore(FileStore(folder: blockedFolder)),
       getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ in .fixture() },
       updateMomentLikeSession: UpdateMomentLikeSessionStub { _ in .fixture() })
     let observer = repo.momentsDetails.subscribe()
@@ -215,7 +220,7 @@ import Testing
         return
       }
     }
-    try FileManager.default.removeItem(at: blocked)
+    try FileManager.default.removeItem(at: blockedFolder)
     try await repo.getMoments(userID: "0")
     #expect(await observer.first(1) == [.fixture()])
   }
@@ -225,13 +230,13 @@ import Testing
   @Test(arguments: StoreKind.allCases)
   func `The repository works on any store`(_ kind: StoreKind) async throws {
     let folder = TemporaryFolder()
-    let suite = "moments-tests-\(UUID().uuidString)"
-    defer { UserDefaults.standard.removePersistentDomain(forName: suite) }
+    let suiteName = "moments-tests-\(UUID().uuidString)"
+    defer { UserDefaults.standard.removePersistentDomain(forName: suiteName) }
     let store: any PersistentDataStoreType =
       switch kind {
       case .memory: PersistentDataStore(InMemoryStore())
       case .file: PersistentDataStore(FileStore(folder: folder.url))
-      case .userDefaults: UserDefaultsPersistentDataStore(UserDefaultsStore(suiteName: suite))
+      case .userDefaults: UserDefaultsPersistentDataStore(UserDefaultsStore(suiteName: suiteName))
       }
     let repo = MomentsRepo(
       persistentDataStore: store, getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { .fixture(userID: $0) },
@@ -249,12 +254,13 @@ import Testing
   @Test func `Streams finish when the repository is released, and don't keep it alive`() async throws {
     var harness: RepoHarness? = RepoHarness()
     weak let repo = harness?.repo
-    let everyone = try #require(harness).repo.momentsDetails.subscribe()
-    let one = try #require(harness).repo.momentsDetails(userID: "0").subscribe()
+    let allUsersObserver = try #require(harness).repo.momentsDetails.subscribe()
+    let oneUserObserver = try #require(harness).repo.momentsDetails(userID: "0").subscribe()
     try await #require(harness).repo.getMoments(userID: "0")
     harness = nil
     #expect(repo == nil)
-    #expect(await everyone.first(2) == [.fixture()])
-    #expect(await one.first(2) == [.fixture()])
+    // Each stream finishes after its only timeline, so a second one doesn't arrive.
+    #expect(await allUsersObserver.first(2) == [.fixture()])
+    #expect(await oneUserObserver.first(2) == [.fixture()])
   }
 }

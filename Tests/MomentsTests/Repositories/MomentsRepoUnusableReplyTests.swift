@@ -13,23 +13,23 @@ import Testing
 ///
 /// If the server may have made the like, a fetched timeline confirms it. Otherwise the like is sent again.
 @Suite(.timeLimit(.minutes(15))) struct MomentsRepoUnusableReplyTests {
-  private static func liked(_ isLiked: Bool) -> MomentsDetails {
+  private static func timeline(isLiked: Bool) -> MomentsDetails {
     .fixture(likedMomentIDs: isLiked ? ["0"] : [])
   }
 
-  private static let unusable: [APISessionError] = [
+  private static let unusableReplyErrors: [APISessionError] = [
     .undecodable(reason: "no JSON", excerpt: "{"), .emptyReply, .replyTooLarge(limit: 1),
   ]
 
-  @Test(arguments: unusable)
+  @Test(arguments: unusableReplyErrors)
   func `A like whose reply can't be used is confirmed by a fetched timeline`(_ error: APISessionError)
     async throws
   {
     let harness = RepoHarness(
-      getMoments: { _ in Self.liked(true) }, updateLike: { _ throws(APISessionError) in throw error })
-    try await harness.store.save(momentsDetails: Self.liked(false), userID: "0")
+      getMoments: { _ in Self.timeline(isLiked: true) }, updateLike: { _ throws(APISessionError) in throw error })
+    try await harness.store.save(momentsDetails: Self.timeline(isLiked: false), userID: "0")
     let observer = harness.repo.momentsDetails(userID: "0").subscribe()
-    #expect(await observer.first(1) == [Self.liked(false)])
+    #expect(await observer.first(1) == [Self.timeline(isLiked: false)])
     #expect(try await harness.repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .confirmed)
     // The pending and the confirmed like.
     #expect(await observer.first(2).map(\.moments[0].isLiked) == [true, true])
@@ -39,20 +39,20 @@ import Testing
   }
 
   @Test func `A like whose reply can't be used stays queued until a fetched timeline contains it`() async throws {
-    let isRepaired = Lock(false)
+    let canFetch = Lock(false)
     let harness = RepoHarness(
       getMoments: { _ throws(APISessionError) in
-        if !isRepaired.withLock({ $0 }) { throw .emptyReply }
-        return Self.liked(true)
+        if !canFetch.withLock({ $0 }) { throw .emptyReply }
+        return Self.timeline(isLiked: true)
       },
       updateLike: { _ throws(APISessionError) in throw .emptyReply })
-    try await harness.store.save(momentsDetails: Self.liked(false), userID: "0")
+    try await harness.store.save(momentsDetails: Self.timeline(isLiked: false), userID: "0")
     let observer = harness.repo.momentsDetails(userID: "0").subscribe()
-    #expect(await observer.first(1) == [Self.liked(false)])
+    #expect(await observer.first(1) == [Self.timeline(isLiked: false)])
     #expect(try await harness.repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .queued)
     #expect(try await harness.repo.mutations.list().map(\.isLive) == [true])
     #expect(await harness.repo.pendingLikes(userID: "0").first(1) == [["0": true]])
-    isRepaired.withLock { $0 = true }
+    canFetch.withLock { $0 = true }
     try await harness.repo.getMoments(userID: "0")
     #expect(await harness.repo.pendingLikes(userID: "0").first(1) == [[:]])
     #expect(try await harness.repo.mutations.list() == [])
@@ -66,53 +66,53 @@ import Testing
     .notAnAPIResponse(status: 403, bodyExcerpt: "<html>"),
   ])
   func `A like stays queued while the login page of a network answers in place of the server`(
-    page: APISessionError
+    loginPageError: APISessionError
   ) async throws {
-    let isBehindLogin = Lock(true)
+    let isBehindLoginPage = Lock(true)
     let harness = RepoHarness(
       getMoments: { _ throws(APISessionError) in
-        if isBehindLogin.withLock({ $0 }) { throw page }
-        return Self.liked(true)
+        if isBehindLoginPage.withLock({ $0 }) { throw loginPageError }
+        return Self.timeline(isLiked: true)
       },
       updateLike: { _ throws(APISessionError) in
-        if isBehindLogin.withLock({ $0 }) { throw page }
-        return Self.liked(true)
+        if isBehindLoginPage.withLock({ $0 }) { throw loginPageError }
+        return Self.timeline(isLiked: true)
       })
-    try await harness.store.save(momentsDetails: Self.liked(false), userID: "0")
+    try await harness.store.save(momentsDetails: Self.timeline(isLiked: false), userID: "0")
     let observer = harness.repo.momentsDetails(userID: "0").subscribe()
-    #expect(await observer.first(1) == [Self.liked(false)])
+    #expect(await observer.first(1) == [Self.timeline(isLiked: false)])
     #expect(try await harness.repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .queued)
-    isBehindLogin.withLock { $0 = false }
+    isBehindLoginPage.withLock { $0 = false }
     await harness.repo.retryLikes()
     for await pending in harness.repo.pendingLikes(userID: "0") where pending.isEmpty { break }
     #expect(await observer.first(2).map(\.moments[0].isLiked) == [true, true])
     #expect(harness.updateLike.requests.count == 2)
   }
 
-  private static let notNow = [401, 407, 409, 425].flatMap { status in
+  private static let temporaryErrors = [401, 407, 409, 425].flatMap { status in
     [
       APISessionError.statusCode(status, bodyExcerpt: ""),
       .graphQL([GraphQLError(message: "not now")], status: status),
     ]
   }
 
-  @Test(arguments: notNow)
+  @Test(arguments: temporaryErrors)
   func `A like that the server doesn't accept yet stays queued and visible`(
-    refusal: APISessionError
+    temporaryError: APISessionError
   ) async throws {
-    let isRefusing = Lock(true)
+    let isFailing = Lock(true)
     let harness = RepoHarness(
-      getMoments: { _ in Self.liked(true) },
+      getMoments: { _ in Self.timeline(isLiked: true) },
       updateLike: { _ throws(APISessionError) in
-        if isRefusing.withLock({ $0 }) { throw refusal }
-        return Self.liked(true)
+        if isFailing.withLock({ $0 }) { throw temporaryError }
+        return Self.timeline(isLiked: true)
       })
-    try await harness.store.save(momentsDetails: Self.liked(false), userID: "0")
+    try await harness.store.save(momentsDetails: Self.timeline(isLiked: false), userID: "0")
     let observer = harness.repo.momentsDetails(userID: "0").subscribe()
-    #expect(await observer.first(1) == [Self.liked(false)])
+    #expect(await observer.first(1) == [Self.timeline(isLiked: false)])
     #expect(try await harness.repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .queued)
     #expect(try await harness.repo.mutations.list().map(\.isLive) == [true])
-    isRefusing.withLock { $0 = false }
+    isFailing.withLock { $0 = false }
     await harness.repo.retryLikes()
     for await pending in harness.repo.pendingLikes(userID: "0") where pending.isEmpty { break }
     #expect(await observer.first(2).map(\.moments[0].isLiked) == [true, true])
@@ -131,6 +131,7 @@ import Testing
       try await server.arm(.init(fault: fault))
       #expect(try await repo?.updateLike(isLiked: true, momentID: "1", fromUserID: "0") == .confirmed)
       #expect(try await server.received().map(\.effect) == [.read, .applied, .read])
+      // The stream finishes when the repository is released.
       repo = nil
       var seen: [Bool?] = []
       for await details in observer { seen.append(details.moments.first { $0.id == "1" }?.isLiked) }

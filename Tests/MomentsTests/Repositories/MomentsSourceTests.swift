@@ -8,8 +8,8 @@ import Testing
 
 @Suite struct MomentsSourceTests {
   private let source = MomentsSource(
-    getMoments: GetMomentsByUserIDSessionStub { _ throws(APISessionError) in throw .timedOut },
-    updateLike: UpdateMomentLikeSessionStub { _ throws(APISessionError) in throw .timedOut })
+    getMomentsSession: GetMomentsByUserIDSessionStub { _ throws(APISessionError) in throw .timedOut },
+    updateLikeSession: UpdateMomentLikeSessionStub { _ throws(APISessionError) in throw .timedOut })
 
   @Test(arguments: [
     URLError.Code.unsupportedURL, .badURL, .cannotFindHost, .dnsLookupFailed, .cannotConnectToHost,

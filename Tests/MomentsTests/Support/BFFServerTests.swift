@@ -28,7 +28,9 @@ struct BFFServerTests {
     let getMomentsDetailsByUserID: Page
   }
 
-  private static func page(_ first: Int, after: String? = nil, from server: BFFServer) async throws -> PageReply.Page {
+  private static func fetchPage(
+    first: Int, after: String? = nil, from server: BFFServer
+  ) async throws -> PageReply.Page {
     let document = """
       query page($userID: ID!, $first: Int, $after: String) {
         getMomentsDetailsByUserID(userID: $userID, first: $first, after: $after) {
@@ -48,18 +50,18 @@ struct BFFServerTests {
   }
 
   @Test(arguments: [true, false])
-  func `A restarted server has the same port, and the same state if it keeps one`(keepsState: Bool) async throws {
+  func `A server restarts on its port, and keeps its state only if keepsState is true`(keepsState: Bool) async throws {
     try await BFFServer.run(keepsState: keepsState) { server in
       let apiSession = server.apiSession
-      let fetching = GetMomentsByUserIDSession(apiSession: apiSession)
-      let updating = UpdateMomentLikeSession(apiSession: apiSession)
-      _ = try await updating.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
+      let momentsSession = GetMomentsByUserIDSession(apiSession: apiSession)
+      let likeSession = UpdateMomentLikeSession(apiSession: apiSession)
+      _ = try await likeSession.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
 
       await server.stop()
-      let error = await #expect(throws: APISessionError.self) { try await fetching.getMoments(userID: "0") }
+      let error = await #expect(throws: APISessionError.self) { try await momentsSession.getMoments(userID: "0") }
       #expect(Self.isTransportError(error))
       try await server.start()
-      #expect(try await fetching.getMoments(userID: "0").moments[1].isLiked == keepsState)
+      #expect(try await momentsSession.getMoments(userID: "0").moments[1].isLiked == keepsState)
 
       let received = try await server.received()
       #expect(received.map(\.idempotencyKey) == (keepsState ? ["key", nil] : [nil]))
@@ -67,7 +69,7 @@ struct BFFServerTests {
     }
   }
 
-  @Test func `A request that a kill of the server interrupts is reported after the next start`() async throws {
+  @Test func `A request that is interrupted by a kill is still listed after the restart`() async throws {
     try await BFFServer.run(keepsState: true) { server in
       try await server.arm(.init(fault: "hold-after", gate: "reply"))
       let session = UpdateMomentLikeSession(apiSession: server.apiSession)
@@ -144,14 +146,14 @@ struct BFFServerTests {
 
   @Test func `Moments inserted at the head don't change the page after a cursor`() async throws {
     try await BFFServer.run { server in
-      let first = try await Self.page(10, from: server)
-      #expect(first.moments.map(\.id) == (0..<10).map(String.init))
-      #expect(first.pageInfo.hasNextPage)
+      let firstPage = try await Self.fetchPage(first: 10, from: server)
+      #expect(firstPage.moments.map(\.id) == (0..<10).map(String.init))
+      #expect(firstPage.pageInfo.hasNextPage)
       try await server.insertMoment(id: "new", title: "Just now", userID: "0")
-      let second = try await Self.page(10, after: first.pageInfo.endCursor, from: server)
-      #expect(second.moments.map(\.id) == (10..<16).map(String.init))
-      #expect(!second.pageInfo.hasNextPage)
-      #expect(try await Self.page(2, from: server).moments.map(\.id) == ["new", "0"])
+      let secondPage = try await Self.fetchPage(first: 10, after: firstPage.pageInfo.endCursor, from: server)
+      #expect(secondPage.moments.map(\.id) == (10..<16).map(String.init))
+      #expect(!secondPage.pageInfo.hasNextPage)
+      #expect(try await Self.fetchPage(first: 2, from: server).moments.map(\.id) == ["new", "0"])
       let variables = try await server.received()[0].variables
       #expect(variables == ["userID": "0", "first": 10])
     }

@@ -3,9 +3,10 @@ import Moments
 import MomentsTesting
 import Multicast
 
-/// A server with pages, whose timeline can grow at the head.
+/// A stub of a server that serves one timeline in pages.
 ///
-/// The cursor of a moment is its id. The server refuses any other cursor.
+/// A test can insert moments at the head, and remove moments. The cursor of a moment is its id. The server refuses any
+/// other cursor.
 final class PagedTimeline: GetMomentsByUserIDSessionType, UpdateMomentLikeSessionType {
   /// The arguments of a fetch; `first` is `nil` for the complete timeline.
   struct Request: Hashable, Sendable {
@@ -58,6 +59,7 @@ final class PagedTimeline: GetMomentsByUserIDSessionType, UpdateMomentLikeSessio
     try await reply(to: Request(first: first, after: after))
   }
 
+  /// Returns the complete timeline with only the like of this call, because the server doesn't keep likes.
   func updateLike(
     _ isLiked: Bool, momentID: String, fromUserID userID: String
   ) async throws(APISessionError) -> MomentsDetails {

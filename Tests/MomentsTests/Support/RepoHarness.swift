@@ -8,7 +8,7 @@ import Repository
 
 /// A repository on an in-memory store and stubbed sessions.
 ///
-/// By default its clock stands still, so that no wait ends by itself on a slow machine.
+/// By default its clock stands still, so that no delay or time limit elapses, however slow the machine is.
 struct RepoHarness: Sendable {
   let store: PersistentDataStore<InMemoryStore>
   let getMoments: GetMomentsByUserIDSessionStub

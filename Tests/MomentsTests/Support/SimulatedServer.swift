@@ -29,12 +29,12 @@ final class SimulatedServer: GetMomentsByUserIDSessionType, UpdateMomentLikeSess
     var number = 0
     var momentIDs: [String]
     var likes: [String: Bool]
-    var replies: [String: MomentsDetails] = [:]
+    var repliesByKey: [String: MomentsDetails] = [:]
     var calls: [Call] = []
-    var nextID = 0
+    var lastCallID = 0
     /// The likes that the server has served, in order, without repeated attempts.
-    var received: [(key: String, momentID: String, isLiked: Bool)] = []
-    var isAutomatic = false
+    var servedLikes: [(key: String, momentID: String, isLiked: Bool)] = []
+    var answersImmediately = false
   }
 
   private let state: Lock<State>
@@ -47,8 +47,8 @@ final class SimulatedServer: GetMomentsByUserIDSessionType, UpdateMomentLikeSess
   var details: MomentsDetails { state.withLock { PagedTimeline.page(details($0), .init()) } }
 
   /// Returns the likes of a moment that the server has served, in order, without repeated attempts.
-  func received(for momentID: String) -> [Bool] {
-    state.withLock { $0.received.filter { $0.momentID == momentID }.map(\.isLiked) }
+  func servedLikes(of momentID: String) -> [Bool] {
+    state.withLock { $0.servedLikes.filter { $0.momentID == momentID }.map(\.isLiked) }
   }
 
   private func details(_ state: State) -> MomentsDetails {
@@ -80,14 +80,14 @@ final class SimulatedServer: GetMomentsByUserIDSessionType, UpdateMomentLikeSess
 
   private func call(_ request: Request) async throws(APISessionError) -> MomentsDetails {
     let id = state.withLock { state in
-      state.nextID += 1
-      return state.nextID
+      state.lastCallID += 1
+      return state.lastCallID
     }
     let answer = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         let answer: Answer? = state.withLock { state in
           if Task.isCancelled { return .failure(.cancelled) }
-          if state.isAutomatic { return .success(serve(request, &state)) }
+          if state.answersImmediately { return .success(serve(request, &state)) }
           state.calls.append(Call(id: id, request: request, continuation: continuation))
           return nil
         }
@@ -108,15 +108,16 @@ final class SimulatedServer: GetMomentsByUserIDSessionType, UpdateMomentLikeSess
   private func serve(_ request: Request, _ state: inout State) -> MomentsDetails {
     let (momentID, isLiked, key): (String, Bool, String)
     switch request {
-    case .fetch(let page): return PagedTimeline.page(details(state), page)
-    case .like(let likedID, let likes, let likeKey): (momentID, isLiked, key) = (likedID, likes, likeKey)
+    case .fetch(let pageRequest): return PagedTimeline.page(details(state), pageRequest)
+    case .like(let requestedMomentID, let requestedIsLiked, let requestKey):
+      (momentID, isLiked, key) = (requestedMomentID, requestedIsLiked, requestKey)
     }
-    if let reply = state.replies[key] { return reply }
+    if let reply = state.repliesByKey[key] { return reply }
     state.number += 1
     state.likes[momentID] = isLiked
-    state.received.append((key, momentID, isLiked))
+    state.servedLikes.append((key, momentID, isLiked))
     let reply = PagedTimeline.page(details(state), .init())
-    state.replies[key] = reply
+    state.repliesByKey[key] = reply
     return reply
   }
 
@@ -176,7 +177,7 @@ final class SimulatedServer: GetMomentsByUserIDSessionType, UpdateMomentLikeSess
   /// Answers all waiting calls, and from now on each new call immediately.
   func answerAll() {
     let answers = state.withLock { state in
-      state.isAutomatic = true
+      state.answersImmediately = true
       defer { state.calls = [] }
       return state.calls.map { call in (call.continuation, call.reply ?? serve(call.request, &state)) }
     }

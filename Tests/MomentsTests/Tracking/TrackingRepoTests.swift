@@ -8,6 +8,9 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct TrackingRepoTests {
   private func event(_ number: Int) -> TrackingEvent { .action(name: "tap", itemID: "\(number)") }
 
+  /// Returns an event whose number has the task in its thousands.
+  private func event(_ index: Int, ofTask task: Int) -> TrackingEvent { event(task * 1_000 + index) }
+
   @Test func `Every provider receives every event once, in the order of the calls`() {
     let repo = TrackingRepo()
     let providers = (0..<3).map { _ in TrackingRecorder() }
@@ -38,55 +41,57 @@ import Testing
 
   @Test func `A provider receives only events that are tracked after its registration`() {
     let repo = TrackingRepo()
-    let early = TrackingRecorder()
-    let late = TrackingRecorder()
+    let earlyProvider = TrackingRecorder()
+    let lateProvider = TrackingRecorder()
     repo.track(event(0))
-    repo.register(early)
+    repo.register(earlyProvider)
     repo.track(event(1))
-    repo.register(late)
+    repo.register(lateProvider)
     repo.track(event(2))
-    #expect(early.events == [event(1), event(2)])
-    #expect(late.events == [event(2)])
+    #expect(earlyProvider.events == [event(1), event(2)])
+    #expect(lateProvider.events == [event(2)])
   }
 
   @Test func `If a provider tracks an event while it receives one, all providers receive the new event after that one`()
   {
     let repo = TrackingRepo()
-    let late = TrackingRecorder()
-    let first = TrackingRecorder { [unowned repo] event in
+    let lateProvider = TrackingRecorder()
+    let firstProvider = TrackingRecorder { [unowned repo] event in
       guard event == self.event(1) else { return }
       repo.track(self.event(2))
-      repo.register(late)
+      repo.register(lateProvider)
       repo.track(self.event(3))
     }
-    let second = TrackingRecorder()
-    repo.register(first)
-    repo.register(second)
+    let secondProvider = TrackingRecorder()
+    repo.register(firstProvider)
+    repo.register(secondProvider)
     repo.track(event(1))
-    #expect(first.events == [event(1), event(2), event(3)])
-    #expect(second.events == first.events)
-    #expect(late.events == [event(3)])
+    #expect(firstProvider.events == [event(1), event(2), event(3)])
+    #expect(secondProvider.events == firstProvider.events)
+    #expect(lateProvider.events == [event(3)])
   }
 
-  @Test func `Every provider receives the events of many tasks once, in one order, which keeps the order of each task`()
+  @Test func `Every provider receives each event of several tasks once, in one order that keeps each task's order`()
     async
   {
     let repo = TrackingRepo()
     let providers = [TrackingRecorder(), TrackingRecorder()]
     for provider in providers { repo.register(provider) }
+    let taskCount = 4
+    let eventsPerTask = 250
     await withTaskGroup { group in
-      for task in 0..<4 {
-        group.addTask { for number in 0..<250 { repo.track(event(task * 1_000 + number)) } }
+      for task in 0..<taskCount {
+        group.addTask { for index in 0..<eventsPerTask { repo.track(event(index, ofTask: task)) } }
       }
     }
     // Every event is delivered by a call of `track`, and all calls have returned.
     #expect(providers[0].events == providers[1].events)
-    for task in 0..<4 {
-      let own = (0..<250).map { event(task * 1_000 + $0) }
-      let isOwn = Set(own)
-      #expect(providers[0].events.filter(isOwn.contains) == own)
+    for task in 0..<taskCount {
+      let eventsOfTask = (0..<eventsPerTask).map { event($0, ofTask: task) }
+      let eventSet = Set(eventsOfTask)
+      #expect(providers[0].events.filter(eventSet.contains) == eventsOfTask)
     }
-    #expect(providers[0].events.count == 1_000)
+    #expect(providers[0].events.count == taskCount * eventsPerTask)
   }
 
   // MARK: - Screen classes
@@ -112,7 +117,7 @@ import Testing
 
   // MARK: - Likes
 
-  @Test func `A like is one action with the ids of the moment and the user`() {
+  @Test func `Likes and unlikes are actions whose item id contains the ids of the moment and the user`() {
     #expect(
       TrackingEvent.momentLike(momentID: "0", userID: "1")
         == .action(name: "moment-like", itemID: "moment-id-0-user-id-1"))
@@ -154,7 +159,7 @@ import Testing
   }
 
   @MainActor
-  @Test func `The timeline tracks its screen by the name of its type, and its rows use the same tracking repository`()
+  @Test func `A timeline model tracks the screen under its type's name, and its rows use the same tracking repository`()
     async throws
   {
     let harness = RepoHarness()
@@ -164,15 +169,15 @@ import Testing
     tracking.register(provider)
     let model = MomentsTimelineViewModel(userID: "0", momentsRepo: harness.repo, trackingRepo: tracking)
     model.trackScreenviews()
-    let running = Task { await model.run() }
+    let runTask = Task { await model.run() }
     await until { model.hasContent }
     guard case .moment(let row) = model.listItems[1] else {
       Issue.record("Unexpected rows \(model.listItems)")
       return
     }
     try await row.like(from: "0")
-    running.cancel()
-    await running.value
+    runTask.cancel()
+    await runTask.value
     #expect(
       provider.events == [
         .screenview(name: "moments-screen", screenClass: "MomentsTimelineViewModel"),

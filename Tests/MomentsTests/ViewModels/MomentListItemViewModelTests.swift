@@ -4,7 +4,13 @@ import MomentsTesting
 import Testing
 
 @Suite struct MomentListItemViewModelTests {
-  private func row(_ moment: MomentsDetails.Moment, now: TimeInterval = 1_605_532_160) -> MomentListItemViewModel {
+  /// The time at which the fixture's moment was created, in seconds since 1970.
+  private static let creationTime: TimeInterval = 1_605_521_360
+  private static let threeHoursLater = creationTime + 3 * 3_600
+
+  private func makeRow(
+    _ moment: MomentsDetails.Moment, now: TimeInterval = Self.threeHoursLater
+  ) -> MomentListItemViewModel {
     MomentListItemViewModel(
       moment: moment, momentsRepo: RepoHarness().repo, now: Date(timeIntervalSince1970: now),
       locale: Locale(identifier: "en_US"))
@@ -16,7 +22,8 @@ import Testing
       MomentsDetails.Moment.Like(id: "2", avatar: "not a url"),
       MomentsDetails.Moment.Like(id: "3", avatar: "https://example.com/3.png"),
     ]
-    let row = row(.fixture(id: "9", photos: ["https://example.com/a.png", "https://example.com/b.png"], likes: likes))
+    let row = makeRow(
+      .fixture(id: "9", photos: ["https://example.com/a.png", "https://example.com/b.png"], likes: likes))
     #expect(row.id == "9")
     #expect(row.userName == "Taylor Swift")
     #expect(row.userAvatarURL == URL(string: "https://example.com/avatars/taylor.png"))
@@ -26,42 +33,43 @@ import Testing
     #expect(row.likeCount == likes.count)
   }
 
-  @Test func `The photo URL is nil without a photo and for an invalid URL`() {
-    #expect(row(.fixture(photos: [])).photoURL == nil)
-    #expect(row(.fixture(photos: ["bad url", "https://example.com/b.png"])).photoURL == nil)
+  @Test func `The photo URL is nil without a photo, and if the first photo's URL is invalid`() {
+    #expect(makeRow(.fixture(photos: [])).photoURL == nil)
+    #expect(makeRow(.fixture(photos: ["bad url", "https://example.com/b.png"])).photoURL == nil)
   }
 
-  @Test func `A moment whose reply excluded likes is not liked and has no likes`() {
-    let row = row(.fixture(isLiked: nil, likes: nil))
+  @Test func `If the request excluded likes, a moment is not liked and has no likes`() {
+    let row = makeRow(.fixture(isLiked: nil, likes: nil))
     #expect(!row.isLiked)
     #expect(row.likes == [])
     #expect(row.likeCount == 0)
   }
 
   @Test(arguments: [
-    (1_605_521_420.0, "1 minute ago"), (1_605_532_160, "3 hours ago"), (1_605_780_560, "3 days ago"),
+    (creationTime + 60, "1 minute ago"), (threeHoursLater, "3 hours ago"),
+    (creationTime + 3 * 86_400, "3 days ago"),
   ])
   func `The date is described in full words, relative to the given time`(_ now: TimeInterval, _ words: String) {
-    #expect(row(.fixture(createdDate: "1605521360"), now: now).postDateDescription == words)
+    #expect(makeRow(.fixture(createdDate: "1605521360"), now: now).postDateDescription == words)
   }
 
   @Test(arguments: ["nan", "-nan", "inf", "-infinity", "", "yesterday", "2020-11-16"])
   func `The description of a date that isn't a finite number is nil`(_ createdDate: String) {
-    #expect(row(.fixture(createdDate: createdDate)).postDateDescription == nil)
+    #expect(makeRow(.fixture(createdDate: createdDate)).postDateDescription == nil)
   }
 
   @Test func `The date is described in the given language`() {
     let row = MomentListItemViewModel(
-      moment: .fixture(), momentsRepo: RepoHarness().repo, now: Date(timeIntervalSince1970: 1_605_532_160),
+      moment: .fixture(), momentsRepo: RepoHarness().repo, now: Date(timeIntervalSince1970: Self.threeHoursLater),
       locale: Locale(identifier: "zh_CN"))
     #expect(row.postDateDescription == "3小时前")
   }
 
   @Test func `Rows are equal if they show the same content`() {
-    #expect(row(.fixture()) == row(.fixture()))
-    #expect(row(.fixture()) != row(.fixture(isLiked: true)))
-    #expect(row(.fixture()) != row(.fixture(id: "1")))
-    #expect(row(.fixture()) != row(.fixture(title: nil)))
+    #expect(makeRow(.fixture()) == makeRow(.fixture()))
+    #expect(makeRow(.fixture()) != makeRow(.fixture(isLiked: true)))
+    #expect(makeRow(.fixture()) != makeRow(.fixture(id: "1")))
+    #expect(makeRow(.fixture()) != makeRow(.fixture(title: nil)))
   }
 }
 

@@ -23,129 +23,127 @@ import Testing
     let harness = RepoHarness()
     try await harness.repo.getMoments(userID: "0")
     var model: MomentsTimelineViewModel? = MomentsTimelineViewModel(userID: "0", momentsRepo: harness.repo)
-    weak let released = model
-    let running = Task { [weak model] in await model?.run() }
-    await until { released?.hasContent == true && released?.savedAt != nil }
+    weak let weakModel = model
+    let runTask = Task { [weak model] in await model?.run() }
+    await until { weakModel?.hasContent == true && weakModel?.savedAt != nil }
     model = nil
-    try #require(released == nil)
-    await running.value
+    try #require(weakModel == nil)
+    await runTask.value
     // The repository is still usable.
     #expect(await harness.repo.momentsDetails(userID: "0").first(1) == [.fixture()])
   }
 
-  @Test func `A run doesn't keep the repository alive after the model is released`()
-    async throws
-  {
+  @Test func `A run doesn't keep the repository alive after the model is released`() async throws {
     var harness: RepoHarness? = RepoHarness()
     try await #require(harness).repo.getMoments(userID: "0")
     var model: MomentsTimelineViewModel? = MomentsTimelineViewModel(
       userID: "0", momentsRepo: try #require(harness).repo)
-    weak let repo = harness?.repo
-    let running = Task { [weak model] in await model?.run() }
+    weak let weakRepo = harness?.repo
+    let runTask = Task { [weak model] in await model?.run() }
+    // Doesn't wait if the model has already been released.
     await until { [weak model] in model?.hasContent != false }
     harness = nil
     // The model keeps the repository alive, because the screen may still load items.
-    #expect(repo != nil)
+    #expect(weakRepo != nil)
     model = nil
-    try #require(repo == nil)
-    await running.value
+    try #require(weakRepo == nil)
+    await runTask.value
   }
 
   @Test func `Cancelling the task ends the run, and the model can run again`() async throws {
     let harness = RepoHarness()
     let model = MomentsTimelineViewModel(userID: "0", momentsRepo: harness.repo)
-    let first = Task { await model.run() }
-    first.cancel()
-    await first.value
+    let firstRun = Task { await model.run() }
+    firstRun.cancel()
+    await firstRun.value
     try await harness.repo.getMoments(userID: "0")
     #expect(model.listItems == [])
-    let second = Task { await model.run() }
+    let secondRun = Task { await model.run() }
     await until { model.hasContent }
-    second.cancel()
-    await second.value
+    secondRun.cancel()
+    await secondRun.value
   }
 
   // MARK: - Loads by other screens
 
   @Test func `A load by another screen is shown, and so is its failure until a retry begins`() async throws {
-    let fails = Lock(true)
-    let gates = [Gate(), Gate()]
+    let fetchesFail = Lock(true)
+    let failureGate = Gate()
+    let successGate = Gate()
     let harness = RepoHarness(getMoments: { _ throws(APISessionError) in
-      let isFirst = fails.withLock { $0 }
-      await gates[isFirst ? 0 : 1].pass()
-      if isFirst { throw .timedOut }
+      let fails = fetchesFail.withLock { $0 }
+      await (fails ? failureGate : successGate).pass()
+      if fails { throw .timedOut }
       return .fixture()
     })
     let model = MomentsTimelineViewModel(userID: "0", momentsRepo: harness.repo)
-    let running = Task { await model.run() }
+    let runTask = Task { await model.run() }
     let load = Task { try await harness.repo.getMoments(userID: "0") }
     await until { model.isLoading }
     #expect(!model.hasError)
-    gates[0].open()
+    failureGate.open()
     await until { model.hasError }
     #expect(model.error == .session(.timedOut))
     #expect(!model.isLoading)
     await #expect(throws: MomentsRepoError.session(.timedOut)) { try await load.value }
 
-    fails.withLock { $0 = false }
+    fetchesFail.withLock { $0 = false }
     let retry = Task { try await harness.repo.getMoments(userID: "0") }
     await until { model.isLoading }
     #expect(!model.hasError)
-    gates[1].open()
+    successGate.open()
     try await retry.value
     await until { !model.isLoading }
     #expect(!model.hasError)
     await until { model.hasContent }
-    running.cancel()
-    await running.value
+    runTask.cancel()
+    await runTask.value
   }
 
   @Test func `Loading has ended when loadItems returns, even while the model runs`() async throws {
-    let fails = Lock(false)
+    let fetchesFail = Lock(false)
     let harness = RepoHarness(getMoments: { _ throws(APISessionError) in
-      if fails.withLock({ $0 }) { throw .timedOut }
+      if fetchesFail.withLock({ $0 }) { throw .timedOut }
       return .fixture()
     })
     let model = MomentsTimelineViewModel(userID: "0", momentsRepo: harness.repo)
-    let running = Task { await model.run() }
+    let runTask = Task { await model.run() }
     for round in 0..<50 {
-      fails.withLock { $0 = round.isMultiple(of: 2) }
+      fetchesFail.withLock { $0 = round.isMultiple(of: 2) }
       await model.loadItems()
       #expect(!model.isLoading)
       #expect(model.hasError == round.isMultiple(of: 2))
     }
-    running.cancel()
-    await running.value
+    runTask.cancel()
+    await runTask.value
   }
 
-  @Test func `A screen that stops during a load shows the current state when it runs again`()
-    async throws
-  {
+  @Test func `A screen that stops during a load shows the current state when it runs again`() async throws {
     let gate = Gate()
     let harness = RepoHarness(getMoments: { _ in
       await gate.pass()
       return .fixture()
     })
     let model = MomentsTimelineViewModel(userID: "0", momentsRepo: harness.repo)
-    let running = Task { await model.run() }
-    let other = Task { try await harness.repo.getMoments(userID: "0") }
+    let firstRun = Task { await model.run() }
+    let otherScreenLoad = Task { try await harness.repo.getMoments(userID: "0") }
     // The load state comes from the repository, because this screen hasn't begun a load yet.
     await until { model.isLoading }
     let load = Task { await model.loadItems() }
     for await event in harness.repo.events where event == .requestJoined(key: "0", callers: 2) { break }
-    running.cancel()
+    firstRun.cancel()
     load.cancel()
     await load.value
-    await running.value
+    await firstRun.value
     #expect(!model.isLoading)
 
-    let again = Task { await model.run() }
+    let secondRun = Task { await model.run() }
     await until { model.isLoading }
     gate.open()
-    try await other.value
+    try await otherScreenLoad.value
     await until { !model.isLoading && model.hasContent }
-    again.cancel()
-    await again.value
+    secondRun.cancel()
+    await secondRun.value
   }
 
   @Test func `A model that isn't running reports only its own loads`() async throws {
@@ -157,14 +155,14 @@ import Testing
       persistentDataStore: PersistentDataStore(InMemoryStore()), getMomentsByUserIDSession: server,
       updateMomentLikeSession: server, pageSize: 2)
     try await repo.reloadMoments(userID: "0")
-    let other = Task { try await repo.loadMoreMoments(userID: "0") }
+    let otherScreenLoad = Task { try await repo.loadMoreMoments(userID: "0") }
     await gate.arrivals()
     let model = MomentsTimelineViewModel(userID: "0", momentsRepo: repo)
     await model.reloadItems()
     #expect(!model.isLoading)
     #expect(rows(model).map(\.id) == ["0", "1"])
     gate.open()
-    try await other.value
+    try await otherScreenLoad.value
   }
 
   // MARK: - Content
@@ -173,7 +171,7 @@ import Testing
     let harness = RepoHarness()
     try await harness.repo.getMoments(userID: "0")
     let model = MomentsTimelineViewModel(userID: "0", momentsRepo: harness.repo)
-    let running = Task { await model.run() }
+    let runTask = Task { await model.run() }
     await until { model.hasContent && model.savedAt != nil }
     try await harness.store.removeMomentsDetails(userID: "0")
     await until { !model.hasContent }
@@ -183,14 +181,14 @@ import Testing
     try await harness.repo.getMoments(userID: "0")
     await until { model.hasContent }
     #expect(model.listItems.count == 2)
-    running.cancel()
-    await running.value
+    runTask.cancel()
+    await runTask.value
   }
 
   @Test func `A timeline that is removed right after it arrives doesn't stay on the screen`() async throws {
     let repo = RelayRepo()
     let model = MomentsTimelineViewModel(userID: "0", momentsRepo: repo)
-    let running = Task { await model.run() }
+    let runTask = Task { await model.run() }
     repo.loadStates.send(.loading(previous: nil))
     await until { model.isLoading }
     // The test doesn't suspend between these calls, so the screen receives nothing before the last one.
@@ -204,46 +202,47 @@ import Testing
     await until { model.hasError }
     #expect(!model.hasContent)
     #expect(model.listItems == [])
-    running.cancel()
-    await running.value
+    runTask.cancel()
+    await runTask.value
   }
 
   @Test func `The age counts from the time at which the timeline was saved`() async throws {
-    let saved = Date(timeIntervalSince1970: 1_000)
-    let store = PersistentDataStore(InMemoryStore(now: { saved }))
+    let saveTime = Date(timeIntervalSince1970: 1_000)
+    let store = PersistentDataStore(InMemoryStore(now: { saveTime }))
     let harness = RepoHarness(store: store)
     try await store.save(momentsDetails: .fixture(), userID: "0")
-    let time = Lock(Date(timeIntervalSince1970: 1_060))
+    let currentTime = Lock(Date(timeIntervalSince1970: 1_060))
     let model = MomentsTimelineViewModel(
-      userID: "0", momentsRepo: harness.repo, now: { time.withLock { $0 } })
+      userID: "0", momentsRepo: harness.repo, now: { currentTime.withLock { $0 } })
     #expect(model.age == nil)
-    let running = Task { await model.run() }
+    let runTask = Task { await model.run() }
     await until { model.savedAt != nil }
-    #expect(model.savedAt == saved)
+    #expect(model.savedAt == saveTime)
     #expect(model.age == .seconds(60))
-    time.withLock { $0 = Date(timeIntervalSince1970: 1_090) }
+    currentTime.withLock { $0 = Date(timeIntervalSince1970: 1_090) }
     #expect(model.age == .seconds(90))
-    running.cancel()
-    await running.value
+    runTask.cancel()
+    await runTask.value
   }
 
   @Test func `Updating the dates makes them relative to the current time`() async throws {
     let harness = RepoHarness()
     try await harness.store.save(momentsDetails: .fixture(), userID: "0")
-    let time = Lock(Date(timeIntervalSince1970: 1_605_521_420))
+    // One minute after the fixture's moment was created.
+    let currentTime = Lock(Date(timeIntervalSince1970: 1_605_521_420))
     let model = MomentsTimelineViewModel(
-      userID: "0", momentsRepo: harness.repo, now: { time.withLock { $0 } }, locale: Locale(identifier: "en_US"))
+      userID: "0", momentsRepo: harness.repo, now: { currentTime.withLock { $0 } }, locale: Locale(identifier: "en_US"))
     model.updateDates()
     #expect(model.listItems == [])
-    let running = Task { await model.run() }
+    let runTask = Task { await model.run() }
     await until { model.hasContent }
     #expect(rows(model).map(\.postDateDescription) == ["1 minute ago"])
-    time.withLock { $0 += 60 }
+    currentTime.withLock { $0 += 60 }
     #expect(rows(model).map(\.postDateDescription) == ["1 minute ago"])
     model.updateDates()
     #expect(rows(model).map(\.postDateDescription) == ["2 minutes ago"])
-    running.cancel()
-    await running.value
+    runTask.cancel()
+    await runTask.value
   }
 
   @Test func `A liked row is pending until the server confirms the like`() async throws {
@@ -254,7 +253,7 @@ import Testing
     })
     try await harness.store.save(momentsDetails: .fixture(momentIDs: ["0", "1"]), userID: "0")
     let model = MomentsTimelineViewModel(userID: "0", momentsRepo: harness.repo)
-    let running = Task { await model.run() }
+    let runTask = Task { await model.run() }
     await until { model.hasContent }
     #expect(rows(model).map(\.isPending) == [false, false])
     let row = rows(model)[1]
@@ -267,8 +266,8 @@ import Testing
     #expect(model.pendingMomentIDs == [])
     #expect(model.momentsDetails == .fixture(momentIDs: ["0", "1"], likedMomentIDs: ["1"]))
     #expect(rows(model).map(\.isLiked) == [false, true])
-    running.cancel()
-    await running.value
+    runTask.cancel()
+    await runTask.value
   }
 
   // MARK: - Pages
@@ -279,7 +278,7 @@ import Testing
       persistentDataStore: PersistentDataStore(InMemoryStore()), getMomentsByUserIDSession: server,
       updateMomentLikeSession: server, pageSize: 2)
     let model = MomentsTimelineViewModel(userID: "0", momentsRepo: repo)
-    let running = Task { await model.run() }
+    let runTask = Task { await model.run() }
     #expect(!model.hasMoreItems)
     await model.reloadItems()
     await until { rows(model).map(\.id) == ["0", "1"] && model.hasMoreItems }
@@ -293,31 +292,31 @@ import Testing
     await until { rows(model).map(\.id) == ["new", "0", "1", "2", "3", "4"] && !model.hasMoreItems }
     await model.loadMoreItems()
     #expect(server.requests.map(\.after) == [nil, "1", nil, "3"])
-    running.cancel()
-    await running.value
+    runTask.cancel()
+    await runTask.value
   }
 
   @Test func `A failed load of a page sets the error, and the next call fetches the page again`() async throws {
-    let fails = Lock(false)
+    let fetchesFail = Lock(false)
     let server = PagedTimeline(
       (0...4).map(String.init),
-      onRequest: { _ throws(APISessionError) in if fails.withLock({ $0 }) { throw .timedOut } })
+      onRequest: { _ throws(APISessionError) in if fetchesFail.withLock({ $0 }) { throw .timedOut } })
     let repo = MomentsRepo(
       persistentDataStore: PersistentDataStore(InMemoryStore()), getMomentsByUserIDSession: server,
       updateMomentLikeSession: server, pageSize: 2)
     let model = MomentsTimelineViewModel(userID: "0", momentsRepo: repo)
-    let running = Task { await model.run() }
+    let runTask = Task { await model.run() }
     await model.reloadItems()
-    fails.withLock { $0 = true }
+    fetchesFail.withLock { $0 = true }
     await model.loadMoreItems()
     #expect(model.error == .session(.timedOut))
     #expect(!model.isLoading)
-    fails.withLock { $0 = false }
+    fetchesFail.withLock { $0 = false }
     await model.loadMoreItems()
     #expect(!model.hasError)
     await until { rows(model).map(\.id) == ["0", "1", "2", "3"] }
     #expect(server.requests.map(\.after) == [nil, "1", "1"])
-    running.cancel()
-    await running.value
+    runTask.cancel()
+    await runTask.value
   }
 }

@@ -10,7 +10,8 @@ import Testing
 
 @MainActor
 @Suite(.timeLimit(.minutes(15))) struct MomentsTimelineViewModelTests {
-  private func model(_ harness: RepoHarness, userID: String = "0") -> MomentsTimelineViewModel {
+  private func makeModel(_ harness: RepoHarness, userID: String = "0") -> MomentsTimelineViewModel {
+    // The current time is one minute after the fixture's moment was created.
     MomentsTimelineViewModel(
       userID: userID, momentsRepo: harness.repo, now: { Date(timeIntervalSince1970: 1_605_521_420) },
       locale: Locale(identifier: "en_US"))
@@ -18,10 +19,10 @@ import Testing
 
   @Test func `The list is empty at first, then has the profile and the moments in the server's order`() async throws {
     let harness = RepoHarness(getMoments: { _ in .fixture(momentIDs: ["2", "0", "1"]) })
-    let model = model(harness)
+    let model = makeModel(harness)
     #expect(model.listItems == [])
     #expect(!model.hasContent)
-    let running = Task { await model.run() }
+    let runTask = Task { await model.run() }
     await model.loadItems()
     await until { model.hasContent }
     #expect(model.listItems.map(\.id) == ["profile", "moment-2", "moment-0", "moment-1"])
@@ -31,13 +32,13 @@ import Testing
     }
     #expect(profile.name == "Jake Lin")
     #expect(moment.postDateDescription == "1 minute ago")
-    running.cancel()
-    await running.value
+    runTask.cancel()
+    await runTask.value
   }
 
   @Test func `loadItems requests the timeline once, with the user's id`() async {
     let harness = RepoHarness()
-    await model(harness, userID: "7").loadItems()
+    await makeModel(harness, userID: "7").loadItems()
     #expect(harness.getMoments.requestedUserIDs == ["7"])
   }
 
@@ -47,7 +48,7 @@ import Testing
       await gate.pass()
       return .fixture()
     })
-    let model = model(harness)
+    let model = makeModel(harness)
     #expect(!model.isLoading)
     let load = Task { await model.loadItems() }
     await gate.arrivals()
@@ -60,18 +61,18 @@ import Testing
 
   @Test func `Loading ends on failure, and the error is shown until a retry begins`() async {
     let gate = Gate()
-    let fails = Lock(true)
+    let fetchesFail = Lock(true)
     let harness = RepoHarness(getMoments: { _ throws(APISessionError) in
-      if fails.withLock({ $0 }) { throw .timedOut }
+      if fetchesFail.withLock({ $0 }) { throw .timedOut }
       await gate.pass()
       return .fixture()
     })
-    let model = model(harness)
+    let model = makeModel(harness)
     await model.loadItems()
     #expect(!model.isLoading)
     #expect(model.hasError)
     #expect(model.error == .session(.timedOut))
-    fails.withLock { $0 = false }
+    fetchesFail.withLock { $0 = false }
     let retry = Task { await model.loadItems() }
     await gate.arrivals()
     #expect(!model.hasError)
@@ -87,7 +88,7 @@ import Testing
       await gate.pass()
       throw .cancelled
     })
-    let model = model(harness)
+    let model = makeModel(harness)
     let load = Task { await model.loadItems() }
     await gate.arrivals()
     load.cancel()
@@ -102,16 +103,16 @@ import Testing
       await gate.pass()
       return .fixture()
     })
-    let model = model(harness)
-    let first = Task { await model.loadItems() }
+    let model = makeModel(harness)
+    let firstLoad = Task { await model.loadItems() }
     await gate.arrivals()
-    let second = Task { await model.loadItems() }
+    let secondLoad = Task { await model.loadItems() }
     for await event in harness.repo.events where event == .requestJoined(key: "0", callers: 2) { break }
-    first.cancel()
-    await first.value
+    firstLoad.cancel()
+    await firstLoad.value
     #expect(model.isLoading)
     gate.open()
-    await second.value
+    await secondLoad.value
     #expect(!model.isLoading)
     #expect(harness.getMoments.requestedUserIDs == ["0"])
   }
@@ -119,49 +120,49 @@ import Testing
   @Test func `A failed load keeps the content`() async throws {
     let harness = RepoHarness(getMoments: { _ throws(APISessionError) in throw .timedOut })
     try await harness.store.save(momentsDetails: .fixture(), userID: "0")
-    let model = model(harness)
-    let running = Task { await model.run() }
+    let model = makeModel(harness)
+    let runTask = Task { await model.run() }
     await until { model.hasContent }
     await model.loadItems()
     #expect(model.hasError)
     #expect(model.hasContent)
     #expect(model.listItems.count == 2)
-    running.cancel()
-    await running.value
+    runTask.cancel()
+    await runTask.value
   }
 
   @Test func `hasContent notifies observers once, when content arrives`() async throws {
     let harness = RepoHarness()
-    let model = model(harness)
-    let changes = Lock(0)
+    let model = makeModel(harness)
+    let changeCount = Lock(0)
     withObservationTracking {
       _ = model.hasContent
     } onChange: {
-      changes.withLock { $0 += 1 }
+      changeCount.withLock { $0 += 1 }
     }
-    let running = Task { await model.run() }
+    let runTask = Task { await model.run() }
     try await harness.repo.getMoments(userID: "0")
     await until { model.hasContent }
-    #expect(changes.withLock { $0 } == 1)
+    #expect(changeCount.withLock { $0 } == 1)
     withObservationTracking {
       _ = model.hasContent
     } onChange: {
-      changes.withLock { $0 += 1 }
+      changeCount.withLock { $0 += 1 }
     }
     try await harness.repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0")
     await until {
       if case .moment(let moment) = model.listItems[1] { moment.isLiked } else { false }
     }
-    #expect(changes.withLock { $0 } == 1)
-    running.cancel()
-    await running.value
+    #expect(changeCount.withLock { $0 } == 1)
+    runTask.cancel()
+    await runTask.value
   }
 
   @Test func `Rows use the injected repository, and a like shows in the list`() async throws {
     let harness = RepoHarness()
     try await harness.repo.getMoments(userID: "0")
-    let model = model(harness)
-    let running = Task { await model.run() }
+    let model = makeModel(harness)
+    let runTask = Task { await model.run() }
     await until { model.hasContent }
     guard case .moment(let moment) = model.listItems[1] else {
       Issue.record("Unexpected rows \(model.listItems)")
@@ -180,14 +181,14 @@ import Testing
       harness.updateLike.requests == [
         .init(isLiked: true, momentID: "0", userID: "0"), .init(isLiked: false, momentID: "0", userID: "0"),
       ])
-    running.cancel()
-    await running.value
+    runTask.cancel()
+    await runTask.value
   }
 
   @Test func `Another user's timeline is not shown`() async throws {
     let harness = RepoHarness()
-    let model = model(harness)
-    let running = Task { await model.run() }
+    let model = makeModel(harness)
+    let runTask = Task { await model.run() }
     try await harness.repo.getMoments(userID: "1")
     try await harness.repo.getMoments(userID: "0")
     await until { model.hasContent }
@@ -196,7 +197,7 @@ import Testing
       return
     }
     #expect(profile.avatarURL == URL(string: "https://example.com/avatars/0.png"))
-    running.cancel()
-    await running.value
+    runTask.cancel()
+    await runTask.value
   }
 }

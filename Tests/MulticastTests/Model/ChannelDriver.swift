@@ -6,12 +6,12 @@ import MulticastTesting
 /// Each call of `next()` runs in a task of its own. Only this driver runs the tasks' executor, so that after each event
 /// every task has finished or is suspended.
 final class ChannelDriver {
-  let live = Counter()
+  let liveCount = Counter()
   private let channel: MulticastChannel<Token, ModelFailure>
   private let executor = ManualTaskExecutor()
-  private let answers = Recorder<Answer>()
+  private let recorder = Recorder<Answer>()
   private var subscriptions: [MulticastSubscription<Token, ModelFailure>?] = []
-  private var waiting: [Call: Task<Void, Never>] = [:]
+  private var pendingTasks: [Call: Task<Void, Never>] = [:]
   private var sentCount = 0
 
   init(replayLimit: Int) {
@@ -30,29 +30,29 @@ final class ChannelDriver {
 
   /// Applies an event.
   ///
-  /// - Parameter call: The number of the call that a `next` event makes. For a `cancel` event, an even number cancels a
-  ///   suspended task, if there is one, instead of the subscription.
+  /// - Parameter callNumber: The number of the call that a `next` event makes. For a `cancel` event, an even number
+  ///   cancels a suspended task, if there is one, instead of the subscription.
   /// - Returns: The answers to the calls that the event completes.
-  func apply(_ event: ChannelEvent, call: Int) -> [Answer] {
+  func apply(_ event: ChannelEvent, callNumber: Int) -> [Answer] {
     switch event {
     case .send: send()
     case .subscribe(let policy): subscribe(policy)
-    case .next(let slot): next(Call(number: call, slot: slot))
-    case .cancel(let slot): cancel(slot, throughTask: call.isMultiple(of: 2))
-    case .drop(let slot): subscriptions[slot] = nil
+    case .next(let slot): startCall(Call(number: callNumber, slot: slot))
+    case .cancel(let slot): cancel(slot, prefersTask: callNumber.isMultiple(of: 2))
+    case .releaseSubscriber(let slot): subscriptions[slot] = nil
     case .finish: channel.finish()
-    case .fail: channel.finish(throwing: .channel)
+    case .fail: channel.finish(throwing: .channelFailed)
     case .resetReplay: channel.resetReplay()
     }
     executor.runUntilIdle()
-    let answers = answers.takeValues()
-    for answer in answers { waiting[answer.call] = nil }
+    let answers = recorder.takeValues()
+    for answer in answers { pendingTasks[answer.call] = nil }
     return answers
   }
 
   private func send() {
-    live.add(1)
-    let element = Token(sentCount) { [live] _ in live.add(-1) }
+    liveCount.add(1)
+    let element = Token(sentCount) { [liveCount] _ in liveCount.add(-1) }
     if channel.send(element) == .sent { sentCount += 1 }
   }
 
@@ -65,8 +65,8 @@ final class ChannelDriver {
     }
   }
 
-  private func next(_ call: Call) {
-    waiting[call] = Task(executorPreference: executor) { [answers, subscription = subscriptions[call.slot]!] in
+  private func startCall(_ call: Call) {
+    pendingTasks[call] = Task(executorPreference: executor) { [recorder, subscription = subscriptions[call.slot]!] in
       var iterator = subscription.makeAsyncIterator()
       let outcome: Answer.Outcome
       do throws(ModelFailure) {
@@ -74,13 +74,13 @@ final class ChannelDriver {
       } catch {
         outcome = .failure(error)
       }
-      answers.record(Answer(call: call, outcome: outcome))
+      recorder.record(Answer(call: call, outcome: outcome))
     }
   }
 
-  /// Cancels a suspended task of the slot if `throughTask` is true and there is one, and the subscription otherwise.
-  private func cancel(_ slot: Int, throughTask: Bool) {
-    if throughTask, let (_, task) = waiting.first(where: { $0.key.slot == slot }) {
+  /// Cancels a suspended task of the slot if `prefersTask` is true and there is one, and the subscription otherwise.
+  private func cancel(_ slot: Int, prefersTask: Bool) {
+    if prefersTask, let (_, task) = pendingTasks.first(where: { $0.key.slot == slot }) {
       task.cancel()
     } else {
       subscriptions[slot]!.cancel()

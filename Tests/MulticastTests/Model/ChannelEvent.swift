@@ -9,11 +9,11 @@ enum ChannelEvent: Equatable {
   /// The elements are 0, 1, 2 and so on, so that each equals its position.
   case send
   case subscribe(ModelPolicy)
-  /// Calls `next()`, which suspends unless an element or a termination is available.
+  /// Calls `next()`, which suspends if the subscriber has nothing to read yet.
   case next(Int)
   case cancel(Int)
   /// Releases a subscriber, which must have no pending calls.
-  case drop(Int)
+  case releaseSubscriber(Int)
   case finish
   case fail
   case resetReplay
@@ -62,7 +62,7 @@ enum ModelPolicy: Equatable, Sendable {
 }
 
 enum ModelFailure: Error, Equatable {
-  case channel
+  case channelFailed
   case overflow(capacity: Int)
 }
 

@@ -3,7 +3,7 @@
 /// Policies are applied when an element is sent, the replay is copied when a subscriber registers, and suspended calls
 /// form a queue. The tests compare the channel's implementation with this model.
 struct ChannelModel {
-  enum End {
+  enum Termination {
     case finished
     case failed
   }
@@ -11,7 +11,7 @@ struct ChannelModel {
   let replayLimit: Int
   private(set) var sentCount = 0
   private(set) var replay: [Int] = []
-  private(set) var end: End?
+  private(set) var termination: Termination?
   /// The subscribers by slot, or `nil` for an unoccupied slot.
   private(set) var subscribers: [Subscriber?] = []
 
@@ -36,22 +36,23 @@ struct ChannelModel {
   /// Whether every cursor subscriber that has not ended is suspended.
   var allCursorSubscribersWait: Bool {
     subscribers.allSatisfy { subscriber in
-      guard let subscriber, subscriber.policy.usesCursor, !subscriber.isDone else { return true }
+      guard let subscriber, subscriber.policy.usesCursor, !subscriber.hasEnded else { return true }
       return !subscriber.waiters.isEmpty
     }
   }
 
   /// Applies an event.
   ///
-  /// - Parameter call: The number of the call that a `next` event makes.
+  /// - Parameter callNumber: The number of the call that a `next` event makes.
   /// - Returns: The answers to the calls that the event completes.
-  mutating func apply(_ event: ChannelEvent, call: Int) -> [Answer] {
+  mutating func apply(_ event: ChannelEvent, callNumber: Int) -> [Answer] {
     switch event {
     case .send: send()
     case .subscribe(let policy): subscribe(policy)
-    case .next(let slot): subscribers[slot]!.next(Call(number: call, slot: slot), end: end).map { [$0] } ?? []
+    case .next(let slot):
+      subscribers[slot]!.next(Call(number: callNumber, slot: slot), termination: termination).map { [$0] } ?? []
     case .cancel(let slot): subscribers[slot]!.cancel()
-    case .drop(let slot): drop(slot)
+    case .releaseSubscriber(let slot): releaseSubscriber(slot)
     case .finish: finish(.finished)
     case .fail: finish(.failed)
     case .resetReplay: resetReplay()
@@ -59,7 +60,7 @@ struct ChannelModel {
   }
 
   private mutating func send() -> [Answer] {
-    guard end == nil else { return [] }
+    guard termination == nil else { return [] }
     let element = sentCount
     sentCount += 1
     replay.append(element)
@@ -68,22 +69,22 @@ struct ChannelModel {
   }
 
   private mutating func subscribe(_ policy: ModelPolicy) -> [Answer] {
-    let subscriber = Subscriber(policy, replay: replay, replayLimit: replayLimit, isOpen: end == nil)
+    let subscriber = Subscriber(policy, replay: replay, replayLimit: replayLimit, isOpen: termination == nil)
     let slot = nextSlot
     if slot == subscribers.count { subscribers.append(nil) }
     subscribers[slot] = subscriber
     return []
   }
 
-  private mutating func drop(_ slot: Int) -> [Answer] {
+  private mutating func releaseSubscriber(_ slot: Int) -> [Answer] {
     subscribers[slot] = nil
     return []
   }
 
-  private mutating func finish(_ end: End) -> [Answer] {
-    guard self.end == nil else { return [] }
-    self.end = end
-    return subscribers.indices.flatMap { subscribers[$0]?.close(end) ?? [] }
+  private mutating func finish(_ termination: Termination) -> [Answer] {
+    guard self.termination == nil else { return [] }
+    self.termination = termination
+    return subscribers.indices.flatMap { subscribers[$0]?.close(termination) ?? [] }
   }
 
   private mutating func resetReplay() -> [Answer] {
@@ -100,7 +101,7 @@ extension ChannelModel {
     private(set) var waiters: [Call] = []
     private(set) var isOpen: Bool
     private(set) var hasOverflowed = false
-    private(set) var isDone = false
+    private(set) var hasEnded = false
     private(set) var receivedCount = 0
     private(set) var droppedCount = 0
     /// The number of elements replayed to the subscriber, and sent while it was open.
@@ -140,8 +141,8 @@ extension ChannelModel {
       return nil
     }
 
-    mutating func next(_ call: Call, end: End?) -> Answer? {
-      if isDone { return Answer(call: call, outcome: .end) }
+    mutating func next(_ call: Call, termination: Termination?) -> Answer? {
+      if hasEnded { return Answer(call: call, outcome: .end) }
       if !backlog.isEmpty {
         receivedCount += 1
         return Answer(call: call, outcome: .element(backlog.removeFirst()))
@@ -150,20 +151,20 @@ extension ChannelModel {
         waiters.append(call)
         return nil
       }
-      isDone = true
+      hasEnded = true
       if hasOverflowed { return Answer(call: call, outcome: .failure(.overflow(capacity: capacity))) }
-      return Answer(call: call, outcome: end == .failed ? .failure(.channel) : .end)
+      return Answer(call: call, outcome: termination == .failed ? .failure(.channelFailed) : .end)
     }
 
-    mutating func close(_ end: End) -> [Answer] {
+    mutating func close(_ termination: Termination) -> [Answer] {
       isOpen = false
       let calls = waiters
       waiters = []
-      return calls.map { next($0, end: end)! }
+      return calls.map { next($0, termination: termination)! }
     }
 
     mutating func cancel() -> [Answer] {
-      isDone = true
+      hasEnded = true
       isOpen = false
       droppedCount += backlog.count
       backlog = []

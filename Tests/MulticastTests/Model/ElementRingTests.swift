@@ -22,7 +22,7 @@ import Testing
       let id = contents.subscribe(policy)
       var released = ReleasedElements<Int>()
       for element in 0..<10_000 { _ = contents.send(element, releasing: &released) }
-      #expect(contents.keptCapacity(of: id) == 16_384)
+      #expect(contents.backlogCapacity(of: id) == 16_384)
       let memory = UnsafeMutablePointer<Int>.allocate(capacity: limit)
       var elements: [Int] = []
       while case .elements(let count) = contents.read(
@@ -32,34 +32,35 @@ import Testing
       }
       memory.deallocate()
       #expect(elements == Array(0..<10_000))
-      #expect(contents.keptCapacity(of: id) <= 64)
+      #expect(contents.backlogCapacity(of: id) <= 64)
     }
   }
 
   @Test func `ReleasedElements releases oldest first even if it has taken over a ring's memory`() {
-    let released = Recorder<Int>()
-    func token(_ id: Int) -> Token { Token(id) { released.record($0) } }
+    let releasedIDs = Recorder<Int>()
+    func makeToken(_ id: Int) -> Token { Token(id) { releasedIDs.record($0) } }
     var ring = ElementRing<Token>()
-    for id in -64..<64 { ring.append(token(id)) }
-    var leaving = ReleasedElements<Token>()
-    ring.removeFirst(64, into: &leaving)
-    leaving.release()
-    #expect(released.takeValues() == Array(-64..<0))
+    for id in -64..<64 { ring.append(makeToken(id)) }
+    var released = ReleasedElements<Token>()
+    ring.removeFirst(64, into: &released)
+    released.release()
+    #expect(releasedIDs.takeValues() == Array(-64..<0))
 
     // This fills the ring's memory, with the oldest element in the middle.
-    for id in 64..<128 { ring.append(token(id)) }
+    for id in 64..<128 { ring.append(makeToken(id)) }
     #expect(ring.capacity == 128)
-    var more = ElementRing<Token>()
-    for id in 128..<131 { more.append(token(id)) }
-    leaving = ReleasedElements()
-    ring.removeFirst(128, into: &leaving)
+    var otherRing = ElementRing<Token>()
+    for id in 128..<131 { otherRing.append(makeToken(id)) }
+    released = ReleasedElements()
+    ring.removeFirst(128, into: &released)
     #expect(ring.capacity == 0)
-    more.removeFirst(3, into: &leaving)
-    #expect(leaving.count == 131)
-    leaving.release()
-    #expect(released.takeValues() == Array(0..<131))
+    otherRing.removeFirst(3, into: &released)
+    #expect(released.count == 131)
+    released.release()
+    #expect(releasedIDs.takeValues() == Array(0..<131))
 
-    ring.append(token(131))
+    // The ring, whose memory was taken over, allocates new memory.
+    ring.append(makeToken(131))
     #expect(ring.element(at: 0).id == 131)
   }
 
@@ -76,7 +77,7 @@ import Testing
 
 extension ChannelContents {
   /// The capacity of the ring that holds a subscriber's backlog.
-  fileprivate func keptCapacity(of id: Int) -> Int {
+  fileprivate func backlogCapacity(of id: Int) -> Int {
     state.isBuffered(id) ? buffers.buffer(id).pointee.capacity : kept.capacity
   }
 }

@@ -4,7 +4,7 @@
 struct Lockstep {
   private(set) var driver: StateDriver
   private(set) var model: ChannelModel
-  private var callCount = 0
+  private var eventCount = 0
   private var receivedCounts: [Int] = []
 
   init(replayLimit: Int) {
@@ -16,10 +16,10 @@ struct Lockstep {
   ///
   /// - Returns: A description of a difference between the two or of a broken rule, or `nil` if there is neither.
   mutating func apply(_ event: ChannelEvent, comparingBacklogs: Bool = true) -> String? {
-    callCount += 1
-    if case .subscribe = event { beginCounting(at: model.nextSlot) }
-    let expected = model.apply(event, call: callCount)
-    var answers = driver.apply(event, call: callCount)
+    eventCount += 1
+    if case .subscribe = event { resetReceivedCount(at: model.nextSlot) }
+    let expected = model.apply(event, callNumber: eventCount)
+    var answers = driver.apply(event, callNumber: eventCount)
     // Sorted, because the order in which different subscribers are resumed is unspecified. The answers of one
     // subscriber keep their order.
     if answers.count > 1 { answers.sort { $0.call.slot < $1.call.slot } }
@@ -29,7 +29,7 @@ struct Lockstep {
   }
 
   /// Resets the number of elements received in a slot, before a new subscriber occupies it.
-  private mutating func beginCounting(at slot: Int) {
+  private mutating func resetReceivedCount(at slot: Int) {
     if slot == receivedCounts.count { receivedCounts.append(0) }
     receivedCounts[slot] = 0
   }

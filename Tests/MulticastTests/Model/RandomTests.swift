@@ -9,33 +9,36 @@ import Testing
 /// A failure reports its seed. Set the environment variable `MOMENTS_SEED` to that seed to repeat the run.
 @Suite struct RandomTests {
   static let stepCount = 100_000
+  /// The number of steps after which a terminated channel is replaced by a new one.
+  static let stepLimitAfterTermination = 50
   let seed =
     ProcessInfo.processInfo.environment["MOMENTS_SEED"].flatMap { UInt64($0) } ?? UInt64.random(in: 0...(.max))
 
   @Test(arguments: RandomEvents.configurations)
   func `A long random run of the state machine agrees with the model`(_ configuration: RandomEvents.Configuration) {
-    var events = RandomEvents(configuration: configuration, generator: SplitMix64(seed: seed))
+    var events = RandomEvents(configuration: configuration, random: SplitMix64(seed: seed))
     print("\(configuration.testDescription): seed \(seed)")
     var recent = RecentEvents()
     var step = 0
     while step < Self.stepCount {
-      var channel = Lockstep(replayLimit: configuration.replay)
+      var lockstep = Lockstep(replayLimit: configuration.replay)
       var retention = Retention()
-      var stepsAfterEnd = 0
-      while step < Self.stepCount, stepsAfterEnd < 50 {
-        let event = events.next(for: channel.model)
+      var stepsAfterTermination = 0
+      while step < Self.stepCount, stepsAfterTermination < Self.stepLimitAfterTermination {
+        let event = events.next(for: lockstep.model)
         recent.append(event)
         // Backlogs are compared only now and then, because comparing long ones is slow.
-        var fault = channel.apply(event, comparingBacklogs: step.isMultiple(of: 64))
-        retention.record(channel.model)
-        if channel.driver.state.floor < retention.oldestAllowed {
-          fault = "\(channel.driver.state.floor) is kept, but the oldest position allowed is \(retention.oldestAllowed)"
+        var fault = lockstep.apply(event, comparingBacklogs: step.isMultiple(of: 64))
+        retention.record(lockstep.model)
+        let floor = lockstep.driver.state.floor
+        if floor < retention.oldestAllowed {
+          fault = "position \(floor) is kept, but the oldest position allowed is \(retention.oldestAllowed)"
         }
         if let fault {
           Issue.record("seed \(seed), step \(step): \(fault)\nafter \(recent)")
           return
         }
-        if channel.model.end != nil { stepsAfterEnd += 1 }
+        if lockstep.model.termination != nil { stepsAfterTermination += 1 }
         step += 1
       }
     }
@@ -43,7 +46,7 @@ import Testing
 
   @Test(arguments: RandomEvents.configurations)
   func `A long random run of a channel agrees with the model`(_ configuration: RandomEvents.Configuration) {
-    var events = RandomEvents(configuration: configuration, generator: SplitMix64(seed: seed))
+    var events = RandomEvents(configuration: configuration, random: SplitMix64(seed: seed))
     print("\(configuration.testDescription): seed \(seed)")
     var recent = RecentEvents()
     var step = 0
@@ -51,13 +54,13 @@ import Testing
       let channel = ChannelDriver(replayLimit: configuration.replay)
       var model = ChannelModel(replayLimit: configuration.replay)
       var retention = Retention()
-      var stepsAfterEnd = 0
-      while step < Self.stepCount, stepsAfterEnd < 50 {
+      var stepsAfterTermination = 0
+      while step < Self.stepCount, stepsAfterTermination < Self.stepLimitAfterTermination {
         let event = events.next(for: model)
         recent.append(event)
-        let expected = model.apply(event, call: step)
+        let expected = model.apply(event, callNumber: step)
         // As in `Lockstep`, the order of the answers is specified only for the calls of one subscriber.
-        let answers = channel.apply(event, call: step).enumerated()
+        let answers = channel.apply(event, callNumber: step).enumerated()
           .sorted { ($0.element.call.slot, $0.offset) < ($1.element.call.slot, $1.offset) }.map(\.element)
         retention.record(model)
         let fault =
@@ -66,7 +69,7 @@ import Testing
           Issue.record("seed \(seed), step \(step): \(fault)\nafter \(recent)")
           return
         }
-        if model.end != nil { stepsAfterEnd += 1 }
+        if model.termination != nil { stepsAfterTermination += 1 }
         step += 1
       }
     }
@@ -84,18 +87,18 @@ import Testing
         return "slot \(slot): droppedCount \(dropped), not \(subscriber.droppedCount)"
       }
     }
-    return retentionFault(channel.live.value, model, retention)
+    return retentionFault(channel.liveCount.value, model, retention)
   }
 
-  private func retentionFault(_ live: Int, _ model: ChannelModel, _ retention: Retention) -> String? {
+  private func retentionFault(_ liveCount: Int, _ model: ChannelModel, _ retention: Retention) -> String? {
     let allWait = model.allCursorSubscribersWait
     let oldest = allWait ? model.oldestNeeded : retention.oldestAllowed
-    var buffered = Set<Int>()
+    var onlyBuffered = Set<Int>()
     for case let subscriber? in model.subscribers where !subscriber.policy.usesCursor {
-      buffered.formUnion(subscriber.backlog.prefix { $0 < oldest })
+      onlyBuffered.formUnion(subscriber.backlog.prefix { $0 < oldest })
     }
-    let allowed = model.sentCount - oldest + buffered.count
-    if allWait ? live == allowed : live <= allowed { return nil }
-    return "\(live) elements are alive, not \(allowed)\(allWait ? "" : " or fewer")"
+    let allowedCount = model.sentCount - oldest + onlyBuffered.count
+    if allWait ? liveCount == allowedCount : liveCount <= allowedCount { return nil }
+    return "\(liveCount) elements are alive, not \(allowedCount)\(allWait ? "" : " or fewer")"
   }
 }

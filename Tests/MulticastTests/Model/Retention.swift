@@ -2,7 +2,7 @@
 ///
 /// An element that is no longer needed must be released after at most 16 later sends.
 struct Retention {
-  static let interval = 16
+  static let releaseInterval = 16
 
   /// The oldest needed position, by the number of elements sent.
   ///
@@ -16,7 +16,7 @@ struct Retention {
     let sent = model.sentCount
     if sent == neededBySentCount.count {
       neededBySentCount.append(0)
-      if sent >= Self.interval { oldestAllowed = neededBySentCount[sent - Self.interval] }
+      if sent >= Self.releaseInterval { oldestAllowed = neededBySentCount[sent - Self.releaseInterval] }
     }
     neededBySentCount[sent] = model.oldestNeeded
   }

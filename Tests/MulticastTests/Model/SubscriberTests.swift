@@ -25,18 +25,20 @@ import Testing
   @Test func `A subscriber that has left is no longer one of the cursor subscribers`() {
     var state = ChannelState<Int>(replayLimit: 0)
     let ids = (0..<1_000).map { _ in subscribe(to: &state, capacity: 1) }
-    for id in ids where id != 500 {
+    let remainingID = ids[500]
+    for id in ids where id != remainingID {
       _ = state.cancel(id)
       state.remove(id)
     }
-    #expect(state.cursorSubscribers == [500])
-    // The remaining subscriber needs only the newest element, so the sixteenth send releases the 15 older ones.
+    #expect(state.cursorSubscribers == [remainingID])
+    // The remaining subscriber needs only the newest element. Every sixteenth send releases the elements that are no
+    // longer needed, which are the 15 older ones.
     let releaseCounts = (0..<16).map { _ in state.send().releaseCount }
     #expect(releaseCounts == Array(repeating: 0, count: 15) + [15])
-    let next = subscribe(to: &state, capacity: .max)
-    #expect(state.cursorSubscribers == [500, next])
-    _ = state.cancel(500)
-    #expect(state.cursorSubscribers == [next])
+    let newID = subscribe(to: &state, capacity: .max)
+    #expect(state.cursorSubscribers == [remainingID, newID])
+    _ = state.cancel(remainingID)
+    #expect(state.cursorSubscribers == [newID])
   }
 
   @Test func `A read of a single element leaves no batch to check`() {
@@ -51,14 +53,16 @@ import Testing
     let core = ChannelCore<Token, Never>(replay: 0)
     let subscriber = ChannelSubscriber(core: core, policy: .unbounded)
     let released = Recorder<Int>()
-    let gate = Gate()
+    let lastReleaseGate = Gate()
     for id in 1...3 {
-      let token = Token(id) { id in
-        released.record(id)
-        if id == 3 { gate.open() }
+      let token = Token(id) { releasedID in
+        released.record(releasedID)
+        if releasedID == 3 { lastReleaseGate.open() }
       }
       core.send(token)
     }
+    // Like `next()`, this test calls `advance()`, then `takeFromBatch()`. The subscriber's gate is held in between, so
+    // `cancel()` can't discard the batch yet.
     guard case .batch = await subscriber.advance() else {
       Issue.record("The subscriber didn't find the three elements.")
       return
@@ -66,7 +70,7 @@ import Testing
     subscriber.cancel()
     #expect(subscriber.takeFromBatch().id == 1)
     // `next()` isn't called again, and the subscriber stays alive.
-    await gate.pass()
+    await lastReleaseGate.pass()
     #expect(released.values == [1, 2, 3])
     #expect(subscriber.droppedCount == 2)
     withExtendedLifetime(subscriber) {}

@@ -45,7 +45,7 @@ struct Reader<Element: Sendable & Equatable>: Sendable {
   var events: [Event<Element>] { record.events.withLock { $0 } }
 
   /// Removes and returns the recorded events.
-  func newEvents() -> [Event<Element>] {
+  func takeEvents() -> [Event<Element>] {
     record.events.withLock { events in
       defer { events = [] }
       return events

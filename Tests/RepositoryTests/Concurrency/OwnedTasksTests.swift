@@ -4,7 +4,7 @@ import Testing
 @testable import Repository
 
 @Suite struct OwnedTasksTests {
-  @Test func `Tasks that have finished aren't remembered, even if they were cancelled first`() {
+  @Test func `Tasks that have finished aren't remembered, even if they were cancelled before they finished`() {
     let executor = ManualTaskExecutor()
     let tasks = OwnedTasks(executor: executor)
     for _ in 1...3 { tasks.start {} }

@@ -9,7 +9,7 @@ import Testing
     #expect(calls.claim(1) == true)
     calls.end(1, "first")
     #expect(calls.claim(1) == false)
-    // The call already has its outcome.
+    // This has no effect, because the call already has its outcome.
     calls.end(1, "second")
     #expect(await calls.outcome(of: 1) == "first")
     #expect(calls.isEmpty == true)
@@ -39,15 +39,15 @@ import Testing
     #expect(calls.isEmpty == true)
   }
 
-  @Test func `A call ends once if its task is cancelled before or while it waits`() async {
+  @Test func `Cancelling the task of a call, before or while the call waits, ends the call once`() async {
     let calls = PendingCalls<Int, String>()
     calls.open(1)
     // The task is cancelled before the call waits.
-    let early = Task {
+    let cancelledEarly = Task {
       withUnsafeCurrentTask { $0?.cancel() }
       return await calls.outcome(of: 1, ifCancelled: "cancelled")
     }
-    #expect(await early.value == "cancelled")
+    #expect(await cancelledEarly.value == "cancelled")
 
     calls.open(2)
     let waiting = Task { await calls.outcome(of: 2, ifCancelled: "cancelled") }
@@ -57,11 +57,11 @@ import Testing
     #expect(calls.isEmpty == true)
   }
 
-  @Test func `A claimed call doesn't end if its task is cancelled before or while it waits`() async {
+  @Test func `Cancelling the task of a claimed call, before or while the call waits, doesn't end the call`() async {
     let calls = PendingCalls<Int, String>()
     calls.open(1)
     #expect(calls.claim(1) == true)
-    let early = Task {
+    let cancelledEarly = Task {
       withUnsafeCurrentTask { $0?.cancel() }
       return await calls.outcome(of: 1, ifCancelled: "cancelled")
     }
@@ -71,7 +71,7 @@ import Testing
     waiting.cancel()
     calls.end(1, "a")
     calls.end(2, "b")
-    #expect(await early.value == "a")
+    #expect(await cancelledEarly.value == "a")
     #expect(await waiting.value == "b")
     #expect(calls.isEmpty == true)
     #expect(calls.claim(1) == false)

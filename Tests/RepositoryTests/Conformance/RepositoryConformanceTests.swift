@@ -13,7 +13,7 @@ import Testing
   func `A source that replies with the whole value keeps the laws`(
     check: RepositoryConformance<NotesSource>.Check
   ) async throws {
-    try await check.run(on: Self.notes { NotesSource($0, $1) })
+    try await check.run(on: Self.makeNotesHarness { NotesSource($0, $1) })
   }
 
   @Test(arguments: RepositoryConformance<PagedConformanceSource>.checks)
@@ -70,7 +70,9 @@ import Testing
     }
   }
 
-  /// A fault of a source or a store, and the law that it breaks.
+  /// A fault of a source or a store.
+  ///
+  /// The raw value is the name of the law that the fault breaks.
   enum Fault: String, CaseIterable, Sendable {
     case newIDForEachAttempt = "L6 Once"
     case confirmsWithoutSending = "L5 FIFO"
@@ -80,7 +82,7 @@ import Testing
 
   @Test(arguments: Fault.allCases)
   func `A source or a store that breaks a law fails the check of that law`(fault: Fault) async throws {
-    let harness = Self.notes(timeLimit: .seconds(3)) { server, network in
+    let harness = Self.makeNotesHarness(timeLimit: .seconds(3)) { server, network in
       switch fault {
       case .newIDForEachAttempt: NotesSource(server, network) { _ in MutationID() }
       case .confirmsWithoutSending:
@@ -107,7 +109,7 @@ import Testing
     #expect(failure?.description.hasPrefix("Broken law \(fault.rawValue): ") == true)
   }
 
-  private static func notes(
+  private static func makeNotesHarness(
     timeLimit: Duration = timeLimit,
     makeSource: @escaping @Sendable (NotesServer, SimulatedNetwork) -> NotesSource,
     makePlace: @escaping @Sendable () async throws -> RepositoryHarness<NotesSource>.Place = {
@@ -188,15 +190,15 @@ struct PagedConformanceSource: PagedSource, MutableSource {
   func send(
     _ mutation: MarkChange, to key: String, id: MutationID
   ) async throws(MarksFailure) -> MutationReply<Paged<Mark>> {
-    let isMade: Bool
+    let isApplied: Bool
     do throws(SimulatedNetwork.Failure) {
-      isMade = try await network.exchange("send") { [server] in
+      isApplied = try await network.exchange("send") { [server] in
         (try? server.apply(mutation, to: key, id: id)) != nil
       }
     } catch {
       throw error.asMarksFailure
     }
-    if !isMade { throw .conflict }
+    if !isApplied { throw .conflict }
     return .done
   }
 
@@ -213,11 +215,12 @@ private final class SplittingStore: ForwardingStore {
   ///
   /// If it contains both, removes all mutations, then throws an error before anything else is stored.
   func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit {
-    let mutations = batch.keys.filter { $0.collection == "notes.mutations" }
-    guard batch.keys.contains(where: { $0.collection == "notes" }), !mutations.isEmpty else {
+    let mutationKeys = batch.keys.filter { $0.collection == "notes.mutations" }
+    guard batch.keys.contains(where: { $0.collection == "notes" }), !mutationKeys.isEmpty else {
       return try await base.commit(batch)
     }
     try await base.removeAll(in: "notes.mutations")
+    // Code 5 is `EIO`, an input/output error.
     throw .writeFailed(SystemError(code: 5, operation: "testing", path: "memory"))
   }
 

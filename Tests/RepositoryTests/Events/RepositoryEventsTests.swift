@@ -7,26 +7,27 @@ import Testing
   @Test func `A subscriber receives the last events before its subscription, then every later one`() async {
     let events = RepositoryEvents(replay: 2)
     for number in 1...3 { events.emit(.requestStarted(key: "\(number)")) }
-    let subscriber = events.stream.subscribe()
+    let subscription = events.stream.subscribe()
     events.emit(.requestFinished(key: "3"))
     #expect(
-      await subscriber.first(3) == [.requestStarted(key: "2"), .requestStarted(key: "3"), .requestFinished(key: "3")])
+      await subscription.first(3) == [.requestStarted(key: "2"), .requestStarted(key: "3"), .requestFinished(key: "3")])
   }
 
   @Test func `A slow subscriber loses the oldest events, which are counted`() async {
     let events = RepositoryEvents(replay: 0, capacity: 2)
-    let subscriber = events.stream.subscribe()
+    let subscription = events.stream.subscribe()
     for number in 1...5 { events.emit(.requestStarted(key: "\(number)")) }
-    #expect(await subscriber.first(2) == [.requestStarted(key: "4"), .requestStarted(key: "5")])
-    #expect(subscriber.droppedCount == 3)
+    #expect(await subscription.first(2) == [.requestStarted(key: "4"), .requestStarted(key: "5")])
+    #expect(subscription.droppedCount == 3)
   }
 
   @Test func `The stream finishes when its owner is released`() async {
     var events: RepositoryEvents? = RepositoryEvents()
-    let subscriber = events?.stream.subscribe()
+    let subscription = events?.stream.subscribe()
     events?.emit(.replyDiscarded(key: "a"))
     events = nil
-    #expect(await subscriber?.first(2) == [.replyDiscarded(key: "a")])
+    // `first(2)` returns a single event only because the stream finishes.
+    #expect(await subscription?.first(2) == [.replyDiscarded(key: "a")])
   }
 
   @Test(arguments: [

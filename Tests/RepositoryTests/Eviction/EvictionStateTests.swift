@@ -8,7 +8,10 @@ import Testing
 @Suite struct EvictionStateTests {
   private func time(_ seconds: Int) -> Date { Date(timeIntervalSince1970: TimeInterval(seconds)) }
 
-  private func state(_ policy: EvictionPolicy, _ sizes: [Int]) -> EvictionState<Int> {
+  /// Creates a state with one value of each given size.
+  ///
+  /// The key of a value is its index, and is also the second at which the value was stored.
+  private func makeState(_ policy: EvictionPolicy, sizes: [Int]) -> EvictionState<Int> {
     var state = EvictionState<Int>(policy)
     for (key, size) in sizes.enumerated() {
       state.recordValue(of: key, tag: StoreTag(), byteCount: size, revision: 0, at: time(key))
@@ -17,49 +20,49 @@ import Testing
   }
 
   @Test func `As few values as necessary are evicted, the least recently used first`() {
-    var state = state(EvictionPolicy(maximumCount: 2), [1, 1, 1, 1])
+    var state = makeState(EvictionPolicy(maximumCount: 2), sizes: [1, 1, 1, 1])
     state.recordUse(of: 0, at: time(10))
     #expect(state.isOverLimit)
-    #expect(state.takeVictims(at: time(11), limit: 9) { _ in false }.map(\.key) == [1, 2])
+    #expect(state.takeVictims(at: time(11), limit: 9, isKept: { _ in false }).map(\.key) == [1, 2])
   }
 
   @Test func `Values are evicted until the total size of the rest is within the limit`() {
-    var state = state(EvictionPolicy(maximumBytes: 100), [10, 60, 20, 50])
+    var state = makeState(EvictionPolicy(maximumBytes: 100), sizes: [10, 60, 20, 50])
     #expect(state.byteCount == 140)
-    #expect(state.takeVictims(at: time(9), limit: 9) { _ in false }.map(\.key) == [0, 1])
+    #expect(state.takeVictims(at: time(9), limit: 9, isKept: { _ in false }).map(\.key) == [0, 1])
   }
 
   @Test func `A kept value is skipped until its next use`() {
-    var state = state(EvictionPolicy(maximumCount: 1), [1, 1, 1])
-    #expect(state.takeVictims(at: time(9), limit: 9) { $0 != 2 }.map(\.key) == [2])
+    var state = makeState(EvictionPolicy(maximumCount: 1), sizes: [1, 1, 1])
+    #expect(state.takeVictims(at: time(9), limit: 9, isKept: { $0 != 2 }).map(\.key) == [2])
     state.recordOwnRemoval(of: 2, revision: 1)
     #expect(state.isOverLimit)
-    #expect(state.takeVictims(at: time(9), limit: 9) { _ in false }.isEmpty)
+    #expect(state.takeVictims(at: time(9), limit: 9, isKept: { _ in false }).isEmpty)
     state.recordUse(of: 1, at: time(10))
-    #expect(state.takeVictims(at: time(11), limit: 9) { _ in false }.map(\.key) == [1])
+    #expect(state.takeVictims(at: time(11), limit: 9, isKept: { _ in false }).map(\.key) == [1])
   }
 
   @Test func `A value is evicted when its idle time has passed, and not before`() {
-    var state = state(EvictionPolicy(idleTime: .seconds(60)), [1, 1])
+    var state = makeState(EvictionPolicy(idleTime: .seconds(60)), sizes: [1, 1])
     #expect(state.nextIdleTime() == time(60))
     state.recordUse(of: 0, at: time(30))
     #expect(state.nextIdleTime() == time(61))
-    #expect(state.takeVictims(at: time(60), limit: 9) { _ in false }.isEmpty)
-    #expect(state.takeVictims(at: time(61), limit: 9) { _ in false }.map(\.key) == [1])
+    #expect(state.takeVictims(at: time(60), limit: 9, isKept: { _ in false }).isEmpty)
+    #expect(state.takeVictims(at: time(61), limit: 9, isKept: { _ in false }).map(\.key) == [1])
     #expect(state.nextIdleTime() == time(90))
   }
 
   @Test func `A value that could not be removed is the next to be evicted, unless it was used meanwhile`() {
-    var state = state(EvictionPolicy(maximumCount: 1), [1, 1, 1])
-    let victims = state.takeVictims(at: time(9), limit: 9) { _ in false }
+    var state = makeState(EvictionPolicy(maximumCount: 1), sizes: [1, 1, 1])
+    let victims = state.takeVictims(at: time(9), limit: 9, isKept: { _ in false })
     #expect(victims.map(\.key) == [0, 1])
     state.recordUse(of: 0, at: time(10))
     state.restoreVictims(victims)
-    #expect(state.takeVictims(at: time(11), limit: 9) { _ in false }.map(\.key) == [1, 2])
+    #expect(state.takeVictims(at: time(11), limit: 9, isKept: { _ in false }).map(\.key) == [1, 2])
   }
 
   @Test func `A late report of an older commit changes nothing`() {
-    var state = state(EvictionPolicy(maximumCount: 1), [])
+    var state = makeState(EvictionPolicy(maximumCount: 1), sizes: [])
     state.recordValue(of: 0, tag: StoreTag(), byteCount: 5, revision: 3, at: time(0))
     state.recordValue(of: 0, tag: StoreTag(), byteCount: 9, revision: 2, at: time(0))
     state.recordRemoval(of: 0, revision: 2)
@@ -77,25 +80,26 @@ import Testing
   private struct Model {
     var values: [(key: Int, size: Int, revision: UInt64, usedAt: Int)] = []
     /// The keys of taken and kept values, which aren't considered until they are used or restored.
-    var passed: Set<Int> = []
+    var skippedKeys: Set<Int> = []
 
     mutating func use(_ key: Int, at time: Int) {
       guard let index = values.firstIndex(where: { $0.key == key }) else { return }
       var value = values.remove(at: index)
       value.usedAt = time
       values.append(value)
-      passed.remove(key)
+      skippedKeys.remove(key)
     }
 
-    mutating func take(_ policy: EvictionPolicy, at now: Int, _ limit: Int, _ isKept: (Int) -> Bool) -> [Int] {
+    mutating func takeVictims(_ policy: EvictionPolicy, at now: Int, _ limit: Int, _ isKept: (Int) -> Bool) -> [Int] {
       var victims: [Int] = []
-      for value in values where !passed.contains(value.key) {
-        let left = values.filter { !victims.contains($0.key) }
-        let isOver =
-          left.count > policy.maximumCount ?? .max || left.reduce(0) { $0 + $1.size } > policy.maximumBytes ?? .max
+      for value in values where !skippedKeys.contains(value.key) {
+        let remaining = values.filter { !victims.contains($0.key) }
+        let isOverLimit =
+          remaining.count > policy.maximumCount ?? .max
+          || remaining.reduce(0) { $0 + $1.size } > policy.maximumBytes ?? .max
         let isIdle = policy.idleTime.map { .seconds(now - value.usedAt) >= $0 } ?? false
-        guard isOver || isIdle, victims.count < limit else { break }
-        passed.insert(value.key)
+        guard isOverLimit || isIdle, victims.count < limit else { break }
+        skippedKeys.insert(value.key)
         if !isKept(value.key) { victims.append(value.key) }
       }
       return victims
@@ -118,7 +122,7 @@ import Testing
         state.recordValue(of: key, tag: StoreTag(), byteCount: size, revision: revision, at: time(now))
         model.values.removeAll { $0.key == key }
         model.values.append((key, size, revision, now))
-        model.passed.remove(key)
+        model.skippedKeys.remove(key)
       case 5:
         state.recordRemoval(of: key, revision: revision)
         model.values.removeAll { $0.key == key }
@@ -129,7 +133,7 @@ import Testing
         let kept = Set((0..<16).filter { _ in Int.random(in: 0..<4, using: &random) == 0 })
         let limit = Int.random(in: 1...6, using: &random)
         let victims = state.takeVictims(at: time(now), limit: limit) { kept.contains($0) }
-        #expect(victims.map(\.key) == model.take(policy, at: now, limit, kept.contains))
+        #expect(victims.map(\.key) == model.takeVictims(policy, at: now, limit, kept.contains))
         if Bool.random(using: &random) {
           for victim in victims {
             state.recordOwnRemoval(of: victim.key, revision: revision)
@@ -137,10 +141,10 @@ import Testing
           }
         } else {
           state.restoreVictims(victims)
-          let taken = model.values.filter { value in victims.contains { $0.key == value.key } }
+          let restored = model.values.filter { value in victims.contains { $0.key == value.key } }
           model.values.removeAll { value in victims.contains { $0.key == value.key } }
-          model.values.insert(contentsOf: taken, at: 0)
-          model.passed.subtract(victims.map(\.key))
+          model.values.insert(contentsOf: restored, at: 0)
+          model.skippedKeys.subtract(victims.map(\.key))
         }
       }
       #expect(state.count == model.values.count)

@@ -12,15 +12,18 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct EvictionTests: NotesSuite {
   let fixture: NotesFixture
   private let storage = InMemoryStorage()
-  private let time = Setting(Date(timeIntervalSince1970: 1_000))
+  /// The current date, from which the repositories compute whether a value is idle.
+  ///
+  /// Their timers use `clock` instead.
+  private let currentDate = Setting(Date(timeIntervalSince1970: 1_000))
 
   init() {
-    fixture = NotesFixture(storage: storage) { [time] in time.value }
+    fixture = NotesFixture(storage: storage) { [currentDate] in currentDate.value }
   }
 
-  private func limited(_ policy: EvictionPolicy) -> RepositoryConfiguration {
+  private func makeConfiguration(_ policy: EvictionPolicy) -> RepositoryConfiguration {
     var configuration = configuration
-    (configuration.eviction, configuration.now) = (policy, { [time] in time.value })
+    (configuration.eviction, configuration.now) = (policy, { [currentDate] in currentDate.value })
     return configuration
   }
 
@@ -30,27 +33,27 @@ import Testing
   }
 
   /// Waits until the ids of the stored values are exactly the given ones.
-  private func waitUntilStored(_ ids: Set<String>) async throws {
-    try await waitUntilStored { $0 == ids }
+  private func waitUntilStoredIDs(are ids: Set<String>) async throws {
+    try await waitUntilStoredIDs { $0 == ids }
   }
 
-  private func waitUntilStored(_ areExpected: (Set<String>) -> Bool) async throws {
+  private func waitUntilStoredIDs(_ areExpected: (Set<String>) -> Bool) async throws {
     let observation = try await memory.observe(collection: "notes", as: Notes.self)
-    var stored = Set(observation.stored.compactMap(\.key.id))
-    if areExpected(stored) { return }
+    var ids = Set(observation.stored.compactMap(\.key.id))
+    if areExpected(ids) { return }
     for await changes in observation.changes {
       for change in changes {
         guard let id = change.key.id else { continue }
-        if change.stored == nil { stored.remove(id) } else { stored.insert(id) }
+        if change.stored == nil { ids.remove(id) } else { ids.insert(id) }
       }
-      if areExpected(stored) { return }
+      if areExpected(ids) { return }
     }
   }
 
   // MARK: - Limits
 
   @Test func `A call that exceeds the limit evicts the least recently used value before it returns`() async throws {
-    let repository = makeRepository(configuration: limited(EvictionPolicy(maximumCount: 2)))
+    let repository = makeRepository(configuration: makeConfiguration(EvictionPolicy(maximumCount: 2)))
     let events = repository.events.subscribe()
     for key in ["a", "b"] { try await repository.refresh(key) }
     try await repository.refresh("a")
@@ -67,10 +70,11 @@ import Testing
   }
 
   @Test func `The stored values are within the byte limit after each call`() async throws {
-    let keys = try #require(Int(ProcessInfo.processInfo.environment["MOMENTS_EVICTION_KEYS"] ?? "2000"))
-    let limit = keys * 10
-    let repository = makeRepository(configuration: limited(EvictionPolicy(maximumBytes: limit)), store: memory)
-    for key in 0..<keys {
+    let keyCount = try #require(Int(ProcessInfo.processInfo.environment["MOMENTS_EVICTION_KEYS"] ?? "2000"))
+    let limit = keyCount * 10
+    let repository = makeRepository(
+      configuration: makeConfiguration(EvictionPolicy(maximumBytes: limit)), store: memory)
+    for key in 0..<keyCount {
       try await repository.refresh("\(key)")
       let stored = try #require(await repository.report().stored)
       #expect(stored.byteCount <= limit)
@@ -79,41 +83,41 @@ import Testing
     let entries = try await memory.observe(collection: "notes", as: Notes.self).stored
     #expect(entries.compactMap(\.stored.byteCount).reduce(0, +) == stored.byteCount)
     // The values that stay are the most recent ones that fit within the limit.
-    #expect(entries.map(\.key.id) == (keys - stored.count..<keys).map { "\($0)" })
-    let last = try #require(entries.last?.stored.byteCount)
-    #expect(limit - stored.byteCount < last)
+    #expect(entries.map(\.key.id) == (keyCount - stored.count..<keyCount).map { "\($0)" })
+    let newestByteCount = try #require(entries.last?.stored.byteCount)
+    #expect(limit - stored.byteCount < newestByteCount)
   }
 
   @Test func `An idle value is evicted`() async throws {
-    let repository = makeRepository(configuration: limited(EvictionPolicy(idleTime: .seconds(60))))
+    let repository = makeRepository(configuration: makeConfiguration(EvictionPolicy(idleTime: .seconds(60))))
     try await repository.refresh("a")
-    time.value += 30
+    currentDate.value += 30
     try await repository.refresh("b")
     await clock.sleepers(1)
-    time.value += 30
+    currentDate.value += 30
     clock.advance(by: .seconds(60))
-    try await waitUntilStored(["b"])
+    try await waitUntilStoredIDs(are: ["b"])
     await clock.sleepers(1)
-    time.value += 30
+    currentDate.value += 30
     clock.advance(by: .seconds(30))
-    try await waitUntilStored([])
+    try await waitUntilStoredIDs(are: [])
   }
 
   @Test func `Values of an earlier process are evicted in the order of their last saves`() async throws {
     for key in ["c", "a", "b"] { try await memory.save(Notes(key), for: .notes(key)) }
-    let repository = makeRepository(configuration: limited(EvictionPolicy(maximumCount: 1)))
-    try await waitUntilStored(["b"])
+    let repository = makeRepository(configuration: makeConfiguration(EvictionPolicy(maximumCount: 1)))
+    try await waitUntilStoredIDs(are: ["b"])
     _ = repository
   }
 
   @Test func `Values of another repository count toward the limit`() async throws {
-    let repository = makeRepository(configuration: limited(EvictionPolicy(maximumCount: 2)), store: memory)
+    let repository = makeRepository(configuration: makeConfiguration(EvictionPolicy(maximumCount: 2)), store: memory)
     for key in ["a", "b"] { try await repository.refresh(key) }
     let other = makeRepository(store: InMemoryStore(storage: storage))
     try await other.refresh("c")
     // The first repository may notice this value only after it has stored the next one.
     try await repository.refresh("d")
-    try await waitUntilStored(["c", "d"])
+    try await waitUntilStoredIDs(are: ["c", "d"])
   }
 
   @Test func `Without a limit everything stays and nothing is counted`() async throws {
@@ -125,8 +129,8 @@ import Testing
 
   // MARK: - Kept values
 
-  @Test func `Observed values stay until their observers leave, while a newer value is evicted`() async throws {
-    let repository = makeRepository(configuration: limited(EvictionPolicy(maximumCount: 1)))
+  @Test func `Observed values stay until their observers leave, and a newer value is evicted instead`() async throws {
+    let repository = makeRepository(configuration: makeConfiguration(EvictionPolicy(maximumCount: 1)))
     try await repository.refresh("a")
     do {
       let values = repository.values(of: "a").subscribe()
@@ -134,16 +138,16 @@ import Testing
       let states = repository.states(of: "b", loading: .whileObserved()).subscribe()
       for await state in states where state.value != nil { break }
       try await repository.refresh("c")
-      try await waitUntilStored(["a", "b"])
+      try await waitUntilStoredIDs(are: ["a", "b"])
     }
     // The observers have left in an unspecified order, so either value may stay.
-    try await waitUntilStored { $0.count == 1 && $0 != ["c"] }
+    try await waitUntilStoredIDs { $0.count == 1 && $0 != ["c"] }
   }
 
   @Test func `A value with an unsent mutation stays until the server has the mutation`() async throws {
     let isOffline = Setting(true)
     let repository = makeRepository(
-      configuration: limited(EvictionPolicy(maximumCount: 2)),
+      configuration: makeConfiguration(EvictionPolicy(maximumCount: 2)),
       onSend: { _ throws(NotesFailure) in if isOffline.value { throw .offline } })
     try await repository.refresh("a")
     #expect(try await repository.perform(.add("x"), on: "a") == .queued)
@@ -160,15 +164,15 @@ import Testing
   @Test func `A value with a pending mutation of another process stays`() async throws {
     try await put(Notes("a"), "a")
     do {
-      let offline = makeRepository(onSend: { _ throws(NotesFailure) in throw .offline })
-      #expect(try await offline.perform(.add("x"), on: "a") == .queued)
+      let offlineRepository = makeRepository(onSend: { _ throws(NotesFailure) in throw .offline })
+      #expect(try await offlineRepository.perform(.add("x"), on: "a") == .queued)
     }
     try await put(Notes("b"), "b")
-    var configuration = limited(EvictionPolicy(maximumCount: 1))
+    var configuration = makeConfiguration(EvictionPolicy(maximumCount: 1))
     // A leader would send the mutation, and the attempt alone would keep the value.
     configuration.leadership = NeverLeading()
     let repository = makeRepository(configuration: configuration)
-    try await waitUntilStored(["a"])
+    try await waitUntilStoredIDs(are: ["a"])
     #expect(await repository.values(of: "a").subscribe().first(1) == [Notes("a", "x")])
   }
 
@@ -176,10 +180,10 @@ import Testing
     let repository = NotesRepository(
       NotesSource(
         "notes", fetch: { [server] in server.value(of: $0) }, send: { (_, _, _) in .done }, isPinned: { $0 == "a" }),
-      store: store, configuration: limited(EvictionPolicy(maximumCount: 2, idleTime: .seconds(60))))
+      store: store, configuration: makeConfiguration(EvictionPolicy(maximumCount: 2, idleTime: .seconds(60))))
     for key in ["a", "b", "c"] { try await repository.refresh(key) }
     try await #expect(storedIDs() == ["a", "c"])
-    time.value += 100
+    currentDate.value += 100
     try await repository.refresh("d")
     try await #expect(storedIDs() == ["a", "d"])
     try await repository.evict(.all)
@@ -187,80 +191,83 @@ import Testing
   }
 
   @Test func `A value that another process stores during the eviction stays`() async throws {
-    let repository = makeRepository(configuration: limited(EvictionPolicy(maximumCount: 2)))
+    let repository = makeRepository(configuration: makeConfiguration(EvictionPolicy(maximumCount: 2)))
     for key in ["a", "b"] { try await repository.refresh(key) }
-    let isFirst = Setting(true)
+    let isFirstRemoval = Setting(true)
     store.set { [memory] hooks in
       hooks.onCommit = { keys throws(StoreError) in
-        guard isFirst.value, keys == [StoreKey<Notes>.notes("a").keyName] else { return }
-        isFirst.value = false
+        guard isFirstRemoval.value, keys == [StoreKey<Notes>.notes("a").keyName] else { return }
+        isFirstRemoval.value = false
         try await memory.save(Notes("newer"), for: .notes("a"))
       }
     }
     try await repository.refresh("c")
     try await #expect(storedIDs() == ["c", "a"])
-    #expect(!isFirst.value)
+    #expect(!isFirstRemoval.value)
   }
 
   @Test func `An observer that subscribes during the removal of a value never gets that value`() {
     let executor = ManualTaskExecutor()
-    var configuration = limited(EvictionPolicy(maximumCount: 1))
+    var configuration = makeConfiguration(EvictionPolicy(maximumCount: 1))
     configuration.taskExecutor = executor
     let gate = Gate()
     var hooks = SimulatedStore.Hooks()
-    let isHeld = Setting(false)
+    let isRemovalHeld = Setting(false)
     hooks.onCommit = { keys in
-      if isHeld.value, keys == [StoreKey<Notes>.notes("a").keyName] { await gate.pass() }
+      if isRemovalHeld.value, keys == [StoreKey<Notes>.notes("a").keyName] { await gate.pass() }
     }
     let repository = makeRepository(configuration: configuration, store: SimulatedStore(hooks: hooks))
-    let refresh = { (key: String) in
+    let startRefresh = { (key: String) in
       let task = Task(executorPreference: executor) { try await repository.refresh(key) }
       executor.runUntilIdle()
       return task
     }
-    var refreshes = [refresh("a")]
-    isHeld.value = true
-    refreshes.append(refresh("b"))
-    let shown = Setting<[Notes?]>([])
+    var refreshes = [startRefresh("a")]
+    isRemovalHeld.value = true
+    refreshes.append(startRefresh("b"))
+    let shownValues = Setting<[Notes?]>([])
     let observer = Task(executorPreference: executor) {
-      for await state in repository.states(of: "a") { shown.value.append(state.value) }
+      for await state in repository.states(of: "a") { shownValues.value.append(state.value) }
     }
     executor.runUntilIdle()
     gate.open()
     executor.runUntilIdle()
     // The observer gets a state without a value, possibly twice, and never the removed value.
-    #expect(shown.value == [nil, nil] || shown.value == [nil])
+    #expect(shownValues.value == [nil, nil] || shownValues.value == [nil])
     server.edit("a") { $0 = Notes("new") }
-    isHeld.value = false
-    refreshes.append(refresh("a"))
-    #expect(shown.value.last == Notes("new"))
+    isRemovalHeld.value = false
+    refreshes.append(startRefresh("a"))
+    #expect(shownValues.value.last == Notes("new"))
     for task in refreshes { task.cancel() }
     observer.cancel()
     executor.runUntilIdle()
   }
 
   @Test func `A value that the store fails to remove is removed at the next eviction`() async throws {
-    let repository = makeRepository(configuration: limited(EvictionPolicy(maximumCount: 1)))
+    let repository = makeRepository(configuration: makeConfiguration(EvictionPolicy(maximumCount: 1)))
     try await repository.refresh("a")
     let events = repository.events.subscribe()
-    let fails = Setting(true)
+    let removalFails = Setting(true)
     store.set { hooks in
       hooks.onCommit = { keys throws(StoreError) in
-        if fails.value, keys == [StoreKey<Notes>.notes("a").keyName] { throw .writeFailed(InterceptedStore.error) }
+        if removalFails.value, keys == [StoreKey<Notes>.notes("a").keyName] {
+          throw .writeFailed(InterceptedStore.error)
+        }
       }
     }
     try await repository.refresh("b")
     try await #expect(storedIDs() == ["a", "b"])
     for await event in events { if case .storeFailed = event { break } }
-    fails.value = false
+    removalFails.value = false
     try await repository.refresh("c")
     try await #expect(storedIDs() == ["c"])
   }
 
   @Test func `A quarantined value doesn't count toward the limit`() async throws {
-    let repository = makeRepository(configuration: limited(EvictionPolicy(maximumCount: 2)))
+    let repository = makeRepository(configuration: makeConfiguration(EvictionPolicy(maximumCount: 2)))
     for key in ["a", "b"] { try await repository.refresh(key) }
     storage[try StoreKey<Notes>.notes("a").keyName.encoded()] = Data("corrupt".utf8)
+    // The load quarantines the corrupt bytes.
     _ = try? await memory.load(.notes("a"))
     try await repository.refresh("c")
     try await #expect(storedIDs() == ["b", "c"])
@@ -268,26 +275,26 @@ import Testing
   }
 
   @Test func `A failed removal is retried after a delay`() async throws {
-    let repository = makeRepository(configuration: limited(EvictionPolicy(idleTime: .seconds(60))))
+    let repository = makeRepository(configuration: makeConfiguration(EvictionPolicy(idleTime: .seconds(60))))
     try await repository.refresh("a")
     await clock.sleepers(1)
     let attempts = Counter()
-    let fails = Setting(true)
+    let commitsFail = Setting(true)
     store.set { hooks in
       hooks.onCommit = { _ throws(StoreError) in
         attempts.next()
-        if fails.value { throw .writeFailed(InterceptedStore.error) }
+        if commitsFail.value { throw .writeFailed(InterceptedStore.error) }
       }
     }
     let events = repository.events.subscribe()
-    time.value += 60
+    currentDate.value += 60
     clock.advance(by: .seconds(60))
     await events.reaches { if case .storeFailed = $0 { true } else { false } }
     await clock.sleepers(1)
     #expect(attempts.value == 1)
-    fails.value = false
+    commitsFail.value = false
     clock.advance(by: .seconds(60))
-    try await waitUntilStored([])
+    try await waitUntilStoredIDs(are: [])
     #expect(attempts.value == 2)
   }
 
@@ -295,7 +302,8 @@ import Testing
 
   @Test func `An evicted value is fetched again`() async throws {
     let requests = Counter()
-    let repository = makeRepository(configuration: limited(EvictionPolicy()), onFetch: { _ in requests.next() })
+    let repository = makeRepository(
+      configuration: makeConfiguration(EvictionPolicy()), onFetch: { _ in requests.next() })
     try await repository.refresh("a")
     try await repository.refresh("a")
     #expect(requests.value == 1)
@@ -323,8 +331,8 @@ import Testing
     let repository = SyncedRepository("pages", store: memory) { (key: UserKey) throws(NotesFailure) in Notes(key.id) }
     for key in [UserKey("1", "a"), UserKey("2", "a"), UserKey("1", "b")] { try await repository.refresh(key) }
     try await repository.evict(.user("1"))
-    let left = try await memory.observe(collection: "pages", as: Notes.self).stored
-    #expect(left.map(\.key.id) == ["2/a"])
+    let remaining = try await memory.observe(collection: "pages", as: Notes.self).stored
+    #expect(remaining.map(\.key.id) == ["2/a"])
   }
 
   @Test func `An eviction that fails in the store throws, and the value stays`() async throws {

@@ -9,20 +9,19 @@ import RepositoryTesting
 
 /// A run of repositories in simulated processes that start and end, with one server, network and storage.
 ///
-/// Each mutation adds a numbered ``Mark`` to a value, and a ``Journal`` checks its laws. Everything runs on one
-/// ``ManualTaskExecutor``. A seed determines the operations, and which job runs next.
-struct InterleavedRun<Source: MarksSourceType> {
+/// Each mutation adds a numbered ``Mark`` to a value, and a ``Journal`` lists and checks the laws. Everything runs on
+/// one ``ManualTaskExecutor``. A seed determines the operations, and which job runs next.
+struct InterleavedRun<Source: MarksSource> {
   typealias Repository = SyncedRepository<Source>
 
   /// The options of a run.
   struct Options {
     var acknowledgement = Acknowledgement.value
     /// Whether some calls of the store fail.
-    var failsStore = false
+    var storeMayFail = false
     /// Whether two processes use the storage at the same time.
-    var isShared = false
-    /// The number of operations.
-    var length = 50
+    var hasConcurrentProcesses = false
+    var operationCount = 50
   }
 
   /// A simulated process: a repository with its own store and client.
@@ -30,28 +29,28 @@ struct InterleavedRun<Source: MarksSourceType> {
     let number: Int
     let client: MarksClient
     let store: SimulatedStore
-    let network: ManualNetworkMonitor
-    let activity: ManualActivityMonitor
+    let networkMonitor: ManualNetworkMonitor
+    let activityMonitor: ManualActivityMonitor
     var repository: Repository?
     var callers: [Task<Void, Never>] = []
     /// The marks made in the process, by key and lane.
-    var marks: [String: [Int]] = [:]
+    var marksByLane: [String: [Int]] = [:]
     /// The marks that were accepted before the process started; see ``Journal/Outcome``.
-    var knownMarks: Set<Int> = []
-    /// The keys that are fetched while they are observed.
-    var loadingKeys: Set<String> = []
+    var marksAcceptedBeforeStart: Set<Int> = []
+    var keysFetchedWhileObserved: Set<String> = []
     var observers: [Task<Void, Never>] = []
 
     init(
       _ number: Int, _ client: MarksClient, _ store: SimulatedStore, _ repository: Repository,
-      _ network: ManualNetworkMonitor, _ activity: ManualActivityMonitor
+      _ networkMonitor: ManualNetworkMonitor, _ activityMonitor: ManualActivityMonitor
     ) {
       (self.number, self.client, self.store, self.repository) = (number, client, store, repository)
-      (self.network, self.activity) = (network, activity)
+      (self.networkMonitor, self.activityMonitor) = (networkMonitor, activityMonitor)
     }
   }
 
   private static var keys: [String] { ["a", "b"] }
+  private static var pageSize: Int { 3 }
 
   private let options: Options
   private let executor = ManualTaskExecutor()
@@ -62,9 +61,10 @@ struct InterleavedRun<Source: MarksSourceType> {
   private let journal: Journal
   private var random: SplitMix64
   private var processes: [Process] = []
-  private var lastProcess = 0
+  private var lastProcessNumber = 0
   private var lastMark = 0
-  private var marks: [String: [Int]] = [:]
+  /// The marks of all mutations that were made, by key.
+  private var marksByKey: [String: [Int]] = [:]
 
   init(seed: UInt64, _ options: Options) {
     self.options = options
@@ -75,7 +75,7 @@ struct InterleavedRun<Source: MarksSourceType> {
     network = SimulatedNetwork(seed: random.next(), conditions: .rough)
     journal = Journal(
       seed: random.next(), storage: storage, server: server, isPaged: Source.loadMore != nil,
-      isShared: options.isShared)
+      hasConcurrentProcesses: options.hasConcurrentProcesses)
   }
 
   /// Performs the run.
@@ -83,43 +83,48 @@ struct InterleavedRun<Source: MarksSourceType> {
   /// - Returns: The trace, and descriptions of the violations.
   mutating func run() -> (trace: [String], violations: [String]) {
     for key in Self.keys where Bool.random(using: &random) {
-      for _ in 0..<Int.random(in: 1...5, using: &random) { edit(key) }
+      for _ in 0..<Int.random(in: 1...5, using: &random) { editOnServer(key) }
     }
-    start()
-    if options.isShared { start() }
-    for _ in 0..<options.length {
+    startProcess()
+    if options.hasConcurrentProcesses { startProcess() }
+    for _ in 0..<options.operationCount {
       operate()
-      runSome()
+      runSomeJobs()
       if !journal.violations.isEmpty { break }
     }
     if journal.violations.isEmpty { settle() }
     while let process = processes.first { release(process) }
-    executor.run(atMost: 100_000, using: &random)
+    runUntilIdle()
     if journal.violations.isEmpty { journal.checkAll() }
     return (journal.trace, journal.violations)
   }
 
-  private mutating func runSome() {
+  private mutating func runSomeJobs() {
     executor.run(atMost: Int.random(in: 0...25, using: &random), using: &random)
+  }
+
+  /// Runs jobs in a random order until none is ready, or a limit is reached.
+  private mutating func runUntilIdle() {
+    executor.run(atMost: 100_000, using: &random)
   }
 
   // MARK: - Processes
 
-  private mutating func start() {
-    lastProcess += 1
+  private mutating func startProcess() {
+    lastProcessNumber += 1
     let client = MarksClient(network, server, options.acknowledgement, journal)
-    let store = SimulatedStore(storage: storage, hooks: journal.hooks(lastProcess))
+    let store = SimulatedStore(storage: storage, hooks: journal.hooks(lastProcessNumber))
     var configuration = RepositoryConfiguration(
-      pageSize: 3, freshness: Freshness(timeToLive: .seconds(5)), retryPolicy: RetryPolicy(cap: .seconds(8)),
-      clock: clock,
+      pageSize: Self.pageSize, freshness: Freshness(timeToLive: .seconds(5)),
+      retryPolicy: RetryPolicy(cap: .seconds(8)), clock: clock,
       now: { [clock] in Date(timeIntervalSinceReferenceDate: Double(clock.now.offset.components.seconds)) },
       random: SplitMix64(seed: random.next()))
     configuration.taskExecutor = executor
-    let (networkMonitor, activity) = (ManualNetworkMonitor(), ManualActivityMonitor())
-    (configuration.network, configuration.activity) = (networkMonitor, activity)
+    let (networkMonitor, activityMonitor) = (ManualNetworkMonitor(), ManualActivityMonitor())
+    (configuration.network, configuration.activity) = (networkMonitor, activityMonitor)
     let repository = Repository(Source(client), store: store, configuration: configuration)
-    let process = Process(lastProcess, client, store, repository, networkMonitor, activity)
-    process.knownMarks = journal.acceptedMarks(among: Array(1...max(lastMark, 1)))
+    let process = Process(lastProcessNumber, client, store, repository, networkMonitor, activityMonitor)
+    process.marksAcceptedBeforeStart = journal.acceptedMarks(among: Array(1...max(lastMark, 1)))
     processes.append(process)
     journal.note("process \(process.number) begins")
     for key in Self.keys { observe(key, process) }
@@ -128,7 +133,7 @@ struct InterleavedRun<Source: MarksSourceType> {
       for await event in events {
         switch event {
         case .mutationRefused(let id, _), .mutationConflicted(let id, _):
-          if let mark = journal.mark(of: id) { journal.end(mark) }
+          if let mark = journal.mark(of: id) { journal.allowMissing(mark) }
         default: break
         }
       }
@@ -137,28 +142,28 @@ struct InterleavedRun<Source: MarksSourceType> {
 
   private mutating func observe(_ key: String, _ process: Process) {
     guard let repository = process.repository else { return }
-    let own = journal.acceptedMarks(among: process.marks.values.flatMap(\.self))
-    let observer = journal.beginObserving(
-      key, process.number, durable: own.union(process.knownMarks).intersection(marks[key] ?? []))
+    let ownMarks = journal.acceptedMarks(among: process.marksByLane.values.flatMap(\.self))
+    let durableMarks = ownMarks.union(process.marksAcceptedBeforeStart).intersection(marksByKey[key] ?? [])
+    let observerNumber = journal.beginObserving(key, process.number, durableMarks: durableMarks)
     let policies: [LoadingPolicy] = [
       .never, .whileObserved(),
       .whileObserved(stopTimeout: .zero, every: .seconds(Int.random(in: 5...20, using: &random))),
     ]
     let policy = policies.randomElement(using: &random)!
-    if policy != .never { process.loadingKeys.insert(key) }
+    if policy != .never { process.keysFetchedWhileObserved.insert(key) }
     let values = repository.values(of: key, loading: policy).subscribe()
     let states = repository.states(of: key, loading: policy).subscribe()
-    let number = process.number
+    let processNumber = process.number
     process.observers.append(
       Task(executorPreference: executor) { [journal] in
-        for await value in values { journal.observe(value, by: observer) }
+        for await value in values { journal.recordValue(value, receivedBy: observerNumber) }
       })
     process.observers.append(
       Task(executorPreference: executor) { [journal] in
         for await state in states {
           // A cancelled observer may be late. It must not overwrite the newer state that its successor has received.
           if Task.isCancelled { break }
-          journal.observe(state, of: key, number)
+          journal.recordState(state, of: key, processNumber)
         }
       })
   }
@@ -195,47 +200,51 @@ struct InterleavedRun<Source: MarksSourceType> {
     case 9..<12: load(key, process) { try await $0.reload(key) }
     case 12: load(key, process) { try await $0.refresh(key) }
     case 13, 14:
-      if let loadMore = Source.loadMore { load(key, process) { try await loadMore($0, key) } } else { edit(key) }
-    case 15, 16: edit(key)
+      if let loadMore = Source.loadMore {
+        load(key, process) { try await loadMore($0, key) }
+      } else {
+        editOnServer(key)
+      }
+    case 15, 16: editOnServer(key)
     case 17: saveExternally(key)
-    case 18, 19: cancel(process)
-    case 20: resolve(process)
+    case 18, 19: cancelMutation(in: process)
+    case 20: resolveMutations(in: process)
     case 21: process.callers.randomElement(using: &random)?.cancel()
     case 22: process.client.isSignedOut.toggle()
     case 23: signIn(process)
     case 24, 25: network.isReachable.toggle()
     case 26: call(process) { await $0.retryNow() }
-    case 27, 28: advance()
+    case 27, 28: advanceClock()
     case 29:
       if Bool.random(using: &random) {
         kill(process)
-        if Bool.random(using: &random) { runSome() }
+        if Bool.random(using: &random) { runSomeJobs() }
       } else {
         release(process)
         // The released repository completes what it can before the next process starts.
-        executor.run(atMost: 100_000, using: &random)
+        runUntilIdle()
       }
-      start()
-    case 30: notice(process)
+      startProcess()
+    case 30: noticeExternalChanges(in: process)
     case 31: observe(key, process)
-    case 32: journal.failureRate = options.failsStore && journal.failureRate == 0 ? 0.15 : 0
-    case 33: checkQuiet()
-    case 34: process.network.status = [.online, .offline, .unknown].randomElement(using: &random)!
-    case 35: process.activity.activity = [.active, .inactive].randomElement(using: &random)!
-    case 37: leave(process)
+    case 32: journal.storeFailureRate = options.storeMayFail && journal.storeFailureRate == 0 ? 0.15 : 0
+    case 33: checkLawsWhenIdle()
+    case 34: process.networkMonitor.status = [.online, .offline, .unknown].randomElement(using: &random)!
+    case 35: process.activityMonitor.activity = [.active, .inactive].randomElement(using: &random)!
+    case 37: replaceObservers(of: process)
     case 38: process.store.loseLocks()
     case 36:
       let selection = [KeySelection.key(key), .user("0"), .all].randomElement(using: &random)!
       call(process) { await $0.invalidate(selection) }
-    default: step()
+    default: stepNetwork()
     }
   }
 
   /// Cancels the observers of a process, and starts new ones for each key.
-  private mutating func leave(_ process: Process) {
+  private mutating func replaceObservers(of process: Process) {
     for observer in process.observers { observer.cancel() }
-    (process.observers, process.loadingKeys) = ([], [])
-    if Bool.random(using: &random) { runSome() }
+    (process.observers, process.keysFetchedWhileObserved) = ([], [])
+    if Bool.random(using: &random) { runSomeJobs() }
     for key in Self.keys { observe(key, process) }
   }
 
@@ -244,22 +253,23 @@ struct InterleavedRun<Source: MarksSourceType> {
     var change = MarkChange(mark: lastMark, lane: Int.random(in: 0...1, using: &random))
     switch Int.random(in: 0..<12, using: &random) {
     case 0: change.isRefused = true
+    // The excluded mark may not exist yet.
     case 1: change.excluded = Int.random(in: 1...lastMark + 3, using: &random)
     case 2...6: change.isCounting = true
     default: break
     }
     let lane = "\(key)/\(change.lane)"
-    let earlier = (process.marks[lane] ?? []).filter { journal.outcome(of: $0) == .accepted }
-    process.marks[lane, default: []].append(change.mark)
-    marks[key, default: []].append(change.mark)
+    let earlierMarks = (process.marksByLane[lane] ?? []).filter { journal.outcome(of: $0) == .accepted }
+    process.marksByLane[lane, default: []].append(change.mark)
+    marksByKey[key, default: []].append(change.mark)
     // The mark may be missing, because it appears and disappears depending on another mark.
-    if change.excluded != nil { journal.end(change.mark) }
-    journal.willPerform(change, behind: earlier)
+    if change.excluded != nil { journal.allowMissing(change.mark) }
+    journal.willPerform(change, after: earlierMarks)
     call(process) { [journal, change] repository in
       let outcome: Journal.Outcome
       do throws(RepositoryError<MarksFailure>) {
         let result = try await repository.perform(change, on: key)
-        if case .conflicted = result { journal.end(change.mark) }
+        if case .conflicted = result { journal.allowMissing(change.mark) }
         journal.note("mark \(change.mark): \(result.name)")
         outcome = .accepted
       } catch {
@@ -269,9 +279,10 @@ struct InterleavedRun<Source: MarksSourceType> {
         case .store: outcome = .notStored
         case .server, .conflict, .queueFull, .signedOut: outcome = .other
         }
-        if case .cancelled = error {} else { journal.end(change.mark) }
+        // Cancelling a call doesn't cancel its mutation, so a mark that was seen must stay.
+        if case .cancelled = error {} else { journal.allowMissing(change.mark) }
       }
-      journal.performed(change.mark, outcome)
+      journal.recordOutcome(outcome, of: change.mark)
       if outcome == .accepted { await journal.checkShown(change.mark, key, repository) }
     }
   }
@@ -290,7 +301,7 @@ struct InterleavedRun<Source: MarksSourceType> {
   }
 
   /// Changes the value on the server, as another user would.
-  private mutating func edit(_ key: String) {
+  private mutating func editOnServer(_ key: String) {
     lastMark += 1
     journal.note("mark \(lastMark) is made elsewhere")
     server.edit(key) { [lastMark] in $0.elements.insert(Mark(id: lastMark), at: 0) }
@@ -305,7 +316,7 @@ struct InterleavedRun<Source: MarksSourceType> {
         let stored = try await store.load(StoreKey<Paged<Mark>>("marks", id: key))
         var batch = StoreBatch()
         batch.require(stored?.tag, of: StoreKey<Paged<Mark>>("marks", id: key))
-        let page = server.page(of: key, after: nil, limit: Source.loadMore == nil ? .max : 3)
+        let page = server.page(of: key, after: nil, limit: Source.loadMore == nil ? .max : Self.pageSize)
         batch.save(page, for: StoreKey("marks", id: key))
         try await store.commit(batch)
       } catch {
@@ -314,40 +325,40 @@ struct InterleavedRun<Source: MarksSourceType> {
     }
   }
 
-  private mutating func cancel(_ process: Process) {
-    let choice = random.next()
+  private mutating func cancelMutation(in process: Process) {
+    let randomNumber = random.next()
     call(process) { [journal] repository in
       guard let list = try? await repository.mutations.list() else { return }
-      let waiting = list.filter { $0.standing == .waiting || $0.standing == .needsSignIn }
-      guard !waiting.isEmpty else { return }
-      let mutation = waiting[Int(choice % UInt64(waiting.count))]
-      journal.end(mutation.mutation.mark)
+      let cancellable = list.filter { $0.standing == .waiting || $0.standing == .needsSignIn }
+      guard !cancellable.isEmpty else { return }
+      let pending = cancellable[Int(randomNumber % UInt64(cancellable.count))]
+      journal.allowMissing(pending.mutation.mark)
       do throws(PendingMutationError) {
-        try await repository.mutations.cancel(mutation.id)
-        journal.cancelled(mutation.id)
-        journal.note("mark \(mutation.mutation.mark) is cancelled")
+        try await repository.mutations.cancel(pending.id)
+        journal.recordCancellation(of: pending.id)
+        journal.note("mark \(pending.mutation.mark) is cancelled")
       } catch {
-        journal.note("mark \(mutation.mutation.mark) isn't cancelled")
+        journal.note("mark \(pending.mutation.mark) isn't cancelled")
       }
     }
   }
 
   /// Requeues, retries or discards all refused and conflicted mutations.
-  private mutating func resolve(_ process: Process) {
-    let requeues = Bool.random(using: &random)
+  private mutating func resolveMutations(in process: Process) {
+    let sendsAgain = Bool.random(using: &random)
     call(process) { [journal] repository in
       guard let list = try? await repository.mutations.list() else { return }
-      for mutation in list {
-        let mark = mutation.mutation.mark
+      for pending in list {
+        let mark = pending.mutation.mark
         do throws(PendingMutationError) {
-          switch mutation.standing {
-          case .refused where requeues:
-            journal.requeue(mark)
-            try await repository.mutations.requeue(mutation.id)
-          case .conflicted where requeues:
-            journal.requeue(mark)
-            try await repository.mutations.resolve(mutation.id, .retry)
-          case .refused, .conflicted: try await repository.mutations.discard(mutation.id)
+          switch pending.standing {
+          case .refused where sendsAgain:
+            journal.recordRequeue(of: mark)
+            try await repository.mutations.requeue(pending.id)
+          case .conflicted where sendsAgain:
+            journal.recordRequeue(of: mark)
+            try await repository.mutations.resolve(pending.id, .retry)
+          case .refused, .conflicted: try await repository.mutations.discard(pending.id)
           case .waiting, .inFlight, .needsSignIn: continue
           }
           journal.note("mark \(mark) is resolved")
@@ -363,15 +374,15 @@ struct InterleavedRun<Source: MarksSourceType> {
     call(process) { await $0.credentialsChanged(userID: nil) }
   }
 
-  private mutating func advance() {
+  private mutating func advanceClock() {
     clock.advance(by: .seconds(Int.random(in: 1...10, using: &random)))
   }
 
-  private func notice(_ process: Process) {
+  private func noticeExternalChanges(in process: Process) {
     Task(executorPreference: executor) { [store = process.store] in await store.noticeExternalChanges() }
   }
 
-  private mutating func step() {
+  private mutating func stepNetwork() {
     guard let (packet, move) = network.step() else { return }
     journal.note("\(packet.label) \(packet.direction) \(move)")
   }
@@ -379,13 +390,13 @@ struct InterleavedRun<Source: MarksSourceType> {
   /// Runs all jobs that are ready, and checks the laws that hold only while nothing is in flight.
   ///
   /// Checks nothing if a packet is in transit, calls of the store may fail, or two processes use the storage.
-  private mutating func checkQuiet() {
-    executor.run(atMost: 100_000, using: &random)
-    guard !options.failsStore, !options.isShared, network.packets.isEmpty else { return }
+  private mutating func checkLawsWhenIdle() {
+    runUntilIdle()
+    guard !options.storeMayFail, !options.hasConcurrentProcesses, network.packets.isEmpty else { return }
     for process in processes {
-      notice(process)
-      executor.run(atMost: 100_000, using: &random)
-      for key in Self.keys { journal.checkQuiet(key, process.number) }
+      noticeExternalChanges(in: process)
+      runUntilIdle()
+      for key in Self.keys { journal.checkLawsWhenIdle(key, process.number) }
     }
   }
 
@@ -397,37 +408,40 @@ struct InterleavedRun<Source: MarksSourceType> {
     journal.note("everything works")
     network.conditions = .reliable
     network.isReachable = true
-    journal.failureRate = 0
+    journal.storeFailureRate = 0
     // All repositories are released, and a new one must send the mutations that they left.
-    if options.isShared {
+    if options.hasConcurrentProcesses {
       while let process = processes.first { release(process) }
-      drain { true }
-      start()
+      deliverPackets(until: { true })
+      startProcess()
     }
     for process in processes {
-      (process.network.status, process.activity.activity) = (.online, .active)
+      (process.networkMonitor.status, process.activityMonitor.activity) = (.online, .active)
       signIn(process)
     }
     for process in processes {
       call(process) { [journal, number = process.number] repository in
         do throws(CancellationError) {
           try await repository.waitForPendingMutations()
-          journal.finish("queue \(number)")
+          journal.recordCompletion(of: "queue \(number)")
         } catch {}
       }
     }
-    drain { [processes, journal] in processes.allSatisfy { journal.isFinished("queue \($0.number)") } }
-    for process in processes where !journal.isFinished("queue \(process.number)") {
+    deliverPackets(until: { [processes, journal] in
+      processes.allSatisfy { journal.isCompleted("queue \($0.number)") }
+    })
+    for process in processes where !journal.isCompleted("queue \(process.number)") {
       let records = storage.values(in: "marks.mutations", as: Journal.Record.self)
       return journal.violate(
         "L12: the queue of process \(process.number) doesn't drain: \(records.values.map(\.mutation.mark).sorted())")
     }
     for process in processes {
-      call(process) { [journal, number = process.number, loadingKeys = process.loadingKeys] repository in
+      let keysFetchedWhileObserved = process.keysFetchedWhileObserved
+      call(process) { [journal, number = process.number] repository in
         for key in Self.keys {
           do throws(RepositoryError<MarksFailure>) {
             // Keys that are fetched while they are observed need no reload.
-            if loadingKeys.contains(key) {
+            if keysFetchedWhileObserved.contains(key) {
               await repository.invalidate(.key(key))
             } else {
               try await repository.reload(key)
@@ -436,46 +450,50 @@ struct InterleavedRun<Source: MarksSourceType> {
             journal.note("\(key) isn't loaded at the end: \(error)")
           }
         }
-        journal.finish("load \(number)")
+        journal.recordCompletion(of: "load \(number)")
       }
     }
-    drain { [processes, journal] in processes.allSatisfy { journal.isFinished("load \($0.number)") } }
+    deliverPackets(until: { [processes, journal] in
+      processes.allSatisfy { journal.isCompleted("load \($0.number)") }
+    })
     for process in processes {
-      notice(process)
-      executor.run(atMost: 100_000, using: &random)
-      checkEnd(process)
+      noticeExternalChanges(in: process)
+      runUntilIdle()
+      checkSettled(process)
     }
   }
 
   /// Delivers packets and advances the clock until a condition holds and no packet is left, or a limit is reached.
-  private mutating func drain(_ isDone: () -> Bool) {
+  private mutating func deliverPackets(until isDone: () -> Bool) {
     for _ in 0..<400 {
-      executor.run(atMost: 100_000, using: &random)
+      runUntilIdle()
       if network.packets.isEmpty {
         if isDone() { return }
         clock.advance(by: .seconds(10))
       } else {
-        step()
+        stepNetwork()
       }
     }
   }
 
-  private func checkEnd(_ process: Process) {
-    guard journal.isFinished("load \(process.number)") else {
+  private func checkSettled(_ process: Process) {
+    guard journal.isCompleted("load \(process.number)") else {
       return journal.violate("L12: process \(process.number) can't load.")
     }
     for key in Self.keys {
       let expected = server.value(of: key).elements
       let shown = journal.newestValue(of: key, process.number)?.elements
-      if !(shown.map { isRight($0, expected) } ?? false) {
+      if !(shown.map { agrees($0, with: expected) } ?? false) {
         journal.violate("L14: process \(process.number) shows \(shown?.map(\.id) ?? []), not \(expected.map(\.id)).")
       }
       if journal.newestState(of: key, process.number)?.isPending != false {
         journal.violate("L13: \(key) is pending in process \(process.number) although nothing is in flight.")
       }
     }
-    let live = storage.values(in: "marks.mutations", as: Journal.Record.self).values.filter { $0.verdict == nil }
-    if !live.isEmpty { journal.violate("L12: marks \(live.map(\.mutation.mark).sorted()) stay in the queue.") }
+    let liveRecords = storage.values(in: "marks.mutations", as: Journal.Record.self).values.filter { $0.verdict == nil }
+    if !liveRecords.isEmpty {
+      journal.violate("L12: marks \(liveRecords.map(\.mutation.mark).sorted()) stay in the queue.")
+    }
   }
 }
 
@@ -484,23 +502,23 @@ extension InterleavedRun {
   ///
   /// With pages, the oldest elements may be missing. If the server acknowledges changes without a value, other elements
   /// that are older than the newest page may be missing too.
-  private func isRight(_ shown: [Mark], _ expected: [Mark]) -> Bool {
+  private func agrees(_ shown: [Mark], with expected: [Mark]) -> Bool {
     if Source.loadMore == nil { return shown == expected }
     if options.acknowledgement == .value { return expected.starts(with: shown) }
-    return shown.prefix(3) == expected.prefix(3) && shown.allSatisfy(expected.contains)
+    return shown.prefix(Self.pageSize) == expected.prefix(Self.pageSize) && shown.allSatisfy(expected.contains)
   }
 }
 
 extension Journal {
   /// Checks L2: a new observer sees the mark of a call that has returned.
-  fileprivate func checkShown<Source: MarksSourceType>(
+  fileprivate func checkShown<Source: MarksSource>(
     _ mark: Int, _ key: String, _ repository: SyncedRepository<Source>
   ) async {
-    guard Source.loadMore == nil, !isEnded(mark), hasStored(key) else { return }
+    guard Source.loadMore == nil, !mayBeMissing(mark), hasStoredValue(of: key) else { return }
     for await value in repository.values(of: key) {
-      if !value.elements.contains(where: { $0.id == mark }), !isEnded(mark) {
+      if !value.elements.contains(where: { $0.id == mark }), !mayBeMissing(mark) {
         note("L2: mark \(mark) was accepted, but a new observer sees \(value.elements.map(\.id)).")
-        suspect(mark)
+        recordUnseen(mark)
       }
       return
     }

@@ -29,7 +29,7 @@ final class Journal: Sendable {
     let process: Int
     let key: String
     /// The marks that were accepted in the process or before it started, so the first value must contain them.
-    let durable: Set<Int>
+    let durableMarks: Set<Int>
     var values: [Paged<Mark>] = []
   }
 
@@ -40,41 +40,44 @@ final class Journal: Sendable {
     var marks: [MutationID: Int] = [:]
     var sequences: [MutationID: UInt64] = [:]
     var keys: [MutationID: String] = [:]
-    var live: Set<MutationID> = []
+    var liveIDs: Set<MutationID> = []
     /// The marks that may be missing, because the user learned, or may learn, that their changes aren't made.
-    var ended: Set<Int> = []
-    var cancelled: Set<MutationID> = []
-    var requeued: Set<Int> = []
+    var allowedMissing: Set<Int> = []
+    var cancelledIDs: Set<MutationID> = []
+    var requeuedMarks: Set<Int> = []
     var outcomes: [Int: Outcome] = [:]
     /// For each mark, the marks of the same process and lane that were accepted before the mark's call began.
-    var earlier: [Int: [Int]] = [:]
+    var earlierMarks: [Int: [Int]] = [:]
     var observations: [Observation] = []
-    var states: [String: RepositoryState<Paged<Mark>, RepositoryError<MarksFailure>>] = [:]
+    /// The newest state of each key in each process.
+    var newestStates: [String: RepositoryState<Paged<Mark>, RepositoryError<MarksFailure>>] = [:]
     /// The marks of the last stored value of each key.
-    var stored: [String: Set<Int>] = [:]
-    var failureRate = 0.0
+    var storedMarks: [String: Set<Int>] = [:]
+    var storeFailureRate = 0.0
     /// The marks that were in a stored value while their mutation was in the queue, so they may be shown twice.
-    var doubled: Set<Int> = []
+    var doubledMarks: Set<Int> = []
     /// The marks that a new observer didn't see although their calls had returned.
-    var unseen: Set<Int> = []
-    var finished: Set<String> = []
+    var unseenMarks: Set<Int> = []
+    /// The completed parts of the end of a run, such as `queue 1` and `load 1` for process 1.
+    var completedParts: Set<String> = []
   }
 
   private let state: Lock<State>
   private let storage: SimulatedStorage
   private let server: MarksServer
   private let isPaged: Bool
-  private let isShared: Bool
+  private let hasConcurrentProcesses: Bool
 
   /// - Parameters:
   ///   - seed: The seed of the delays and the failures of the store.
   ///   - storage: The storage that the processes share.
   ///   - server: The server.
   ///   - isPaged: Whether a stored value may lack older elements of the server's value.
-  ///   - isShared: Whether several processes use the storage at a time.
-  init(seed: UInt64, storage: SimulatedStorage, server: MarksServer, isPaged: Bool, isShared: Bool) {
+  ///   - hasConcurrentProcesses: Whether several processes use the storage at a time.
+  init(seed: UInt64, storage: SimulatedStorage, server: MarksServer, isPaged: Bool, hasConcurrentProcesses: Bool) {
     state = Lock(State(random: SplitMix64(seed: seed)))
-    (self.storage, self.server, self.isPaged, self.isShared) = (storage, server, isPaged, isShared)
+    (self.storage, self.server) = (storage, server)
+    (self.isPaged, self.hasConcurrentProcesses) = (isPaged, hasConcurrentProcesses)
   }
 
   /// The events in order, without values that the seed doesn't determine, such as ids.
@@ -82,9 +85,9 @@ final class Journal: Sendable {
 
   var violations: [String] { state.withLock { $0.violations } }
 
-  var failureRate: Double {
-    get { state.withLock { $0.failureRate } }
-    set { state.withLock { $0.failureRate = newValue } }
+  var storeFailureRate: Double {
+    get { state.withLock { $0.storeFailureRate } }
+    set { state.withLock { $0.storeFailureRate = newValue } }
   }
 
   func note(_ text: String) {
@@ -103,22 +106,25 @@ final class Journal: Sendable {
   /// The hooks of a process's store: calls are delayed by a few yields, and some fail.
   func hooks(_ process: Int) -> SimulatedStore.Hooks {
     SimulatedStore.Hooks(
-      onRead: { [self] keys async throws(StoreError) in try await delay("read", keys, process) },
-      onCommit: { [self] keys async throws(StoreError) in try await delay("commit", keys, process) },
+      onRead: { [self] keys async throws(StoreError) in try await delayAndMaybeFail("read", keys, process) },
+      onCommit: { [self] keys async throws(StoreError) in try await delayAndMaybeFail("commit", keys, process) },
       didCommit: { [self] keys in didCommit(keys, process) },
       onCommitted: { [self] _ in await delay() })
   }
 
   private func delay() async {
-    let turns = state.withLock { Int.random(in: 0...3, using: &$0.random) }
-    for _ in 0..<turns { await Task.yield() }
+    let yieldCount = state.withLock { Int.random(in: 0...3, using: &$0.random) }
+    for _ in 0..<yieldCount { await Task.yield() }
   }
 
-  private func delay(_ call: String, _ keys: [StoreKeyName], _ process: Int) async throws(StoreError) {
+  private func delayAndMaybeFail(_ call: String, _ keys: [StoreKeyName], _ process: Int) async throws(StoreError) {
     await delay()
-    let fails = state.withLock { $0.failureRate > 0 && Double.random(in: 0..<1, using: &$0.random) < $0.failureRate }
+    let fails = state.withLock {
+      $0.storeFailureRate > 0 && Double.random(in: 0..<1, using: &$0.random) < $0.storeFailureRate
+    }
     guard fails else { return }
     note("\(process): \(call) of \(describe(keys)) fails")
+    // Code 28 is `ENOSPC`: no space is left on the device.
     throw .writeFailed(SystemError(code: 28, operation: "simulating", path: "memory"))
   }
 
@@ -134,33 +140,39 @@ final class Journal: Sendable {
   private func didCommit(_ keys: [StoreKeyName], _ process: Int) {
     for key in keys where key.collection == "marks" { checkStored(key.id!) }
     for key in keys where key.collection == "marks.mutations" {
-      guard let text = key.id else { continue }
-      let id = MutationID(rawValue: text)
-      if let record = storage.value(of: StoreKey<Record>(key)) { noteRecord(id, record) } else { checkRemoval(of: id) }
+      guard let rawID = key.id else { continue }
+      let id = MutationID(rawValue: rawID)
+      if let record = storage.value(of: StoreKey<Record>(key)) {
+        recordMutation(id, record)
+      } else {
+        checkRemoval(of: id)
+      }
     }
-    noteDoubled()
+    recordDoubledMarks()
     note("\(process): committed \(describe(keys))")
   }
 
-  private func noteDoubled() {
+  private func recordDoubledMarks() {
     state.withLock { state in
-      for id in state.live {
-        guard let mark = state.marks[id], state.stored[state.keys[id]!]?.contains(mark) ?? false else { continue }
-        state.doubled.insert(mark)
+      for id in state.liveIDs {
+        guard let mark = state.marks[id], state.storedMarks[state.keys[id]!]?.contains(mark) ?? false else {
+          continue
+        }
+        state.doubledMarks.insert(mark)
       }
     }
   }
 
-  private func noteRecord(_ id: MutationID, _ record: Record) {
+  private func recordMutation(_ id: MutationID, _ record: Record) {
     state.withLock { state in
       state.marks[id] = record.mutation.mark
       state.sequences[id] = record.sequence
       state.keys[id] = record.key
       if record.verdict == nil {
-        state.live.insert(id)
+        state.liveIDs.insert(id)
       } else {
-        state.live.remove(id)
-        state.ended.insert(record.mutation.mark)
+        state.liveIDs.remove(id)
+        state.allowedMissing.insert(record.mutation.mark)
       }
     }
   }
@@ -169,14 +181,16 @@ final class Journal: Sendable {
   /// includes it.
   private func checkRemoval(of id: MutationID) {
     let removed = state.withLock { state -> (mark: Int, key: String)? in
-      guard state.live.remove(id) != nil, let mark = state.marks[id], !state.ended.contains(mark) else { return nil }
+      guard state.liveIDs.remove(id) != nil, let mark = state.marks[id], !state.allowedMissing.contains(mark) else {
+        return nil
+      }
       return (mark, state.keys[id]!)
     }
     guard let (mark, key) = removed, let value = storage.value(of: StoreKey<Paged<Mark>>("marks", id: key)) else {
       return
     }
     if value.elements.contains(where: { $0.id == mark }) { return }
-    // With pages, older elements may be dropped.
+    // With pages, older elements may be dropped, so it suffices that the server has applied the mutation.
     if isPaged, server.applied.contains(where: { $0.id == id }) { return }
     violate("L8: the mutation of mark \(mark) was removed, but the stored value of \(key) doesn't have it.")
   }
@@ -190,48 +204,48 @@ final class Journal: Sendable {
       violate("L6: the stored value of \(key) has mark \(mark.id) \(mark.count) times.")
     }
     let ids = value.elements.map(\.id)
-    let known = Set(server.value(of: key).elements.map(\.id))
-    if let id = ids.first(where: { !known.contains($0) }) {
+    let serverMarks = Set(server.value(of: key).elements.map(\.id))
+    if let id = ids.first(where: { !serverMarks.contains($0) }) {
       violate("L6: the stored value of \(key) has mark \(id), which the server doesn't have.")
     }
-    let before = state.withLock { $0.stored.updateValue(Set(ids), forKey: key) } ?? []
-    guard !isPaged, let lost = before.subtracting(ids).min() else { return }
+    let previousMarks = state.withLock { $0.storedMarks.updateValue(Set(ids), forKey: key) } ?? []
+    guard !isPaged, let lost = previousMarks.subtracting(ids).min() else { return }
     violate("L3: the stored value of \(key) lost mark \(lost).")
   }
 
   // MARK: - Server
 
   func willSend(_ change: MarkChange, _ id: MutationID) {
-    let (isDurable, isCancelled) = state.withLock { ($0.marks[id] != nil, $0.cancelled.contains(id)) }
+    let (isDurable, isCancelled) = state.withLock { ($0.marks[id] != nil, $0.cancelledIDs.contains(id)) }
     note("sending mark \(change.mark)")
     if !isDurable { violate("L7: mark \(change.mark) was sent before it was durable.") }
-    if isCancelled, !isShared { violate("L6: mark \(change.mark) was sent after it was cancelled.") }
-    if change.isRefused { end(change.mark) }
+    if isCancelled, !hasConcurrentProcesses { violate("L6: mark \(change.mark) was sent after it was cancelled.") }
+    if change.isRefused { allowMissing(change.mark) }
   }
 
   // MARK: - Calls
 
   func mark(of id: MutationID) -> Int? { state.withLock { $0.marks[id] } }
 
-  func end(_ mark: Int) {
-    _ = state.withLock { $0.ended.insert(mark) }
+  func allowMissing(_ mark: Int) {
+    _ = state.withLock { $0.allowedMissing.insert(mark) }
   }
 
-  func isEnded(_ mark: Int) -> Bool { state.withLock { $0.ended.contains(mark) } }
+  func mayBeMissing(_ mark: Int) -> Bool { state.withLock { $0.allowedMissing.contains(mark) } }
 
-  func requeue(_ mark: Int) {
-    _ = state.withLock { $0.requeued.insert(mark) }
+  func recordRequeue(of mark: Int) {
+    _ = state.withLock { $0.requeuedMarks.insert(mark) }
   }
 
-  func cancelled(_ id: MutationID) {
-    _ = state.withLock { $0.cancelled.insert(id) }
+  func recordCancellation(of id: MutationID) {
+    _ = state.withLock { $0.cancelledIDs.insert(id) }
   }
 
-  func willPerform(_ change: MarkChange, behind earlier: [Int]) {
-    state.withLock { $0.earlier[change.mark] = earlier }
+  func willPerform(_ change: MarkChange, after earlierMarks: [Int]) {
+    state.withLock { $0.earlierMarks[change.mark] = earlierMarks }
   }
 
-  func performed(_ mark: Int, _ outcome: Outcome) {
+  func recordOutcome(_ outcome: Outcome, of mark: Int) {
     state.withLock { $0.outcomes[mark] = outcome }
   }
 
@@ -240,26 +254,27 @@ final class Journal: Sendable {
   /// Returns the marks that a value must contain, now and after a relaunch, because they were accepted.
   func acceptedMarks(among marks: [Int]) -> Set<Int> {
     state.withLock { state in
-      Set(marks.filter { state.outcomes[$0] == .accepted && !state.ended.contains($0) })
+      Set(marks.filter { state.outcomes[$0] == .accepted && !state.allowedMissing.contains($0) })
     }
   }
 
-  func finish(_ name: String) {
-    _ = state.withLock { $0.finished.insert(name) }
+  func recordCompletion(of part: String) {
+    _ = state.withLock { $0.completedParts.insert(part) }
   }
 
-  func isFinished(_ name: String) -> Bool { state.withLock { $0.finished.contains(name) } }
+  func isCompleted(_ part: String) -> Bool { state.withLock { $0.completedParts.contains(part) } }
 
   // MARK: - Observers
 
-  func beginObserving(_ key: String, _ process: Int, durable: Set<Int>) -> Int {
+  /// Adds an observation, and returns the number of its observer.
+  func beginObserving(_ key: String, _ process: Int, durableMarks: Set<Int>) -> Int {
     state.withLock { state in
-      state.observations.append(Observation(process: process, key: key, durable: durable))
+      state.observations.append(Observation(process: process, key: key, durableMarks: durableMarks))
       return state.observations.count - 1
     }
   }
 
-  func observe(_ value: Paged<Mark>, by observer: Int) {
+  func recordValue(_ value: Paged<Mark>, receivedBy observer: Int) {
     let observation = state.withLock { state in
       state.observations[observer].values.append(value)
       return state.observations[observer]
@@ -267,48 +282,53 @@ final class Journal: Sendable {
     note("observer \(observer) of \(observation.key): \(value.elements.map { "\($0.id)×\($0.count)" })")
   }
 
-  func observe(_ state: RepositoryState<Paged<Mark>, RepositoryError<MarksFailure>>, of key: String, _ process: Int) {
-    self.state.withLock { $0.states["\(process) \(key)"] = state }
+  func recordState(
+    _ newestState: RepositoryState<Paged<Mark>, RepositoryError<MarksFailure>>, of key: String, _ process: Int
+  ) {
+    state.withLock { $0.newestStates["\(process) \(key)"] = newestState }
   }
 
   func newestState(of key: String, _ process: Int) -> RepositoryState<Paged<Mark>, RepositoryError<MarksFailure>>? {
-    state.withLock { $0.states["\(process) \(key)"] }
+    state.withLock { $0.newestStates["\(process) \(key)"] }
   }
 
   func newestValue(of key: String, _ process: Int) -> Paged<Mark>? {
     state.withLock { $0.observations.last { $0.key == key && $0.process == process }?.values.last }
   }
 
-  func hasStored(_ key: String) -> Bool { storage.value(of: StoreKey<Paged<Mark>>("marks", id: key)) != nil }
+  func hasStoredValue(of key: String) -> Bool {
+    storage.value(of: StoreKey<Paged<Mark>>("marks", id: key)) != nil
+  }
 
   /// Records that a new observer didn't see a mark.
   ///
   /// That is a violation unless the user learns later that the mark's change isn't made.
-  func suspect(_ mark: Int) {
-    _ = state.withLock { $0.unseen.insert(mark) }
+  func recordUnseen(_ mark: Int) {
+    _ = state.withLock { $0.unseenMarks.insert(mark) }
   }
 
   /// Checks a value that another process stored.
   func didSaveExternally(_ keys: [StoreKeyName]) {
     for key in keys { checkStored(key.id!) }
-    noteDoubled()
+    recordDoubledMarks()
     note("saved externally \(describe(keys))")
   }
 
   // MARK: - Laws
 
-  /// Checks L13 and L1 while nothing is in flight: a value is pending exactly if a mutation of it is in the queue, and
-  /// pending mutations are visible.
-  func checkQuiet(_ key: String, _ process: Int) {
+  /// Checks L13 and L1 while nothing is in flight: a value is pending exactly if a live mutation of it is in the queue,
+  /// and live mutations are visible.
+  func checkLawsWhenIdle(_ key: String, _ process: Int) {
     guard let newest = newestState(of: key, process) else { return }
-    let live = storage.values(in: "marks.mutations", as: Record.self).values
+    let liveRecords = storage.values(in: "marks.mutations", as: Record.self).values
       .filter { $0.key == key && $0.verdict == nil }
-    if newest.isPending != !live.isEmpty {
-      violate("L13: isPending is \(newest.isPending), but the queue has marks \(live.map(\.mutation.mark).sorted()).")
+    if newest.isPending != !liveRecords.isEmpty {
+      let marks = liveRecords.map(\.mutation.mark).sorted()
+      violate("L13: isPending is \(newest.isPending), but the queue has marks \(marks).")
     }
     guard let value = newestValue(of: key, process) else { return }
     let shown = Set(value.elements.map(\.id))
-    for record in live where record.mutation.excluded == nil && !shown.contains(record.mutation.mark) {
+    for record in liveRecords where record.mutation.excluded == nil && !shown.contains(record.mutation.mark) {
       violate("L1: mark \(record.mutation.mark) is pending, but only \(shown.sorted()) are shown.")
     }
   }
@@ -319,16 +339,17 @@ final class Journal: Sendable {
     checkOrder(state)
     for (mark, outcome) in state.outcomes.sorted(by: { $0.key < $1.key }) {
       let count = server.applied.count { $0.mutation.mark == mark }
-      if outcome == .accepted, !state.ended.contains(mark), count != 1 {
+      if outcome == .accepted, !state.allowedMissing.contains(mark), count != 1 {
         violate("L6, L7: mark \(mark) was accepted, but applied \(count) times.")
       }
       if outcome == .notStored, count != 0 { violate("L7: mark \(mark) wasn't stored, but was applied.") }
     }
-    for mark in state.unseen.subtracting(state.ended).sorted() {
+    for mark in state.unseenMarks.subtracting(state.allowedMissing).sorted() {
       violate("L2: mark \(mark) was accepted, but a new observer didn't see it.")
     }
-    let ids = Dictionary(grouping: Set(server.received)) { state.marks[$0] }
-    for (mark, ids) in ids where ids.count > 1 && !state.requeued.contains(mark ?? 0) {
+    let idsByMark = Dictionary(grouping: Set(server.received)) { state.marks[$0] }
+    // Mark 0 stands for mutations that were never durable.
+    for (mark, ids) in idsByMark where ids.count > 1 && !state.requeuedMarks.contains(mark ?? 0) {
       violate("L6: mark \(mark ?? 0) was sent under \(ids.count) ids.")
     }
     for (index, observation) in state.observations.enumerated() { checkObserver(index, observation, state) }
@@ -336,36 +357,36 @@ final class Journal: Sendable {
 
   /// Checks L5: the mutations of each lane are stored and applied in the order in which they were made.
   private func checkOrder(_ state: State) {
-    for (mark, earlier) in state.earlier.sorted(by: { $0.key < $1.key }) {
-      guard !state.requeued.contains(mark), let id = state.marks.first(where: { $0.value == mark })?.key else {
+    for (mark, earlier) in state.earlierMarks.sorted(by: { $0.key < $1.key }) {
+      guard !state.requeuedMarks.contains(mark), let id = state.marks.first(where: { $0.value == mark })?.key else {
         continue
       }
-      for other in earlier where !state.requeued.contains(other) {
+      for other in earlier where !state.requeuedMarks.contains(other) {
         guard let otherID = state.marks.first(where: { $0.value == other })?.key else { continue }
         if state.sequences[otherID]! > state.sequences[id]! {
           violate("L5: mark \(mark) was made after \(other), but is stored before it.")
         }
       }
     }
-    if isShared { return }
-    var last: [String: (mark: Int, sequence: UInt64)] = [:]
-    for applied in server.applied where !state.ended.contains(applied.mutation.mark) {
+    if hasConcurrentProcesses { return }
+    var lastByLane: [String: (mark: Int, sequence: UInt64)] = [:]
+    for applied in server.applied where !state.allowedMissing.contains(applied.mutation.mark) {
       let lane = "\(applied.key)/\(applied.mutation.lane)"
       guard let sequence = state.sequences[applied.id] else { continue }
-      if let before = last[lane], before.sequence > sequence {
-        violate("L5: mark \(applied.mutation.mark) arrived after \(before.mark), which was made later.")
+      if let previous = lastByLane[lane], previous.sequence > sequence {
+        violate("L5: mark \(applied.mutation.mark) arrived after \(previous.mark), which was made later.")
       }
-      last[lane] = (applied.mutation.mark, sequence)
+      lastByLane[lane] = (applied.mutation.mark, sequence)
     }
   }
 
   /// Checks the values that an observer received.
   ///
   /// L7: the first value has the marks that are durable. L4: a mark that the observer saw stays, unless the user
-  /// learned that it isn't made. L1: no mark is shown twice, and an impossible mutation has no effect.
+  /// learned that its change isn't made. L1: no mark is shown twice, and an impossible mutation has no effect.
   private func checkObserver(_ index: Int, _ observation: Observation, _ state: State) {
     if let first = observation.values.first {
-      let missing = observation.durable.subtracting(first.elements.map(\.id)).subtracting(state.ended)
+      let missing = observation.durableMarks.subtracting(first.elements.map(\.id)).subtracting(state.allowedMissing)
       if !isPaged, let mark = missing.min() {
         violate("L7: observer \(index) of \(observation.key) began without mark \(mark), which was accepted before.")
       }
@@ -374,14 +395,16 @@ final class Journal: Sendable {
     let server = server
     for value in observation.values {
       let ids = Set(value.elements.map(\.id))
-      for lost in seen.subtracting(ids).sorted() where !state.ended.contains(lost) {
+      for lost in seen.subtracting(ids).sorted() where !state.allowedMissing.contains(lost) {
         // With pages, older elements may be dropped.
         if isPaged, server.value(of: observation.key).elements.contains(where: { $0.id == lost }) { continue }
         violate("L4: observer \(index) of \(observation.key) saw mark \(lost), and later only \(ids.sorted()).")
         return
       }
       seen.formUnion(ids)
-      if let mark = value.elements.first(where: { $0.count > 1 }), !isShared, !state.doubled.contains(mark.id) {
+      if let mark = value.elements.first(where: { $0.count > 1 }), !hasConcurrentProcesses,
+        !state.doubledMarks.contains(mark.id)
+      {
         violate("L1: observer \(index) of \(observation.key) saw mark \(mark.id) \(mark.count) times.")
         return
       }

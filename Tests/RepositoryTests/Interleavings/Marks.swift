@@ -58,7 +58,7 @@ enum Acknowledgement: CaseIterable, Sendable {
 typealias MarksServer = InMemoryServer<String, Paged<Mark>, MarkChange>
 
 /// A source of marks.
-protocol MarksSourceType: MutableSource
+protocol MarksSource: MutableSource
 where Key == String, Value == Paged<Mark>, Mutation == MarkChange, Failure == MarksFailure {
   init(_ client: MarksClient)
 
@@ -67,7 +67,7 @@ where Key == String, Value == Paged<Mark>, Mutation == MarkChange, Failure == Ma
 }
 
 /// A source that fetches all marks of a key at once.
-struct WholeMarks: MarksSourceType {
+struct WholeMarksSource: MarksSource {
   static let loadMore: (@Sendable (SyncedRepository<Self>, String) async throws -> Void)? = nil
 
   let name = "marks"
@@ -91,7 +91,7 @@ struct WholeMarks: MarksSourceType {
 }
 
 /// A source that fetches marks in pages, and whose pending marks are visible even if nothing is stored.
-struct PagedMarks: PagedSource, MarksSourceType {
+struct PagedMarksSource: PagedSource, MarksSource {
   static var empty: Paged<Mark>? { Paged() }
 
   static let loadMore: (@Sendable (SyncedRepository<Self>, String) async throws -> Void)? = { repository, key in

@@ -33,7 +33,7 @@ final class MarksClient: Sendable {
     set { state.withLock { $0.isSignedOut = newValue } }
   }
 
-  /// Ends the process: it sends no further requests.
+  /// Simulates the end of the process: the client sends no further requests.
   func end() {
     state.withLock { $0.isEnded = true }
   }
@@ -76,8 +76,8 @@ final class MarksClient: Sendable {
     case (.made, .done): return .done
     case (.made, .patch):
       return .patch { value in
-        // Unlike `MarkChange.apply(to:)`, the patch always increases the count, so the journal notices if it is applied
-        // twice.
+        // Unlike `MarkChange.apply(to:)`, the patch always increases the count, so the journal notices if the patch is
+        // applied twice.
         if let index = value.elements.firstIndex(where: { $0.id == change.mark }) {
           value.elements[index].count += 1
         } else {

@@ -6,14 +6,17 @@ import Testing
 @Suite struct MutationLanesTests {
   private static func id(_ number: Int) -> MutationID { MutationID(rawValue: "\(number)") }
 
-  private func lanes(_ names: [LaneID], maximumInFlight: Int = 2) -> MutationLanes {
+  /// Makes lanes with one mutation for each of the given lane ids, in order.
+  ///
+  /// The ids of the mutations are `id(0)`, `id(1)`, and so on.
+  private func makeLanes(mutationsIn laneIDs: [LaneID], maximumInFlight: Int = 2) -> MutationLanes {
     var lanes = MutationLanes(maximumInFlight: maximumInFlight, slotTimeout: .seconds(5))
-    for (number, name) in names.enumerated() { lanes.append(Self.id(number), lane: name, userID: nil) }
+    for (number, laneID) in laneIDs.enumerated() { lanes.append(Self.id(number), lane: laneID, userID: nil) }
     return lanes
   }
 
   @Test func `A lane sends its mutations one at a time, in order`() {
-    var lanes = lanes(["a", "a", "a"])
+    var lanes = makeLanes(mutationsIn: ["a", "a", "a"])
     for number in 0..<3 {
       #expect(lanes.next(at: .zero) == .send(Self.id(number), lane: "a"))
       #expect(lanes.next(at: .zero) == .wait(until: nil))
@@ -24,7 +27,7 @@ import Testing
   }
 
   @Test func `Lanes get free slots in the order in which they became ready`() {
-    var lanes = lanes(["a", "b", "c", "a"])
+    var lanes = makeLanes(mutationsIn: ["a", "b", "c", "a"])
     #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
     #expect(lanes.next(at: .zero) == .send(Self.id(1), lane: "b"))
     #expect(lanes.next(at: .zero) == .wait(until: .seconds(5)))
@@ -35,7 +38,7 @@ import Testing
   }
 
   @Test func `A slow send releases its slot, and its lane still waits for the send`() {
-    var lanes = lanes(["a", "b", "c", "a", "d", "e"])
+    var lanes = makeLanes(mutationsIn: ["a", "b", "c", "a", "d", "e"])
     #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
     #expect(lanes.next(at: .seconds(1)) == .send(Self.id(1), lane: "b"))
     #expect(lanes.next(at: .seconds(4)) == .wait(until: .seconds(5)))
@@ -52,9 +55,10 @@ import Testing
     #expect(lanes.next(at: .seconds(5)) == .send(Self.id(3), lane: "a"))
   }
 
-  @Test func `After a failed attempt only the lane of the attempt waits`() {
-    var lanes = lanes(["a", "a", "b"])
+  @Test func `After a failed attempt, only the lane of the attempt waits`() {
+    var lanes = makeLanes(mutationsIn: ["a", "a", "b"])
     #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
+    // The present attempt counts as failed.
     #expect(lanes.failures(in: "a") == 1)
     lanes.backOff(Self.id(0), lane: "a", until: .seconds(3), isServerDelay: false)
     #expect(lanes.isStalled("a") == true)
@@ -68,7 +72,7 @@ import Testing
   }
 
   @Test func `Retrying now ends all backoffs except server delays, and resets the failure counts`() {
-    var lanes = lanes(["a", "b"])
+    var lanes = makeLanes(mutationsIn: ["a", "b"])
     _ = lanes.next(at: .zero)
     _ = lanes.next(at: .zero)
     lanes.backOff(Self.id(0), lane: "a", until: .seconds(30), isServerDelay: false)
@@ -87,7 +91,7 @@ import Testing
     lanes.append(Self.id(2), lane: "c", userID: "1")
     #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
     lanes.release(Self.id(0), lane: "a", needsSignIn: true)
-    #expect(lanes.signedOutUsers == ["0"])
+    #expect(lanes.usersNeedingSignIn == ["0"])
     #expect(lanes.isStalled("b") == true)
     #expect(lanes.next(at: .zero) == .send(Self.id(2), lane: "c"))
     #expect(lanes.next(at: .zero) == .wait(until: nil))
@@ -97,21 +101,22 @@ import Testing
   }
 
   @Test func `An attempt that began before a sign-in and fails after it doesn't make lanes wait for another sign-in`() {
-    var lanes = lanes(["a", "b", "c"], maximumInFlight: 4)
+    var lanes = makeLanes(mutationsIn: ["a", "b", "c"], maximumInFlight: 4)
     for _ in 0..<3 { _ = lanes.next(at: .zero) }
     lanes.release(Self.id(0), lane: "a", needsSignIn: true)
     #expect(lanes.isStalled("b") == true)
     lanes.signedIn(userID: nil)
     lanes.release(Self.id(1), lane: "b", needsSignIn: true)
-    #expect(lanes.signedOutUsers == [])
+    #expect(lanes.usersNeedingSignIn == [])
     #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
     #expect(lanes.next(at: .zero) == .send(Self.id(1), lane: "b"))
     // The same holds if the send was slow and released its slot.
     #expect(lanes.next(at: .seconds(5)) == .wait(until: nil))
     lanes.release(Self.id(2), lane: "c", needsSignIn: true)
-    #expect(lanes.signedOutUsers == [])
+    #expect(lanes.usersNeedingSignIn == [])
+    // This attempt began after the sign-in.
     lanes.release(Self.id(0), lane: "a", needsSignIn: true)
-    #expect(lanes.signedOutUsers == [nil])
+    #expect(lanes.usersNeedingSignIn == [nil])
   }
 
   @Test func `A lane sends nothing while its first mutation isn't durable or is blocked`() {
@@ -127,15 +132,15 @@ import Testing
   }
 
   @Test func `Removing a mutation that backs off lets the next one be sent`() {
-    var lanes = lanes(["a", "a"])
+    var lanes = makeLanes(mutationsIn: ["a", "a"])
     _ = lanes.next(at: .zero)
     lanes.backOff(Self.id(0), lane: "a", until: .seconds(60), isServerDelay: false)
     lanes.remove(Self.id(0), lane: "a")
     #expect(lanes.next(at: .zero) == .send(Self.id(1), lane: "a"))
   }
 
-  @Test func `While lanes are paused nothing is sent, and attempts in flight continue`() {
-    var lanes = lanes(["a", "a", "b"])
+  @Test func `While lanes are paused, nothing is sent, and attempts in flight continue`() {
+    var lanes = makeLanes(mutationsIn: ["a", "a", "b"])
     #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
     lanes.pause()
     #expect(lanes.next(at: .zero) == .wait(until: nil))
@@ -151,12 +156,12 @@ import Testing
     #expect(lanes.next(at: .seconds(100)) == .send(Self.id(1), lane: "a"))
   }
 
-  /// A model: each lane as an array, and the mutations in flight by lane.
+  /// A naive model of the lanes: the waiting mutations and the one in flight, by lane.
   private struct Model {
     var waiting: [LaneID: [Int]] = [:]
     var inFlight: [LaneID: Int] = [:]
     /// The mutations that aren't durable yet.
-    var held: Set<Int> = []
+    var undurable: Set<Int> = []
     var isPaused = false
   }
 
@@ -166,90 +171,92 @@ import Testing
     var lanes = MutationLanes(maximumInFlight: 3, slotTimeout: .seconds(5))
     var model = Model()
     var now = Duration.zero
-    var last = 0
-    let names: [LaneID] = ["a", "b", "c", "d", "e"]
+    var lastNumber = 0
+    let laneIDs: [LaneID] = ["a", "b", "c", "d", "e"]
 
-    func send() {
-      while case .send(let id, let lane) = lanes.next(at: now) {
+    func sendAllReady() {
+      while case .send(let id, let laneID) = lanes.next(at: now) {
         let number = Int(id.rawValue)!
-        #expect(model.inFlight[lane] == nil, "seed \(seed)")
+        #expect(model.inFlight[laneID] == nil, "seed \(seed)")
         #expect(!model.isPaused, "seed \(seed)")
-        #expect(model.waiting[lane]?.first == number, "seed \(seed)")
-        #expect(!model.held.contains(number), "seed \(seed)")
-        model.waiting[lane]?.removeFirst()
-        model.inFlight[lane] = number
+        #expect(model.waiting[laneID]?.first == number, "seed \(seed)")
+        #expect(!model.undurable.contains(number), "seed \(seed)")
+        model.waiting[laneID]?.removeFirst()
+        model.inFlight[laneID] = number
       }
     }
 
     for _ in 0..<1000 {
       now += .seconds(Int.random(in: 0...1, using: &random))
-      let name = names.randomElement(using: &random)!
+      let laneID = laneIDs.randomElement(using: &random)!
       switch Int.random(in: 0..<13, using: &random) {
       case 0, 1, 2:
-        last += 1
+        lastNumber += 1
         let isDurable = Bool.random(using: &random)
-        if !isDurable { model.held.insert(last) }
-        model.waiting[name, default: []].append(last)
-        lanes.append(Self.id(last), lane: name, userID: name == "a" ? "0" : nil, isDurable: isDurable)
+        if !isDurable { model.undurable.insert(lastNumber) }
+        model.waiting[laneID, default: []].append(lastNumber)
+        lanes.append(Self.id(lastNumber), lane: laneID, userID: laneID == "a" ? "0" : nil, isDurable: isDurable)
       case 3, 4:
-        guard model.inFlight.removeValue(forKey: name) != nil else { continue }
-        lanes.complete(lane: name)
+        guard model.inFlight.removeValue(forKey: laneID) != nil else { continue }
+        lanes.complete(lane: laneID)
       case 5:
-        guard let number = model.inFlight.removeValue(forKey: name) else { continue }
-        model.waiting[name, default: []].insert(number, at: 0)
+        guard let number = model.inFlight.removeValue(forKey: laneID) else { continue }
+        model.waiting[laneID, default: []].insert(number, at: 0)
         lanes.backOff(
-          Self.id(number), lane: name, until: now + .seconds(3), isServerDelay: Bool.random(using: &random))
+          Self.id(number), lane: laneID, until: now + .seconds(3), isServerDelay: Bool.random(using: &random))
       case 6:
-        guard let number = model.inFlight.removeValue(forKey: name) else { continue }
-        model.waiting[name, default: []].insert(number, at: 0)
-        lanes.release(Self.id(number), lane: name, needsSignIn: Bool.random(using: &random))
+        guard let number = model.inFlight.removeValue(forKey: laneID) else { continue }
+        model.waiting[laneID, default: []].insert(number, at: 0)
+        lanes.release(Self.id(number), lane: laneID, needsSignIn: Bool.random(using: &random))
       case 7:
-        guard let number = model.waiting[name]?.randomElement(using: &random) else { continue }
-        model.waiting[name]?.removeAll { $0 == number }
-        model.held.remove(number)
-        lanes.remove(Self.id(number), lane: name)
+        guard let number = model.waiting[laneID]?.randomElement(using: &random) else { continue }
+        model.waiting[laneID]?.removeAll { $0 == number }
+        model.undurable.remove(number)
+        lanes.remove(Self.id(number), lane: laneID)
       case 8:
-        guard let number = model.held.min() else { continue }
-        model.held.remove(number)
-        let lane = model.waiting.first { $0.value.contains(number) }!.key
-        lanes.unblock(Self.id(number), lane: lane)
+        guard let number = model.undurable.min() else { continue }
+        model.undurable.remove(number)
+        let undurableLaneID = model.waiting.first { $0.value.contains(number) }!.key
+        lanes.unblock(Self.id(number), lane: undurableLaneID)
       case 9:
         model.isPaused = true
         lanes.pause()
-        let waiting = names.flatMap { model.waiting[$0, default: []].map(String.init) }
-        #expect(lanes.allWaiting.map(\.rawValue) == waiting, "seed \(seed)")
-      case 10: lanes.signedIn(userID: name == "a" ? "0" : nil)
+        let expectedIDs = laneIDs.flatMap { model.waiting[$0, default: []].map(String.init) }
+        #expect(lanes.allWaiting.map(\.rawValue) == expectedIDs, "seed \(seed)")
+      case 10: lanes.signedIn(userID: laneID == "a" ? "0" : nil)
       case 11: lanes.retryNow()
       default:
         model.isPaused = false
         lanes.resume()
       }
-      send()
+      sendAllReady()
       #expect(
-        names.allSatisfy { lanes.waiting(in: $0).map(\.rawValue) == model.waiting[$0, default: []].map(String.init) })
+        laneIDs.allSatisfy { lanes.waiting(in: $0).map(\.rawValue) == model.waiting[$0, default: []].map(String.init) })
     }
 
     // Ends everything that keeps a mutation from being sent.
-    for number in model.held.sorted() {
+    for number in model.undurable.sorted() {
       lanes.unblock(Self.id(number), lane: model.waiting.first { $0.value.contains(number) }!.key)
     }
-    (model.held, model.isPaused) = ([], false)
+    (model.undurable, model.isPaused) = ([], false)
     lanes.resume()
     lanes.signedIn(userID: "0")
     lanes.signedIn(userID: nil)
     now += .seconds(60)
-    send()
-    while let name = model.inFlight.keys.min() {
-      model.inFlight[name] = nil
-      lanes.complete(lane: name)
-      send()
+    sendAllReady()
+    while let laneID = model.inFlight.keys.min() {
+      model.inFlight[laneID] = nil
+      lanes.complete(lane: laneID)
+      sendAllReady()
     }
     #expect(model.waiting.values.allSatisfy { $0.isEmpty }, "seed \(seed)")
-    #expect(names.allSatisfy { lanes.isFree($0) }, "seed \(seed)")
+    #expect(laneIDs.allSatisfy { lanes.isFree($0) }, "seed \(seed)")
   }
 }
 
 extension LaneID: ExpressibleByStringLiteral {
-  /// Creates a lane that belongs to no user.
+  /// Creates a lane id without a user id.
+  ///
+  /// ``MutationLanes/append(_:lane:userID:isDurable:)`` takes the user separately.
   public init(stringLiteral orderingKey: String) { self.init(userID: nil, orderingKey: orderingKey) }
 }

@@ -9,7 +9,7 @@ import Testing
 
   private static func id(_ number: Int) -> MutationID { MutationID(rawValue: "\(number)") }
 
-  private func entry(_ number: Int, key: String = "a", madeAt: TimeInterval = 0) -> Ledger.Entry {
+  private func makeEntry(_ number: Int, key: String = "a", madeAt: TimeInterval = 0) -> Ledger.Entry {
     Ledger.Entry(
       id: Self.id(number), key: key, lane: LaneID(userID: nil, orderingKey: key),
       record: .init(
@@ -19,23 +19,23 @@ import Testing
 
   @Test func `The list is sorted by sequence number, and each key has its own mutations`() {
     var ledger = Ledger()
-    for number in [3, 1, 2] { ledger.add(entry(number, key: number == 2 ? "b" : "a")) }
-    #expect(ledger.list(signedOutUsers: []).map(\.mutation) == [1, 2, 3])
+    for number in [3, 1, 2] { ledger.add(makeEntry(number, key: number == 2 ? "b" : "a")) }
+    #expect(ledger.list(usersNeedingSignIn: []).map(\.mutation) == [1, 2, 3])
     #expect(ledger.liveMutations(of: "a").map(\.id) == [Self.id(1), Self.id(3)])
     #expect((ledger.count, ledger.liveCount, ledger.byteCount) == (3, 3, 30))
     ledger.remove(Self.id(1))
-    #expect(ledger.list(signedOutUsers: []).map(\.mutation) == [2, 3])
+    #expect(ledger.list(usersNeedingSignIn: []).map(\.mutation) == [2, 3])
     #expect((ledger.count, ledger.liveCount, ledger.byteCount) == (2, 2, 20))
   }
 
   @Test func `A mutation with a verdict is no longer live but stays listed`() {
     var ledger = Ledger()
-    ledger.add(entry(1))
+    ledger.add(makeEntry(1))
     ledger.mark(Self.id(1))
     ledger.beginAttempt(Self.id(1))
-    #expect(ledger.list(signedOutUsers: []).map(\.standing) == [.inFlight])
+    #expect(ledger.list(usersNeedingSignIn: []).map(\.standing) == [.inFlight])
     ledger.recordVerdict(.refused(reason: "no"), on: Self.id(1))
-    #expect(ledger.list(signedOutUsers: []).map(\.standing) == [.refused(reason: "no")])
+    #expect(ledger.list(usersNeedingSignIn: []).map(\.standing) == [.refused(reason: "no")])
     #expect(ledger.liveMutations(of: "a").isEmpty)
     #expect((ledger.count, ledger.liveCount) == (1, 0))
     #expect(ledger[Self.id(1)]?.record.isMarked == false)
@@ -43,121 +43,121 @@ import Testing
 
   @Test func `A mutation marked by another process is in flight, and one marked by this process is waiting`() {
     var ledger = Ledger()
-    ledger.add(entry(1))
+    ledger.add(makeEntry(1))
     ledger.mark(Self.id(1))
-    #expect(ledger.list(signedOutUsers: []).map(\.standing) == [.waiting])
-    var record = entry(1).record
+    #expect(ledger.list(usersNeedingSignIn: []).map(\.standing) == [.waiting])
+    var record = makeEntry(1).record
     record.isMarked = true
     ledger.receive(record, of: Self.id(1), tag: StoreTag(), revision: 1)
-    #expect(ledger.list(signedOutUsers: []).map(\.standing) == [.inFlight])
+    #expect(ledger.list(usersNeedingSignIn: []).map(\.standing) == [.inFlight])
     record.isMarked = false
     ledger.receive(record, of: Self.id(1), tag: StoreTag(), revision: 2)
-    #expect(ledger.list(signedOutUsers: []).map(\.standing) == [.waiting])
+    #expect(ledger.list(usersNeedingSignIn: []).map(\.standing) == [.waiting])
   }
 
-  @Test func `Every waiting mutation of a signed-out user needs a sign-in`() {
+  @Test func `All waiting mutations of a user who has to sign in are listed as needing a sign-in`() {
     struct UserKey: RepositoryKey {
       let storeID: String
       var userID: String? { storeID }
       init(storeID: String) { self.storeID = storeID }
     }
     var ledger = MutationLedger<UserKey, Int>()
-    for (number, user) in ["0", "1", "0"].enumerated() {
+    for (number, userID) in ["0", "1", "0"].enumerated() {
       ledger.add(
         .init(
-          id: Self.id(number), key: UserKey(storeID: user), lane: LaneID(userID: user, orderingKey: user),
-          record: .init(key: user, sequence: UInt64(number), madeAt: .distantPast, mutation: number, byteCount: 1)))
+          id: Self.id(number), key: UserKey(storeID: userID), lane: LaneID(userID: userID, orderingKey: userID),
+          record: .init(key: userID, sequence: UInt64(number), madeAt: .distantPast, mutation: number, byteCount: 1)))
     }
     ledger.beginAttempt(Self.id(2))
-    #expect(ledger.list(signedOutUsers: ["0"]).map(\.standing) == [.needsSignIn, .waiting, .inFlight])
+    #expect(ledger.list(usersNeedingSignIn: ["0"]).map(\.standing) == [.needsSignIn, .waiting, .inFlight])
   }
 
-  @Test func `An attempt counts when its request begins, and its mark is removed when it ends`() {
+  @Test func `An attempt counts when its request begins, and its mark is removed when the attempt ends`() {
     var ledger = Ledger()
-    ledger.add(entry(1))
-    var record: Ledger.Record? { ledger[Self.id(1)]?.record }
+    ledger.add(makeEntry(1))
+    var currentRecord: Ledger.Record? { ledger[Self.id(1)]?.record }
     ledger.beginAttempt(Self.id(1))
     ledger.mark(Self.id(1))
     ledger.abandonAttempt(Self.id(1))
-    #expect(record?.attempts == 0)
-    #expect(record?.isMarked == false)
+    #expect(currentRecord?.attempts == 0)
+    #expect(currentRecord?.isMarked == false)
     ledger.beginAttempt(Self.id(1))
     ledger.mark(Self.id(1))
     // The mark is stored before the attempt counts.
-    #expect(record?.attempts == 0)
+    #expect(currentRecord?.attempts == 0)
     ledger.beginRequest(Self.id(1))
-    #expect(record?.isMarked == true)
+    #expect(currentRecord?.isMarked == true)
     ledger.recordFailure(of: Self.id(1), isOutcomeUnknown: true)
-    #expect(record?.attempts == 1)
-    #expect(record?.isMarked == false)
-    #expect(record?.isOutcomeUnknown == true)
+    #expect(currentRecord?.attempts == 1)
+    #expect(currentRecord?.isMarked == false)
+    #expect(currentRecord?.isOutcomeUnknown == true)
     // A later failure doesn't make an unknown outcome known.
     ledger.recordFailure(of: Self.id(1), isOutcomeUnknown: false)
-    #expect(ledger[Self.id(1)]?.record.isOutcomeUnknown == true)
+    #expect(currentRecord?.isOutcomeUnknown == true)
   }
 
-  @Test func `The number of attempts interrupted by ends of processes is reset when the server requires a sign-in`() {
+  @Test func `The number of interrupted attempts is reset when the server requires a sign-in`() {
     var ledger = Ledger()
-    var interrupted = entry(1)
-    (interrupted.record.attempts, interrupted.record.interruptedAttempts) = (3, 2)
-    interrupted.record.isMarked = true
-    ledger.add(interrupted)
-    var record: Ledger.Record? { ledger[Self.id(1)]?.record }
-    #expect(ledger.list(signedOutUsers: []).map(\.standing) == [.inFlight])
+    var interruptedEntry = makeEntry(1)
+    (interruptedEntry.record.attempts, interruptedEntry.record.interruptedAttempts) = (3, 2)
+    interruptedEntry.record.isMarked = true
+    ledger.add(interruptedEntry)
+    var currentRecord: Ledger.Record? { ledger[Self.id(1)]?.record }
+    #expect(ledger.list(usersNeedingSignIn: []).map(\.standing) == [.inFlight])
     ledger.recordInterruption(of: Self.id(1), wasFirst: true, limit: 5)
     // The repository stops sending, and later starts again. The interrupted attempt counts once.
     ledger.recordInterruption(of: Self.id(1), wasFirst: true, limit: 5)
-    #expect(ledger.list(signedOutUsers: []).map(\.standing) == [.waiting])
-    #expect(record?.attempts == 4)
-    #expect(record?.interruptedAttempts == 3)
-    #expect(record?.isOutcomeUnknown == true)
-    // The mark can't be stored.
+    #expect(ledger.list(usersNeedingSignIn: []).map(\.standing) == [.waiting])
+    #expect(currentRecord?.attempts == 4)
+    #expect(currentRecord?.interruptedAttempts == 3)
+    #expect(currentRecord?.isOutcomeUnknown == true)
+    // An attempt whose mark can't be stored doesn't count.
     ledger.beginAttempt(Self.id(1))
     ledger.mark(Self.id(1))
     ledger.unmark(Self.id(1))
     ledger.abandonAttempt(Self.id(1))
-    #expect(record?.interruptedAttempts == 3)
-    // The mark is stored, but nothing is sent.
+    #expect(currentRecord?.interruptedAttempts == 3)
+    // Nor does an attempt whose mark is stored but whose request doesn't begin.
     ledger.beginAttempt(Self.id(1))
     ledger.mark(Self.id(1))
     ledger.abandonAttempt(Self.id(1))
-    #expect(record?.interruptedAttempts == 3)
-    #expect(record?.attempts == 4)
+    #expect(currentRecord?.interruptedAttempts == 3)
+    #expect(currentRecord?.attempts == 4)
     ledger.beginAttempt(Self.id(1))
     ledger.mark(Self.id(1))
     ledger.beginRequest(Self.id(1))
     ledger.recordNeedForSignIn(of: Self.id(1))
-    #expect(record?.interruptedAttempts == 0)
-    #expect(record?.attempts == 4)
+    #expect(currentRecord?.interruptedAttempts == 0)
+    #expect(currentRecord?.attempts == 4)
   }
 
-  @Test func `A mutation is refused when the number of attempts interrupted by ends of processes reaches the limit`() {
+  @Test func `A mutation is refused when the number of interrupted attempts reaches the limit`() {
     var ledger = Ledger()
     for number in [1, 2] {
-      var interrupted = entry(number)
-      (interrupted.record.interruptedAttempts, interrupted.record.isMarked) = (4, true)
-      ledger.add(interrupted)
+      var interruptedEntry = makeEntry(number)
+      (interruptedEntry.record.interruptedAttempts, interruptedEntry.record.isMarked) = (4, true)
+      ledger.add(interruptedEntry)
     }
     ledger.recordInterruption(of: Self.id(1), wasFirst: true, limit: 5)
     // Only the first mutation of a lane can have been sent.
     ledger.recordInterruption(of: Self.id(2), wasFirst: false, limit: 5)
     #expect(
-      ledger.list(signedOutUsers: []).map(\.standing) == [
+      ledger.list(usersNeedingSignIn: []).map(\.standing) == [
         .refused(reason: "The process ended during each of the last 5 attempts to send it."), .waiting,
       ])
     #expect(ledger[Self.id(2)]?.record.interruptedAttempts == 0)
-    #expect(ledger.list(signedOutUsers: []).map(\.attempts) == [1, 0])
+    #expect(ledger.list(usersNeedingSignIn: []).map(\.attempts) == [1, 0])
   }
 
   @Test(arguments: [false, true])
-  func `The end of an attempt doesn't change what another process has stored about its own`(isFailure: Bool) throws {
+  func `The end of an attempt keeps the mark and the count that another process has stored`(isFailure: Bool) throws {
     var ledger = Ledger()
-    ledger.add(entry(1))
+    ledger.add(makeEntry(1))
     ledger.beginAttempt(Self.id(1))
     ledger.mark(Self.id(1))
-    var other = entry(1).record
-    (other.attempts, other.isMarked) = (3, true)
-    ledger.receive(other, of: Self.id(1), tag: StoreTag(), revision: 1)
+    var recordOfOtherProcess = makeEntry(1).record
+    (recordOfOtherProcess.attempts, recordOfOtherProcess.isMarked) = (3, true)
+    ledger.receive(recordOfOtherProcess, of: Self.id(1), tag: StoreTag(), revision: 1)
     ledger.unmark(Self.id(1))
     if isFailure {
       ledger.recordFailure(of: Self.id(1), isOutcomeUnknown: true)
@@ -168,7 +168,8 @@ import Testing
     #expect(entry.record.attempts == 3)
     #expect(entry.record.isMarked)
     // The other process may be sending the mutation, so it can't be cancelled.
-    #expect(entry.standing(signedOutUsers: []) == .inFlight)
+    #expect(entry.standing(usersNeedingSignIn: []) == .inFlight)
+    // The next attempt of this process counts, and its end removes the mark.
     ledger.mark(Self.id(1))
     ledger.beginAttempt(Self.id(1))
     ledger.beginRequest(Self.id(1))
@@ -180,7 +181,7 @@ import Testing
   @Test func `The oldest mutation is the live one that was added first`() {
     var ledger = Ledger()
     #expect(ledger.oldest == nil)
-    for number in 1...3 { ledger.add(entry(number, madeAt: Double(number))) }
+    for number in 1...3 { ledger.add(makeEntry(number, madeAt: Double(number))) }
     #expect(ledger.oldest?.timeIntervalSince1970 == 1)
     ledger.recordVerdict(.refused(reason: "no"), on: Self.id(1))
     #expect(ledger.oldest?.timeIntervalSince1970 == 2)
@@ -191,9 +192,9 @@ import Testing
 
   @Test func `A mutation that is added again takes the last place in the order of addition`() {
     var ledger = Ledger()
-    for number in 1...3 { ledger.add(entry(number, madeAt: Double(number))) }
+    for number in 1...3 { ledger.add(makeEntry(number, madeAt: Double(number))) }
     ledger.remove(Self.id(2))
-    ledger.add(entry(2, madeAt: 4))
+    ledger.add(makeEntry(2, madeAt: 4))
     ledger.remove(Self.id(1))
     #expect(ledger.oldest?.timeIntervalSince1970 == 3)
     ledger.remove(Self.id(3))

@@ -36,7 +36,7 @@ import Testing
   }
 
   /// Performs a mutation of each of `count` keys, and returns the ids of all mutations in the queue.
-  private func perform(_ count: Int, in repository: NotesRepository) -> [MutationID] {
+  private func performMutations(count: Int, in repository: NotesRepository) -> [MutationID] {
     let ids = Setting<[MutationID]>([])
     for number in 0..<count { run { _ = try await repository.perform(.add("1"), on: "\(number)") } }
     run { ids.value = try await repository.mutations.list().map(\.id) }
@@ -48,14 +48,14 @@ import Testing
   @Test func `Cancelled, discarded and replaced mutations are withdrawn`() {
     let repository = makeRepository()
     failure.value = .conflict
-    #expect(perform(2, in: repository).count == 2)
+    #expect(performMutations(count: 2, in: repository).count == 2)
     failure.value = .offline
-    let ids = perform(1, in: repository)
+    let ids = performMutations(count: 1, in: repository)
     #expect(withdrawals == nil)
     run { try await repository.mutations.discard(ids[0]) }
     run { _ = try await repository.mutations.resolve(ids[1], .replace(with: .add("2"))) }
     run { try await repository.mutations.cancel(ids[2]) }
-    #expect(withdrawals.map { withdrawals in ids.map(withdrawals.contains) } == [true, true, true])
+    #expect(withdrawals.map { list in ids.map(list.contains) } == [true, true, true])
     #expect(withdrawals?.count == 3)
   }
 
@@ -64,13 +64,13 @@ import Testing
   {
     failure.value = .offline
     let repository = makeRepository()
-    let id = try #require(perform(1, in: repository).first)
+    let id = try #require(performMutations(count: 1, in: repository).first)
     failure.value = .conflict
     // The event `mutationConflicted` arrives before the conflict is stored.
-    let conflicts = repository.events.subscribe()
+    let events = repository.events.subscribe()
     let replacement = Setting<MutationID?>(nil)
     run {
-      for await event in conflicts {
+      for await event in events {
         guard case .mutationConflicted(id, _) = event else { continue }
         replacement.value = try await repository.mutations.resolve(id, .replace(with: .add("2")))
         return
@@ -78,22 +78,22 @@ import Testing
     }
     run { await repository.retryNow() }
     let ids = Setting<[MutationID]>([])
-    let next = makeRepository()
-    run { ids.value = try await next.mutations.list().map(\.id) }
+    let nextRepository = makeRepository()
+    run { ids.value = try await nextRepository.mutations.list().map(\.id) }
     #expect(ids.value == [try #require(replacement.value)])
   }
 
   @Test func `Confirmed mutations are not withdrawn`() {
     let repository = makeRepository()
     failure.value = nil
-    #expect(perform(2, in: repository) == [])
+    #expect(performMutations(count: 2, in: repository) == [])
     #expect(server.applied.count == 2)
     #expect(withdrawals == nil)
   }
 
   @Test func `The list keeps the most recently withdrawn mutations of all repositories`() {
     let first = makeRepository()
-    let ids = perform(MutationWithdrawals.limit + 2, in: first)
+    let ids = performMutations(count: MutationWithdrawals.limit + 2, in: first)
     let second = makeRepository()
     for (number, id) in ids.enumerated() {
       let repository = number.isMultiple(of: 2) ? first : second

@@ -21,20 +21,22 @@ import Testing
   func `A mutation is forgotten if another process removes its record before a write of the record returns`(
     write: Write
   ) {
-    let (held, other, isDone) = (Setting<SimulatedStore?>(nil), SimulatedStore(storage: storage), Setting(false))
+    // The hook uses the repository's store, which is created after the hook.
+    let repositoryStore = Setting<SimulatedStore?>(nil)
+    let (externalStore, hasBegunRemoval) = (SimulatedStore(storage: storage), Setting(false))
     let store = SimulatedStore(
       storage: storage,
       hooks: .init(onCommitted: { (keys) async in
-        guard !isDone.value, keys.hasNotesMutation, keys.addsNotesMutation == (write == .addition),
-          let record = keys.first(where: { $0.collection == "notes.mutations" })
+        guard !hasBegunRemoval.value, keys.hasNotesMutation, keys.addsNotesMutation == (write == .addition),
+          let keyName = keys.first(where: { $0.collection == "notes.mutations" })
         else { return }
-        isDone.value = true
-        try? await other.remove(StoreKey<MutationRecord<NotesMutation>>(record))
-        await held.value?.noticeExternalChanges()
+        hasBegunRemoval.value = true
+        try? await externalStore.remove(StoreKey<MutationRecord<NotesMutation>>(keyName))
+        await repositoryStore.value?.noticeExternalChanges()
         // Lets the repository receive the change before its own write returns.
         for _ in 0..<100 { await Task.yield() }
       }))
-    held.value = store
+    repositoryStore.value = store
     // For an addition, the repository must not lead: a leader would write the record again, and then notice the
     // removal.
     var configuration = RepositoryConfiguration(
@@ -47,7 +49,7 @@ import Testing
     let list = Setting<[PendingMutation<String, NotesMutation>]?>(nil)
     _ = Task(executorPreference: executor) { _ = try? await repository.perform(.add("1"), on: "a") }
     executor.runUntilIdle()
-    #expect(isDone.value)
+    #expect(hasBegunRemoval.value)
     _ = Task(executorPreference: executor) { list.value = try? await repository.mutations.list() }
     executor.runUntilIdle()
     #expect(list.value == [])
@@ -63,13 +65,14 @@ import Testing
       executor.runUntilIdle()
     }
     _ = Task(executorPreference: executor) {
+      // Appends "true" if the mutation keeps its id.
       outcomes.value.append("\(try await first.mutations.requeue(id) == id)")
       do { try await second.mutations.discard(id) } catch { outcomes.value.append("\(error)") }
       do { _ = try await second.mutations.requeue(id) } catch { outcomes.value.append("\(error)") }
     }
     executor.runUntilIdle()
-    let error = PendingMutationError.unknown(id).description
-    #expect(outcomes.value == ["true", error, error])
+    let unknownError = PendingMutationError.unknown(id).description
+    #expect(outcomes.value == ["true", unknownError, unknownError])
     #expect(storage.value(of: key)?.verdict == nil)
   }
 
@@ -107,11 +110,11 @@ import Testing
   }
 
   @Test func `After another process has removed two records in one commit, neither mutation is sent`() async throws {
-    let (isOffline, isSlow, sent) = (Setting(true), Setting(false), Setting<[NotesMutation]>([]))
+    let (isOffline, isReadingSlow, sent) = (Setting(true), Setting(false), Setting<[NotesMutation]>([]))
     let store = SimulatedStore(
       storage: storage,
       hooks: .init(onRead: { (keys) async in
-        guard isSlow.value, keys.contains(where: { $0.collection == "notes" }) else { return }
+        guard isReadingSlow.value, keys.contains(where: { $0.collection == "notes" }) else { return }
         // Gives a wrongly begun attempt the time to send its request before a removal is applied.
         for _ in 0..<100 { await Task.yield() }
       }))
@@ -133,7 +136,7 @@ import Testing
     _ = Task(executorPreference: executor) { await repository.retryNow() }
     executor.runUntilIdle()
     #expect(sent.value == [.add("1"), .add("1")])
-    (isOffline.value, isSlow.value) = (false, true)
+    (isOffline.value, isReadingSlow.value) = (false, true)
     _ = Task(executorPreference: executor) { [storage] in
       var batch = StoreBatch()
       let keys = MutationKeys<NotesMutation>(repository: "notes")
@@ -150,24 +153,25 @@ import Testing
   }
 
   @Test func `A mutation's verdict is stored if a simultaneous removal of its record fails`() async throws {
-    let (ids, gate, fails) = ([MutationID(), MutationID()], Gate(), Setting(true))
+    let (ids, gate, failsNextRemoval) = ([MutationID(), MutationID()], Gate(), Setting(true))
     let keys = MutationKeys<NotesMutation>(repository: "notes")
     let store = SimulatedStore(
       storage: storage,
-      hooks: .init(onCommit: { (names) async throws(StoreError) in
+      hooks: .init(onCommit: { (keyNames) async throws(StoreError) in
         await gate.pass()
-        guard names == [keys.record(ids[1]).keyName], fails.value else { return }
-        fails.value = false
+        guard keyNames == [keys.record(ids[1]).keyName], failsNextRemoval.value else { return }
+        failsNextRemoval.value = false
         throw SimulatedStore.disconnectedError
       }))
     let records = MutationRecordStore(store, keys, OwnedTasks(executor: executor))
     let outcomes = Setting<[String]>([])
-    var refused = Self.record
-    refused.verdict = .refused(reason: "a reason")
+    var refusedRecord = Self.unsentRecord
+    refusedRecord.verdict = .refused(reason: "a reason")
+    let refusedTag = saveUnsentRecord(of: ids[1])
     // The first commit waits at the gate, so the other two writes arrive before either is committed.
     let writes: [(MutationID, MutationRecordStore<NotesMutation>.Write)] = [
-      (ids[0], .replace(Self.record, tag: nil, unlessChanged: false)), (ids[1], .remove),
-      (ids[1], .replace(refused, tag: savedTag(of: ids[1]), unlessChanged: false)),
+      (ids[0], .replace(Self.unsentRecord, tag: nil, unlessChanged: false)), (ids[1], .remove),
+      (ids[1], .replace(refusedRecord, tag: refusedTag, unlessChanged: false)),
     ]
     for (id, write) in writes {
       _ = Task(executorPreference: executor) {
@@ -187,17 +191,17 @@ import Testing
   }
 
   /// The record of a mutation that was never sent.
-  private static var record: MutationRecord<NotesMutation> {
+  private static var unsentRecord: MutationRecord<NotesMutation> {
     MutationRecord(
       key: "a", sequence: 1, madeAt: Date(timeIntervalSinceReferenceDate: 0), mutation: .add("1"), byteCount: 1)
   }
 
   /// Stores the record of a mutation that was never sent, and returns its tag.
-  private func savedTag(of id: MutationID) -> StoreTag? {
+  private func saveUnsentRecord(of id: MutationID) -> StoreTag? {
     let tag = Setting<StoreTag?>(nil)
     _ = Task(executorPreference: executor) { [storage] in
       let key = MutationKeys<NotesMutation>(repository: "notes").record(id)
-      tag.value = try await SimulatedStore(storage: storage).save(Self.record, for: key).tag
+      tag.value = try await SimulatedStore(storage: storage).save(Self.unsentRecord, for: key).tag
     }
     executor.runUntilIdle()
     return tag.value
@@ -206,7 +210,7 @@ import Testing
   /// Stores the record of a mutation that was refused although the server may have applied it, and returns its key.
   private func saveRefusedRecord(of id: MutationID) -> StoreKey<MutationRecord<NotesMutation>> {
     let key = MutationKeys<NotesMutation>(repository: "notes").record(id)
-    var record = Self.record
+    var record = Self.unsentRecord
     (record.isOutcomeUnknown, record.verdict) = (true, .refused(reason: "a reason"))
     let stored = record
     _ = Task(executorPreference: executor) { [storage] in
@@ -216,6 +220,7 @@ import Testing
     return key
   }
 
+  /// Creates a repository that can't send mutations.
   private func makeRepository(_ store: SimulatedStore? = nil) -> NotesRepository {
     var configuration = RepositoryConfiguration(clock: ManualClock())
     configuration.taskExecutor = executor

@@ -5,7 +5,7 @@ import Testing
 @Suite struct RecordEchoesTests {
   private let id = MutationID(rawValue: "a")
 
-  @Test func `Whether a change is external is decided at once, but during writes of the record only when they end`() {
+  @Test func `The decision whether a change is external waits until all writes of its record have ended`() {
     var echoes = RecordEchoes()
     #expect(echoes.receive(id, revision: 1) == true)
     echoes.beginWriting(id)

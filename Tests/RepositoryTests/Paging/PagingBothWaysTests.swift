@@ -28,20 +28,21 @@ import Testing
 
   struct Source: BidirectionalPagedSource, MutableSource {
     let server: Server
+    /// The requests since the last `takeRequests()`: `after 9`, or `3 before 7` for the three elements before 7.
     let requests: Setting<[String]>
     let failure: Setting<NotesFailure?>
     /// The gate at which requests for previous pages wait, if any.
-    let gate: Setting<Gate?>
+    let previousPageGate: Setting<Gate?>
     let name = "items"
 
     func fetch(_ key: String, after cursor: String?, limit: Int) async throws(NotesFailure) -> Paged<Item> {
-      try note("after \(cursor ?? "nothing")")
+      try beginRequest("after \(cursor ?? "nothing")")
       return server.bidirectionalPage(of: key, after: cursor, limit: limit)
     }
 
     func fetch(_ key: String, before cursor: String, limit: Int) async throws(NotesFailure) -> Paged<Item> {
-      try note("\(limit) before \(cursor)")
-      await gate.value?.pass()
+      try beginRequest("\(limit) before \(cursor)")
+      await previousPageGate.value?.pass()
       return server.bidirectionalPage(of: key, before: cursor, limit: limit)
     }
 
@@ -55,7 +56,7 @@ import Testing
 
     func disposition(of failure: NotesFailure) -> FailureDisposition { failure.disposition }
 
-    private func note(_ request: String) throws(NotesFailure) {
+    private func beginRequest(_ request: String) throws(NotesFailure) {
       requests.value.append(request)
       if let failure = failure.value { throw failure }
     }
@@ -65,7 +66,7 @@ import Testing
   private let store = InMemoryStore()
   private let requests = Setting<[String]>([])
   private let failure = Setting<NotesFailure?>(nil)
-  private let gate = Setting<Gate?>(nil)
+  private let previousPageGate = Setting<Gate?>(nil)
 
   init() {
     server.edit("a") { $0.elements = (1...12).map { Item(id: $0) } }
@@ -73,15 +74,15 @@ import Testing
 
   private func makeRepository(maximumPages: Int? = 2) -> SyncedRepository<Source> {
     SyncedRepository(
-      Source(server: server, requests: requests, failure: failure, gate: gate), store: store,
+      Source(server: server, requests: requests, failure: failure, previousPageGate: previousPageGate), store: store,
       configuration: RepositoryConfiguration(pageSize: 3, maximumPages: maximumPages))
   }
 
-  private func stored() async throws -> Paged<Item>? {
+  private func storedList() async throws -> Paged<Item>? {
     try await store.load(StoreKey<Paged<Item>>("items", id: "a"))?.value
   }
 
-  private func storedIDs() async throws -> [Int] { try await stored()?.elements.map(\.id) ?? [] }
+  private func storedIDs() async throws -> [Int] { try await storedList()?.elements.map(\.id) ?? [] }
 
   private func takeRequests() -> [String] {
     defer { requests.value = [] }
@@ -106,14 +107,14 @@ import Testing
 
     try await repository.loadMore("a")
     try await #expect(storedIDs() == [7, 8, 9, 10, 11, 12])
-    try await #expect(stored()?.nextCursor == nil)
+    try await #expect(storedList()?.nextCursor == nil)
     try await repository.loadPrevious("a")
     try await #expect(storedIDs() == [4, 5, 6, 7, 8, 9])
     try await repository.loadMore("a")
     try await #expect(storedIDs() == [7, 8, 9, 10, 11, 12])
     for _ in 1...2 { try await repository.loadPrevious("a") }
     try await #expect(storedIDs() == [1, 2, 3, 4, 5, 6])
-    try await #expect(stored()?.previousCursor == nil)
+    try await #expect(storedList()?.previousCursor == nil)
     #expect(
       takeRequests() == ["after 9", "3 before 7", "after 9", "3 before 7", "3 before 4"])
     // There is no previous page.
@@ -154,7 +155,7 @@ import Testing
     #expect(takeRequests() == ["3 before 7"])
     // The three elements before 7 now begin with 3, because 6 was removed.
     try await #expect(storedIDs() == [3, 4, 5, 7, 8, 9])
-    try await #expect(stored()?.elements[2].text == "changed")
+    try await #expect(storedList()?.elements[2].text == "changed")
     try await repository.loadNewest("a")
     try await #expect(storedIDs() == [13, 1, 2])
     #expect(takeRequests() == ["after nothing"])
@@ -186,14 +187,14 @@ import Testing
     async throws
   {
     let repository = try await makeScrolledRepository()
-    let firstPage = Gate()
-    gate.value = firstPage
+    let firstPageGate = Gate()
+    previousPageGate.value = firstPageGate
     let reload = Task { try await repository.reload("a") }
-    await firstPage.arrivals()
+    await firstPageGate.arrivals()
     failure.value = .refused
     await #expect(throws: NotesError.server(.refused)) { try await repository.loadMore("a") }
     failure.value = nil
-    firstPage.open()
+    firstPageGate.open()
     try await reload.value
     try await #expect(storedIDs() == [4, 5, 6, 7, 8, 9])
     try await repository.reload("a")
@@ -248,12 +249,13 @@ import Testing
         lastID += 1
         server.edit("a") { [lastID] in $0.elements.append(Item(id: lastID)) }
       }
-      guard let stored = try await stored() else { continue }
-      let all = server.value(of: "a").elements.map(\.id)
+      guard let stored = try await storedList() else { continue }
+      let serverIDs = server.value(of: "a").elements.map(\.id)
       let ids = stored.elements.map(\.id)
+      // At most two pages of three elements.
       #expect(ids.count <= 6)
-      let start = try #require(all.firstIndex(of: ids[0]))
-      #expect(ids == Array(all[start...].prefix(ids.count)))
+      let start = try #require(serverIDs.firstIndex(of: ids[0]))
+      #expect(ids == Array(serverIDs[start...].prefix(ids.count)))
       #expect(stored.previousCursor == nil || stored.previousCursor == "\(ids[0])")
       #expect(stored.nextCursor == nil || stored.nextCursor == "\(ids[ids.count - 1])")
     }
@@ -306,7 +308,7 @@ import Testing
     }
   }
 
-  private static func harness(gap: Int) -> RepositoryHarness<NetworkedSource> {
+  private static func makeHarness(gap: Int) -> RepositoryHarness<NetworkedSource> {
     RepositoryHarness(
       key: "a", initial: Paged((1...6).map { Item(id: $0) }), mutations: [.add(7), .add(8), .add(9)],
       // Longer than any check takes, even while many other tests run.
@@ -322,9 +324,9 @@ import Testing
   func `A correct source passes, and a source whose pages leave a gap fails`(
     check: RepositoryConformance<NetworkedSource>.Check
   ) async throws {
-    try await check.run(on: Self.harness(gap: 0))
+    try await check.run(on: Self.makeHarness(gap: 0))
     let failure = try await #require(throws: RepositoryConformance<NetworkedSource>.Failure.self) {
-      try await check.run(on: Self.harness(gap: 1))
+      try await check.run(on: Self.makeHarness(gap: 1))
     }
     #expect(failure.law == "Pages")
   }

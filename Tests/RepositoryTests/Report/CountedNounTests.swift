@@ -12,7 +12,8 @@ import Testing
     #expect(counted(count, "mutation") == text)
   }
 
-  private func report(_ count: Int) -> RepositoryReport {
+  /// Returns a report in which every count is `count`.
+  private func makeReport(countOfEach count: Int) -> RepositoryReport {
     let time = Date(timeIntervalSince1970: 1_000)
     var key = RepositoryReport.KeyReport("a", pendingCount: count)
     (key.byteCount, key.observerCount) = (count, count)
@@ -28,14 +29,14 @@ import Testing
 
   @Test func `The description of a report has singular nouns after 1`() {
     #expect(
-      report(1).description.split(separator: "\n") == [
+      makeReport(countOfEach: 1).description.split(separator: "\n") == [
         "notes: 1 key in use, 1 mutation in 1 lane (1 byte), 1 undecided",
         "  1 value stored, 1 byte",
         "  key a: 1 byte, 1 observer, 1 pending",
         "  lane a: 1 mutation, 1 failed attempt",
       ])
     #expect(
-      report(2).description.split(separator: "\n") == [
+      makeReport(countOfEach: 2).description.split(separator: "\n") == [
         "notes: 2 keys in use, 4 mutations in 2 lanes (2 bytes), 2 undecided",
         "  2 values stored, 2 bytes",
         "  key a: 2 bytes, 2 observers, 2 pending",
@@ -63,7 +64,7 @@ import Testing
     #expect(event.description == line)
   }
 
-  @Test func `The reason of a refusal and the error of a sign-out differ for 1 and 2`() {
+  @Test func `The descriptions of a refusal and of a sign-out error have different wordings for 1 and 2`() {
     #expect(
       [1, 2].map { MutationRefusal.cutOff(attempts: $0).description } == [
         "The process ended during the last attempt to send it.",

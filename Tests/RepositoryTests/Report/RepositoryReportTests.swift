@@ -17,12 +17,12 @@ import Testing
     fixture = NotesFixture(now: { [time] in time.value })
   }
 
-  private var reported: RepositoryConfiguration {
+  private var reportConfiguration: RepositoryConfiguration {
     RepositoryConfiguration(clock: clock, now: { [time] in time.value }, network: network)
   }
 
   @Test func `The report of an unused repository is empty`() async throws {
-    let repository = makeRepository(configuration: reported)
+    let repository = makeRepository(configuration: reportConfiguration)
     let report = await repository.report()
     var expected = RepositoryReport(name: "notes", time: time.value, keys: [])
     expected.leadership = .independent
@@ -34,7 +34,7 @@ import Testing
     server.edit("a") { $0 = Notes("x") }
     let isOffline = Setting(false)
     let repository = makeRepository(
-      configuration: reported,
+      configuration: reportConfiguration,
       onSend: { _ throws(NotesFailure) in if isOffline.value { throw .offline } },
       onFetch: { _ throws(NotesFailure) in if isOffline.value { throw .offline } })
     let observers = [repository.values(of: "a"), repository.values(of: "a", loading: .whileObserved())].map {
@@ -47,8 +47,8 @@ import Testing
     let events = repository.events.subscribe()
     #expect(try await repository.perform(.add("y"), on: "a") == .queued)
     for await event in events {
-      guard case .retryScheduled(_, _, let wait, _) = event else { continue }
-      delay = wait
+      guard case .retryScheduled(_, _, let scheduledDelay, _) = event else { continue }
+      delay = scheduledDelay
       break
     }
     await #expect(throws: NotesError.server(.offline)) { try await repository.reload("b") }
@@ -86,7 +86,7 @@ import Testing
   @Test func `A report says which keys are loading or fresh, and how many mutations are undecided`() async throws {
     let gate = Gate()
     let repository = makeRepository(
-      configuration: reported, onSend: { _ throws(NotesFailure) in throw .conflict },
+      configuration: reportConfiguration, onSend: { _ throws(NotesFailure) in throw .conflict },
       onFetch: { key async throws(NotesFailure) in if key == "b" { await gate.pass() } })
     try await repository.reload("a")
     let call = Task { try await repository.reload("b") }
@@ -104,15 +104,15 @@ import Testing
 
   @Test func `A report contains the error of a queue that can't be read`() async throws {
     store.set { $0.onObserve = { (_) throws(StoreError) in throw .readFailed(InterceptedStore.error) } }
-    let repository = makeRepository(configuration: reported)
+    let repository = makeRepository(configuration: reportConfiguration)
     #expect(await repository.report().storeFailure == StoreError.readFailed(InterceptedStore.error).description)
   }
 
   @Test func `A report contains the status of each lane`() async throws {
     let (gate, attempts) = (Gate(), Counter())
-    let repository = makeRepository(configuration: reported) { mutation async throws(NotesFailure) in
+    let repository = makeRepository(configuration: reportConfiguration) { mutation async throws(NotesFailure) in
       switch mutation {
-      case .add("signs in"): if attempts.next() == 1 { throw .signedOut }
+      case .add("needs sign-in"): if attempts.next() == 1 { throw .signedOut }
       case .add("is refused"): throw .refused
       default: await gate.pass()
       }
@@ -124,7 +124,7 @@ import Testing
     gate.open()
     _ = try await call.value
     #expect(await repository.report().lanes == [])
-    #expect(try await repository.perform(.add("signs in"), on: "a") == .queued)
+    #expect(try await repository.perform(.add("needs sign-in"), on: "a") == .queued)
     #expect(await repository.report().lanes.map(\.status) == [.needsSignIn])
     await repository.credentialsChanged(userID: nil)
     try await repository.waitForPendingMutations()

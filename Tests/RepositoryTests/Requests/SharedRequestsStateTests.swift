@@ -6,65 +6,68 @@ import Testing
 @Suite struct SharedRequestsStateTests {
   @Test func `The first caller starts a request, later callers join it, and the last one to leave cancels it`() {
     var state = SharedRequestsState<String, Int>()
-    let first = state.join("a") { 1 }
-    let second = state.join("a") { 2 }
-    #expect(first.isFirst && !second.isFirst)
-    #expect([first.request, second.request] == [1, 1])
-    #expect(second.callers == 2)
-    #expect(state.leave("a", number: first.number) == .nothing)
-    #expect(state.leave("a", number: first.number) == .cancel)
-    #expect(state.finish("a", number: first.number) == false)
-    let third = state.join("a") { 3 }
-    #expect(third.isFirst && third.request == 3)
+    let firstPlace = state.join("a") { 1 }
+    let secondPlace = state.join("a") { 2 }
+    #expect(firstPlace.isFirst && !secondPlace.isFirst)
+    #expect([firstPlace.request, secondPlace.request] == [1, 1])
+    #expect(secondPlace.callers == 2)
+    // Both callers leave. The number is that of the request they share.
+    #expect(state.leave("a", number: firstPlace.number) == .nothing)
+    #expect(state.leave("a", number: firstPlace.number) == .cancel)
+    #expect(state.finish("a", number: firstPlace.number) == false)
+    let thirdPlace = state.join("a") { 3 }
+    #expect(thirdPlace.isFirst && thirdPlace.request == 3)
     // Late events of the cancelled request don't affect the next one.
-    #expect(state.finish("a", number: first.number) == false)
-    #expect(state.leave("a", number: first.number) == .nothing)
-    #expect(state.finish("a", number: third.number) == true)
-    #expect(state.leave("a", number: third.number) == .nothing)
+    #expect(state.finish("a", number: firstPlace.number) == false)
+    #expect(state.leave("a", number: firstPlace.number) == .nothing)
+    #expect(state.finish("a", number: thirdPlace.number) == true)
+    #expect(state.leave("a", number: thirdPlace.number) == .nothing)
   }
 
   @Test func `A request is wanted until its last caller leaves, and the next caller starts another one`() {
     var state = SharedRequestsState<String, Int>()
-    let first = state.join("a") { 1 }
+    let firstPlace = state.join("a") { 1 }
     _ = state.join("a") { 2 }
-    _ = state.leave("a", number: first.number)
-    #expect(state.isWanted("a", number: first.number))
-    _ = state.leave("a", number: first.number)
-    #expect(!state.isWanted("a", number: first.number))
-    let second = state.join("a") { 3 }
-    #expect(!state.isWanted("a", number: first.number))
-    #expect(state.isWanted("a", number: second.number))
+    _ = state.leave("a", number: firstPlace.number)
+    #expect(state.isWanted("a", number: firstPlace.number))
+    // The other caller leaves.
+    _ = state.leave("a", number: firstPlace.number)
+    #expect(!state.isWanted("a", number: firstPlace.number))
+    let nextPlace = state.join("a") { 3 }
+    #expect(!state.isWanted("a", number: firstPlace.number))
+    #expect(state.isWanted("a", number: nextPlace.number))
     #expect(state.remove { $0 == "a" } == [3])
-    #expect(!state.isWanted("a", number: second.number))
+    #expect(!state.isWanted("a", number: nextPlace.number))
   }
 
   @Test(arguments: 0..<50 as Range<UInt64>)
   func `The state agrees with a count of the callers of each request`(seed: UInt64) {
     var generator = SplitMix64(seed: seed)
     var state = SharedRequestsState<Int, Int>()
-    // The requests that can be joined, each with the count of its callers, and the completed or cancelled requests.
-    var open: [Int: (number: UInt64, callers: Int)] = [:]
-    var over: [(key: Int, number: UInt64)] = []
+    // The requests that can be joined, each with the count of its callers.
+    var joinable: [Int: (number: UInt64, callers: Int)] = [:]
+    // The completed or cancelled requests.
+    var ended: [(key: Int, number: UInt64)] = []
     for step in 0..<500 {
       let key = Int.random(in: 0..<3, using: &generator)
       switch Int.random(in: 0..<5, using: &generator) {
       case 0...1:
         let place = state.join(key) { step }
-        #expect(place.isFirst == (open[key] == nil))
-        open[key] = (place.number, (open[key]?.callers ?? 0) + 1)
-        #expect(place.callers == open[key]!.callers)
+        #expect(place.isFirst == (joinable[key] == nil))
+        joinable[key] = (place.number, (joinable[key]?.callers ?? 0) + 1)
+        #expect(place.callers == joinable[key]!.callers)
       case 2:
-        guard let request = open[key] else { break }
+        guard let request = joinable[key] else { break }
         let isLast = request.callers == 1
         #expect(state.leave(key, number: request.number) == (isLast ? .cancel : .nothing))
-        open[key] = isLast ? nil : (request.number, request.callers - 1)
-        if isLast { over.append((key, request.number)) }
+        joinable[key] = isLast ? nil : (request.number, request.callers - 1)
+        if isLast { ended.append((key, request.number)) }
       case 3:
-        guard let request = open.removeValue(forKey: key) else { break }
+        guard let request = joinable.removeValue(forKey: key) else { break }
         #expect(state.finish(key, number: request.number) == true)
-        over.append((key, request.number))
+        ended.append((key, request.number))
       default:
-        guard let request = over.randomElement(using: &generator) else { break }
+        guard let request = ended.randomElement(using: &generator) else { break }
         #expect(state.leave(request.key, number: request.number) == .nothing)
         #expect(state.finish(request.key, number: request.number) == false)
       }

@@ -11,29 +11,30 @@ import Testing
 
   private let events = RepositoryEvents(replay: 1000)
   /// The number of requests so far.
-  private let started = CurrentValueRelay(0)
+  private let startedCount = CurrentValueRelay(0)
   /// The number of requests that ended because they were cancelled.
-  private let cancelled = CurrentValueRelay(0)
+  private let cancelledCount = CurrentValueRelay(0)
 
-  private func requests() -> Requests { Requests(events: events) }
+  private func makeRequests() -> Requests { Requests(events: events) }
 
-  /// A request that waits at a gate and returns its number.
-  private func request(_ gate: Gate) -> @Sendable () async throws(Failure) -> Int {
-    { [started, cancelled] () throws(Failure) in
-      let number = started.update { started in
-        started += 1
-        return started
+  /// Returns a request that waits at a gate and returns its number.
+  private func makeRequest(waitingAt gate: Gate) -> @Sendable () async throws(Failure) -> Int {
+    { [startedCount, cancelledCount] () throws(Failure) in
+      let number = startedCount.update { count in
+        count += 1
+        return count
       }
       await gate.pass()
       if Task.isCancelled {
-        cancelled.update { $0 += 1 }
+        cancelledCount.update { $0 += 1 }
         throw Failure()
       }
       return number
     }
   }
 
-  private func caller(
+  /// Starts a task that asks for the value of a key, and returns the task.
+  private func startCaller(
     of requests: Requests, for key: String = "a", _ request: @escaping @Sendable () async throws(Failure) -> Int
   ) -> Task<Outcome, Never> {
     Task {
@@ -45,89 +46,89 @@ import Testing
     }
   }
 
-  /// Waits until a request has the given number of callers.
-  private func callers(_ count: Int) async {
+  /// Waits until the request for the key `a` has the given number of callers, at least 2.
+  private func waitForCallers(_ count: Int) async {
     await events.stream.reaches { $0 == .requestJoined(key: "a", callers: count) }
   }
 
   @Test func `A hundred callers share one request, and all get its value`() async {
-    let requests = requests()
+    let requests = makeRequests()
     let gate = Gate()
-    let callers = (0..<100).map { _ in caller(of: requests, request(gate)) }
-    await self.callers(100)
+    let callers = (0..<100).map { _ in startCaller(of: requests, makeRequest(waitingAt: gate)) }
+    await waitForCallers(100)
     gate.open()
     for caller in callers { #expect(await caller.value == .success(1)) }
-    #expect(started.value == 1)
+    #expect(startedCount.value == 1)
   }
 
   @Test func `All callers of a failed request get its failure`() async {
-    let requests = requests()
+    let requests = makeRequests()
     let gate = Gate()
-    let failing: @Sendable () async throws(Failure) -> Int = { () throws(Failure) in
+    let failingRequest: @Sendable () async throws(Failure) -> Int = { () throws(Failure) in
       await gate.pass()
       throw Failure()
     }
-    let callers = (0..<3).map { _ in caller(of: requests, failing) }
-    await self.callers(3)
+    let callers = (0..<3).map { _ in startCaller(of: requests, failingRequest) }
+    await waitForCallers(3)
     gate.open()
     for caller in callers { #expect(await caller.value == .failure(.failed(Failure()))) }
     #expect(await events.stream.first(4).last == .requestFailed(key: "a", reason: "Failure()"))
   }
 
   @Test func `The request continues until the last of a hundred callers is cancelled`() async {
-    let requests = requests()
+    let requests = makeRequests()
     let gate = Gate()
-    let callers = (0..<100).map { _ in caller(of: requests, request(gate)) }
-    await self.callers(100)
+    let callers = (0..<100).map { _ in startCaller(of: requests, makeRequest(waitingAt: gate)) }
+    await waitForCallers(100)
     await gate.arrivals()
     for caller in callers.dropLast() { caller.cancel() }
     for caller in callers.dropLast() { #expect(await caller.value == .failure(.cancelled)) }
-    #expect(cancelled.value == 0)
-    #expect(started.value == 1)
+    #expect(cancelledCount.value == 0)
+    #expect(startedCount.value == 1)
     callers[99].cancel()
     #expect(await callers[99].value == .failure(.cancelled))
-    await cancelled.stream.reaches { $0 == 1 }
+    await cancelledCount.stream.reaches { $0 == 1 }
     #expect(await events.stream.first(101).last == .requestCancelled(key: "a"))
   }
 
   @Test func `The last of a hundred callers gets the value after the other callers have left`() async {
-    let requests = requests()
+    let requests = makeRequests()
     let gate = Gate()
-    let callers = (0..<100).map { _ in caller(of: requests, request(gate)) }
-    await self.callers(100)
+    let callers = (0..<100).map { _ in startCaller(of: requests, makeRequest(waitingAt: gate)) }
+    await waitForCallers(100)
     for caller in callers.dropLast() { caller.cancel() }
     for caller in callers.dropLast() { #expect(await caller.value == .failure(.cancelled)) }
     gate.open()
     #expect(await callers[99].value == .success(1))
-    #expect(cancelled.value == 0)
+    #expect(cancelledCount.value == 0)
   }
 
-  @Test func `A caller after a cancelled request starts another request, even if the first has not ended`() async {
-    let requests = requests()
-    let stubborn = Gate()
-    let ended = Gate()
-    let first = caller(of: requests) { () throws(Failure) in
+  @Test func `A caller after a cancelled request starts another request, even if the first hasn't ended`() async {
+    let requests = makeRequests()
+    let firstGate = Gate()
+    let firstEnded = Gate()
+    let first = startCaller(of: requests) { () throws(Failure) in
       // Ignores its cancellation.
-      await Task { await stubborn.pass() }.value
-      ended.open()
+      await Task { await firstGate.pass() }.value
+      firstEnded.open()
       return 1
     }
-    await stubborn.arrivals()
+    await firstGate.arrivals()
     first.cancel()
     #expect(await first.value == .failure(.cancelled))
 
-    let gate = Gate()
-    let second = caller(of: requests) { () throws(Failure) in
-      await gate.pass()
+    let secondGate = Gate()
+    let second = startCaller(of: requests) { () throws(Failure) in
+      await secondGate.pass()
       return 2
     }
-    await gate.arrivals()
+    await secondGate.arrivals()
     // The end of the first request affects neither the second nor the callers that join it.
-    stubborn.open()
-    await ended.pass()
-    let third = caller(of: requests) { () throws(Failure) in 3 }
-    await callers(2)
-    gate.open()
+    firstGate.open()
+    await firstEnded.pass()
+    let third = startCaller(of: requests) { () throws(Failure) in 3 }
+    await waitForCallers(2)
+    secondGate.open()
     #expect(await second.value == .success(2))
     #expect(await third.value == .success(2))
     #expect(
@@ -138,18 +139,18 @@ import Testing
   }
 
   @Test func `A caller after a completed request starts another request`() async {
-    let requests = requests()
+    let requests = makeRequests()
     let gate = Gate()
     gate.open()
-    #expect(await caller(of: requests, request(gate)).value == .success(1))
-    #expect(await caller(of: requests, request(gate)).value == .success(2))
+    #expect(await startCaller(of: requests, makeRequest(waitingAt: gate)).value == .success(1))
+    #expect(await startCaller(of: requests, makeRequest(waitingAt: gate)).value == .success(2))
   }
 
   @Test func `Each key has its own request`() async {
-    let requests = requests()
+    let requests = makeRequests()
     let gate = Gate()
-    let one = caller(of: requests, for: "a", request(gate))
-    let other = caller(of: requests, for: "b", request(gate))
+    let one = startCaller(of: requests, for: "a", makeRequest(waitingAt: gate))
+    let other = startCaller(of: requests, for: "b", makeRequest(waitingAt: gate))
     await gate.arrivals(2)
     one.cancel()
     #expect(await one.value == .failure(.cancelled))
@@ -158,20 +159,20 @@ import Testing
   }
 
   @Test func `A caller that is already cancelled starts no request`() async {
-    let requests = requests()
+    let requests = makeRequests()
     let gate = Gate()
     let caller = Task {
       await gate.pass()
-      return await self.caller(of: requests, self.request(gate)).value
+      return await self.startCaller(of: requests, self.makeRequest(waitingAt: gate)).value
     }
     gate.open()
     #expect(await caller.value.isSuccess)
-    let late: Task<Outcome, Never> = Task { [started] in
+    let cancelledCaller: Task<Outcome, Never> = Task { [startedCount] in
       // Returns only when the task is cancelled.
       await Gate().pass()
       do throws(SharedRequestError<Failure>) {
         let value = try await requests.value(for: "a") { () throws(Failure) in
-          started.update { $0 += 1 }
+          startedCount.update { $0 += 1 }
           return 0
         }
         return .success(value)
@@ -179,19 +180,19 @@ import Testing
         return .failure(error)
       }
     }
-    late.cancel()
-    #expect(await late.value == .failure(.cancelled))
-    #expect(started.value == 1)
+    cancelledCaller.cancel()
+    #expect(await cancelledCaller.value == .failure(.cancelled))
+    #expect(startedCount.value == 1)
   }
 
   @Test func `A caller that isn't cancelled gets a value while others join and leave at various times`() async {
-    let requests = requests()
-    let running = CurrentValueRelay(0)
+    let requests = makeRequests()
+    let runningCount = CurrentValueRelay(0)
     await withTaskGroup(of: Void.self) { group in
       for number in 0..<400 {
-        let caller = caller(of: requests, for: "\(number % 3)") { [running] () throws(Failure) in
-          running.update { $0 += 1 }
-          defer { running.update { $0 -= 1 } }
+        let caller = startCaller(of: requests, for: "\(number % 3)") { [runningCount] () throws(Failure) in
+          runningCount.update { $0 += 1 }
+          defer { runningCount.update { $0 -= 1 } }
           for _ in 0..<number % 5 { await Task.yield() }
           return number
         }
@@ -203,7 +204,7 @@ import Testing
       }
     }
     // No caller waits for the end of a cancelled request, so the test does.
-    await running.stream.reaches { $0 == 0 }
+    await runningCount.stream.reaches { $0 == 0 }
   }
 }
 

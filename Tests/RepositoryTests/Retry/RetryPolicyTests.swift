@@ -25,8 +25,9 @@ import Testing
     #expect(RetryPolicy(base: .seconds(1), multiplier: 1, cap: .seconds(9)).ceiling(forAttempt: attempt) == .seconds(1))
     #expect(RetryPolicy(base: .zero, multiplier: 2, cap: .seconds(9)).ceiling(forAttempt: attempt) == .zero)
     #expect(RetryPolicy(base: .seconds(9), multiplier: 2, cap: .seconds(1)).ceiling(forAttempt: attempt) == .seconds(1))
-    let years = RetryPolicy(base: .seconds(1), multiplier: 1e300, cap: .seconds(Int64.max))
-    #expect(years.ceiling(forAttempt: attempt) == (attempt == 1 ? .seconds(1) : .nanoseconds(Int64.max)))
+    // A ceiling is at most `Int64.max` nanoseconds.
+    let hugePolicy = RetryPolicy(base: .seconds(1), multiplier: 1e300, cap: .seconds(Int64.max))
+    #expect(hugePolicy.ceiling(forAttempt: attempt) == (attempt == 1 ? .seconds(1) : .nanoseconds(Int64.max)))
   }
 
   @Test func `Attempt numbers below 1 count as 1`() {
@@ -38,20 +39,20 @@ import Testing
   @Test func `The same random numbers give the same delays`() {
     let policy = RetryPolicy(base: .seconds(1), multiplier: 2, cap: .seconds(60))
     var generator = SplitMix64(seed: 7)
-    var again = SplitMix64(seed: 7)
-    let waits = (1...5).map { policy.delay(forAttempt: $0, using: &generator) }
-    #expect(waits == (1...5).map { policy.delay(forAttempt: $0, using: &again) })
-    #expect(Set(waits).count == 5)
+    var equalGenerator = SplitMix64(seed: 7)
+    let delays = (1...5).map { policy.delay(forAttempt: $0, using: &generator) }
+    #expect(delays == (1...5).map { policy.delay(forAttempt: $0, using: &equalGenerator) })
+    #expect(Set(delays).count == 5)
   }
 
   @Test func `A delay lies between zero and the ceiling`() {
-    struct Always: RandomNumberGenerator {
+    struct ConstantGenerator: RandomNumberGenerator {
       let number: UInt64
       func next() -> UInt64 { number }
     }
     let policy = RetryPolicy(base: .seconds(1), multiplier: 2, cap: .seconds(60))
-    var lowest = Always(number: 1)
-    var highest = Always(number: .max)
+    var lowest = ConstantGenerator(number: 1)
+    var highest = ConstantGenerator(number: .max)
     #expect(policy.delay(forAttempt: 3, using: &lowest) == .zero)
     #expect(policy.delay(forAttempt: 3, using: &highest) == .seconds(4))
     #expect(policy.delay(forAttempt: 10_000, using: &highest) == .seconds(60))
@@ -74,13 +75,14 @@ import Testing
     let policy = RetryPolicy(base: .nanoseconds(9), multiplier: 1, cap: .seconds(1))
     var counts = [Duration: Int]()
     for _ in 0..<10_000 { counts[policy.delay(forAttempt: 1, using: &generator), default: 0] += 1 }
+    // Each of the ten delays from 0 to 9 nanoseconds is expected about 1000 times.
     #expect(counts.count == 10)
     #expect(counts.values.allSatisfy { 800...1200 ~= $0 })
   }
 
   @Test func `The maximum number of attempts includes the first`() {
-    let three = RetryPolicy(maximumAttempts: 3)
-    #expect((1...4).map { three.allows(attempt: $0) } == [true, true, true, false])
+    let policy = RetryPolicy(maximumAttempts: 3)
+    #expect((1...4).map { policy.allows(attempt: $0) } == [true, true, true, false])
     #expect(RetryPolicy().allows(attempt: .max))
   }
 }

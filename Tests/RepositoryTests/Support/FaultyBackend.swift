@@ -12,18 +12,18 @@ final class FaultPlan: Sendable {
   }
 
   private struct State {
-    var changes = 0
+    var changeCount = 0
     var readsFail = false
   }
 
   private let state = Lock(State())
-  private let fault: @Sendable (_ change: Int) -> Fault?
+  private let fault: @Sendable (_ changeNumber: Int) -> Fault?
 
   /// Creates a plan.
   ///
-  /// - Parameter fault: Returns the fault of a change, or `nil` if the change succeeds. Each commit is one change, and
-  ///   the first has the number 1.
-  init(_ fault: @escaping @Sendable (_ change: Int) -> Fault?) {
+  /// - Parameter fault: Returns the fault of a change, or `nil` if the change succeeds. Each commit that isn't
+  ///   abandoned is one change, and the first has the number 1.
+  init(_ fault: @escaping @Sendable (_ changeNumber: Int) -> Fault?) {
     self.fault = fault
   }
 
@@ -32,17 +32,19 @@ final class FaultPlan: Sendable {
     set { state.withLock { $0.readsFail = newValue } }
   }
 
-  func nextChange() -> Fault? {
+  /// Counts a change, and returns its fault; `nil` if it succeeds.
+  func nextFault() -> Fault? {
     fault(
       state.withLock { state in
-        state.changes += 1
-        return state.changes
+        state.changeCount += 1
+        return state.changeCount
       })
   }
 }
 
 /// An in-memory backend with planned faults.
 struct FaultyBackend: StoreBackend, Sendable {
+  /// The error of each call that fails; code 5 is `EIO`, an input/output error.
   static let error = SystemError(code: 5, operation: "testing", path: "memory")
 
   let storage: InMemoryStorage
@@ -57,7 +59,7 @@ struct FaultyBackend: StoreBackend, Sendable {
     _ writes: [StoreWrite], deciding decide: (inout Self) throws(StoreError) -> CommitDecision
   ) throws(StoreError) -> Bool {
     guard case .proceed(let removals) = try decide(&self) else { return false }
-    let fault = plan.nextChange()
+    let fault = plan.nextFault()
     if fault != .refused {
       for name in removals { storage[name] = nil }
       for write in writes { storage[write.name] = write.bytes }

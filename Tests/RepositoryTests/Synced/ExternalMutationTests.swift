@@ -22,7 +22,7 @@ import Testing
     NotesRepository(NotesSource(server, isOffline: isOffline), store: store, configuration: configuration)
   }
 
-  /// Simulates another process that sends the only mutation of a key: stores the result and removes the record.
+  /// Simulates another process that sends the only mutation of the key `a`: stores the result and removes the record.
   private static func storeExternally(_ value: Notes, confirming id: MutationID, in store: InMemoryStore) async throws {
     var batch = StoreBatch()
     batch.save(value, for: .notes("a"))
@@ -48,7 +48,10 @@ import Testing
   }
 
   /// Waits until a repository has processed all earlier commits.
-  private func flush(_ repository: NotesRepository) async throws {
+  ///
+  /// Another repository makes a mutation of the key `z`, and the repository has processed the earlier commits when it
+  /// lists that mutation.
+  private func waitForEarlierCommits(in repository: NotesRepository) async throws {
     let other = NotesRepository(
       NotesSource(
         fetch: { (_) throws(NotesFailure) in throw .offline },
@@ -64,32 +67,32 @@ import Testing
       let id = try await enqueueOffline(in: repository)
       values = repository.values(of: "a").subscribe()
       server.edit("a") { $0 = Notes("other") }
-      let writing = Gate()
-      store.set { $0.onCommit = { (keys) async in if !keys.hasNotesMutation { await writing.pass() } } }
+      let writeGate = Gate()
+      store.set { $0.onCommit = { (keys) async in if !keys.hasNotesMutation { await writeGate.pass() } } }
       let call = Task { try await repository.reload("a") }
-      await writing.arrivals()
+      await writeGate.arrivals()
       server.edit("a") { $0 = Notes("other", "1") }
       try await Self.storeExternally(Notes("other", "1"), confirming: id, in: memory)
-      try await flush(repository)
-      writing.open()
+      try await waitForEarlierCommits(in: repository)
+      writeGate.open()
       try await call.value
     }
-    await expectNothingDisappears(from: values)
+    await expectMutationStaysVisible(in: values)
   }
 
   @Test func `A mutation stays visible if another process completes it before this one sends it`() async throws {
     let values: MulticastSubscription<Notes, Never>
     do {
       let repository = makeRepository()
-      let isLate = Setting(false)
-      let late = Gate()
+      let holdsChanges = Setting(false)
+      let changeGate = Gate()
       store.set {
-        $0.onChange = { (_) async in if isLate.value { await late.pass() } }
-        $0.onChanges = { (_) async in if isLate.value { await late.pass() } }
+        $0.onChange = { (_) async in if holdsChanges.value { await changeGate.pass() } }
+        $0.onChanges = { (_) async in if holdsChanges.value { await changeGate.pass() } }
       }
       let id = try await enqueueOffline(in: repository)
       values = repository.values(of: "a").subscribe()
-      isLate.value = true
+      holdsChanges.value = true
       try await Self.storeExternally(Notes("1"), confirming: id, in: memory)
       server.edit("a") { $0 = Notes("1") }
       isOffline.value = false
@@ -98,9 +101,9 @@ import Testing
       // Performing another mutation publishes the current value.
       isOffline.value = true
       #expect(try await repository.perform(.add("3"), on: "a") == .queued)
-      late.open()
+      changeGate.open()
     }
-    await expectNothingDisappears(from: values)
+    await expectMutationStaysVisible(in: values)
   }
 
   @Test func `A mutation stays visible if another process completes it while this one receives an older value`()
@@ -122,7 +125,7 @@ import Testing
       try await memory.save(Notes("other"), for: .notes("a"))
       for await list in repository.mutations.changes where !list.contains(where: { $0.key == "a" }) { break }
     }
-    await expectNothingDisappears(from: values)
+    await expectMutationStaysVisible(in: values)
   }
 
   @Test func `A mutation of another process isn't in conflict, even if the value it changes hasn't arrived yet`()
@@ -132,41 +135,40 @@ import Testing
     let repository = makeRepository()
     let values = repository.values(of: "a").subscribe()
     #expect(await values.first(1) == [Notes()])
-    let late = Gate()
-    store.set { $0.onChange = { (_) async in await late.pass() } }
+    let changeGate = Gate()
+    store.set { $0.onChange = { (_) async in await changeGate.pass() } }
     try await memory.save(Notes("1"), for: .notes("a"))
     let other = NotesRepository(
       NotesSource(
         fetch: { (_) throws(NotesFailure) in throw .offline },
         send: { (_, _, _) throws(NotesFailure) in throw .offline }), store: memory, configuration: configuration)
     #expect(try await other.perform(.replace("1", with: "2"), on: "a") == .queued)
-    try await flush(repository)
+    try await waitForEarlierCommits(in: repository)
     for item in try await repository.mutations.list() {
       if case .conflicted(let conflict) = item.standing { Issue.record("\(conflict)") }
     }
-    late.open()
+    changeGate.open()
     for await value in values where value == Notes("2") { break }
   }
 
-  private func expectNothingDisappears(from values: MulticastSubscription<Notes, Never>) async {
-    var all: [Notes] = []
-    for await value in values { all.append(value) }
-    let visible = all.drop { !$0.texts.contains("1") }
-    #expect(!visible.isEmpty && visible.allSatisfy { $0.texts.contains("1") }, "\(all)")
+  /// Receives all values until the repository is released, and expects that the added text `1` appears and then stays.
+  private func expectMutationStaysVisible(in values: MulticastSubscription<Notes, Never>) async {
+    var received: [Notes] = []
+    for await value in values { received.append(value) }
+    let sinceVisible = received.drop { !$0.texts.contains("1") }
+    #expect(!sinceVisible.isEmpty && sinceVisible.allSatisfy { $0.texts.contains("1") }, "\(received)")
   }
 
-  @Test func `A reply that may only repeat an earlier one to another process doesn't restore an old value`()
-    async throws
-  {
+  @Test func `A reply that may repeat an earlier reply to another process doesn't restore an old value`() async throws {
     try await memory.save(Notes(), for: .notes("a"))
-    let sent = Gate()
+    let replyGate = Gate()
     let first = NotesRepository(
       NotesSource(
         fetch: { (_) throws(NotesFailure) in throw .offline },
         send: { [server, isOffline] (mutation, key, id) async throws(NotesFailure) in
           if isOffline.value { throw .offline }
           let reply = try server.take(mutation, key, id)
-          await sent.pass()
+          await replyGate.pass()
           return .value(reply)
         }), store: memory, configuration: configuration)
     #expect(try await first.perform(.add("1"), on: "a") == .queued)
@@ -180,7 +182,7 @@ import Testing
     for await list in first.mutations.changes where list.first?.attempts == 2 { break }
     isOffline.value = false
     await first.retryNow()
-    await sent.arrivals()
+    await replyGate.arrivals()
     server.edit("a") { $0.texts.append("2") }
     isSecondOffline.value = false
     let values = second.values(of: "a").subscribe()
@@ -188,7 +190,7 @@ import Testing
     try await second.waitForPendingMutations()
     #expect(try await memory.load(.notes("a"))?.value == Notes("1", "2"))
     #expect(await values.first(2) == [Notes("1"), Notes("1", "2")])
-    sent.open()
+    replyGate.open()
   }
 
   @Test(arguments: [MutationReply<Notes>.done, .patch { $0.texts.removeAll { $0 == "1" } }])

@@ -9,29 +9,29 @@ import RepositoryTesting
 ///
 /// It forwards all calls to another store, except that it supports locks only if `supportsLocks` is `true`.
 final class InterceptedStore: ForwardingStore {
-  /// The closures that are called for each operation.
+  /// The closures that the store calls before and after its operations.
   struct Hooks: Sendable {
     /// Called with the keys of the batch before a commit.
     ///
-    /// An error becomes the result of the call.
+    /// If the hook throws, the call throws the same error.
     var onCommit: @Sendable ([StoreKeyName]) async throws(StoreError) -> Void = { _ in }
     /// Called with the keys of the batch after a commit, before the call returns.
     var onCommitted: @Sendable ([StoreKeyName]) async -> Void = { _ in }
     /// Called before a load.
     ///
-    /// An error becomes the result of the call.
+    /// If the hook throws, the call throws the same error.
     var onLoad: @Sendable (StoreKeyName) async throws(StoreError) -> Void = { _ in }
     /// Called before a collection is observed.
     ///
-    /// An error becomes the result of the call.
+    /// If the hook throws, the call throws the same error.
     var onObserve: @Sendable (String) async throws(StoreError) -> Void = { _ in }
-    /// Called after a collection was read, before the call returns.
+    /// Called after the observation of a collection has begun, before the call of `observe` returns.
     ///
-    /// If it is set, ``onChanges`` isn't called for the observation.
+    /// An error of the hook is ignored. If the hook is set, ``onChanges`` isn't called for the observation.
     var onObserved: (@Sendable () async throws -> Void)?
     /// Called before keys are erased.
     ///
-    /// An error becomes the result of the call.
+    /// If the hook throws, the call throws the same error.
     var onErase: @Sendable () async throws(StoreError) -> Void = {}
     /// Returns `false` if the locks of the store count as lost.
     var isHeld: @Sendable () async -> Bool = { true }
@@ -41,6 +41,7 @@ final class InterceptedStore: ForwardingStore {
     var onChange: @Sendable (StoreKeyName) async -> Void = { _ in }
   }
 
+  /// An error that hooks throw; code 5 is `EIO`, an input/output error.
   static let error = SystemError(code: 5, operation: "testing", path: "memory")
 
   let base: InMemoryStore
@@ -56,17 +57,17 @@ final class InterceptedStore: ForwardingStore {
     hooks.withLock { change(&$0) }
   }
 
-  private var current: Hooks { hooks.withLock { $0 } }
+  private var currentHooks: Hooks { hooks.withLock { $0 } }
 
   func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
-    try await current.onLoad(key.keyName)
+    try await currentHooks.onLoad(key.keyName)
     return try await base.load(key)
   }
 
   func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit {
-    try await current.onCommit(batch.keys)
+    try await currentHooks.onCommit(batch.keys)
     let commit = try await base.commit(batch)
-    await current.onCommitted(batch.keys)
+    await currentHooks.onCommitted(batch.keys)
     return commit
   }
 
@@ -77,7 +78,7 @@ final class InterceptedStore: ForwardingStore {
     let stream = relay.stream
     Task { [self] in
       for await change in changes {
-        await current.onChange(key.keyName)
+        await currentHooks.onChange(key.keyName)
         relay.send(change)
       }
     }
@@ -87,25 +88,25 @@ final class InterceptedStore: ForwardingStore {
   func observe<Value>(
     collection: String, as type: Value.Type
   ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {
-    try await current.onObserve(collection)
+    try await currentHooks.onObserve(collection)
     let observation = try await base.observe(collection: collection, as: type)
-    if let onObserved = current.onObserved {
+    if let onObserved = currentHooks.onObserved {
       try? await onObserved()
       return observation
     }
     let relay = MulticastRelay<[StoreChange<Value>]>(buffering: .unbounded)
     let changes = relay.stream.subscribe()
     Task { [self] in
-      for await change in observation.changes {
-        await current.onChanges(collection)
-        relay.send(change)
+      for await changeGroup in observation.changes {
+        await currentHooks.onChanges(collection)
+        relay.send(changeGroup)
       }
     }
     return StoreObservation(stored: observation.stored, changes: changes)
   }
 
   func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError) {
-    try await current.onErase()
+    try await currentHooks.onErase()
     try await base.erase(where: isErased)
   }
 
@@ -116,7 +117,9 @@ final class InterceptedStore: ForwardingStore {
     guard supportsLocks else { return .unsupported }
     let result = try await base.acquireLock(name)
     guard case .acquired(let lock) = result else { return result }
-    return .acquired(StoreLock(check: { [self] in await current.isHeld() ? await lock.isHeld() : false }, unlock: {}))
+    // `check` retains the lock of the base store, which is therefore released together with this one.
+    return .acquired(
+      StoreLock(check: { [self] in await currentHooks.isHeld() ? await lock.isHeld() : false }, unlock: {}))
   }
 }
 
@@ -124,7 +127,7 @@ extension [StoreKeyName] {
   /// Whether a batch with these keys changes a mutation of the notes.
   var hasNotesMutation: Bool { contains { $0.collection == "notes.mutations" } }
 
-  /// Whether a batch with these keys adds a mutation of the notes.
+  /// Whether a batch with these keys adds a mutation of the notes, and therefore saves the counter of mutations.
   var addsNotesMutation: Bool { contains { $0.collection == "notes.mutation-counter" } }
 }
 
@@ -163,39 +166,42 @@ final class Setting<Value: Sendable>: Sendable {
 ///
 /// When ``runUntilIdle()`` returns, the tasks on the executor have run as far as they can.
 final class SteppingExecutor: TaskExecutor {
-  private let jobs = Lock<[UnownedJob]?>([])
+  /// The jobs that wait for the test; `nil` after ``open()``.
+  private let heldJobs = Lock<[UnownedJob]?>([])
 
   func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
-    let isKept = jobs.withLock { jobs in
-      jobs?.append(job)
-      return jobs != nil
+    let isHeld = heldJobs.withLock { heldJobs in
+      heldJobs?.append(job)
+      return heldJobs != nil
     }
-    if !isKept { run(job) }
+    if !isHeld { dispatch(job) }
   }
 
   /// Runs jobs, including newly enqueued ones, until none is ready.
+  ///
+  /// A test must not call it after ``open()``, because the executor would then hold later jobs again.
   func runUntilIdle() {
     while true {
-      let ready = jobs.withLock { jobs in
-        defer { jobs = [] }
-        return jobs ?? []
+      let readyJobs = heldJobs.withLock { heldJobs in
+        defer { heldJobs = [] }
+        return heldJobs ?? []
       }
-      if ready.isEmpty { return }
-      for job in ready { job.runSynchronously(on: asUnownedTaskExecutor()) }
+      if readyJobs.isEmpty { return }
+      for job in readyJobs { job.runSynchronously(on: asUnownedTaskExecutor()) }
     }
   }
 
   /// Runs the held jobs and all later ones on the system's threads.
   func open() {
-    let kept = jobs.withLock { jobs in
-      defer { jobs = nil }
-      return jobs ?? []
+    let jobs = heldJobs.withLock { heldJobs in
+      defer { heldJobs = nil }
+      return heldJobs ?? []
     }
-    for job in kept { run(job) }
+    for job in jobs { dispatch(job) }
   }
 
-  private func run(_ job: UnownedJob) {
+  private func dispatch(_ job: UnownedJob) {
     DispatchQueue.global().async { [self] in job.runSynchronously(on: asUnownedTaskExecutor()) }
   }
 }
@@ -206,28 +212,28 @@ final class SteppingExecutor: TaskExecutor {
 /// passes a limit.
 func finishes(within limit: Duration? = nil, _ work: @escaping @Sendable () async throws -> Void) async -> Bool {
   let (results, continuation) = AsyncStream.makeStream(of: Bool.self)
-  let working = Task {
+  let workTask = Task {
     do {
       try await work()
     } catch {}
     continuation.yield(true)
   }
-  let waiting = limit.map { limit in
+  let limitTask = limit.map { limit in
     Task {
       try? await Task.sleep(for: limit)
       continuation.yield(false)
     }
   }
   defer {
-    working.cancel()
-    waiting?.cancel()
+    workTask.cancel()
+    limitTask?.cancel()
   }
   // The iteration ends without a result if the test is cancelled at its time limit.
   for await isFinished in results { return isFinished }
   return false
 }
 
-/// A number whose mutation has an effect every time it is applied.
+/// A count that each application of its mutation increments, so that a mutation that is applied twice is noticed.
 struct Sum: Codable, Equatable, Sendable {
   var count = 0
 }

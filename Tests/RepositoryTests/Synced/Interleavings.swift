@@ -16,36 +16,44 @@ struct Interleavings {
     }
   }
 
-  let requests: Int
+  private static let stepsPerRequest = 3
+
+  let requestCount: Int
   /// The number of visited orders.
   private(set) var count = 0
   /// A description of the first order with a fault.
   private(set) var fault: String?
-  private var path: [Step] = []
+  /// The steps chosen so far in the order that is being built.
+  private var steps: [Step] = []
 
-  init(requests: Int) {
-    self.requests = requests
+  init(requests requestCount: Int) {
+    self.requestCount = requestCount
   }
 
   /// Visits each order until a fault is found.
   mutating func forEach(_ findFault: ([Step]) -> String?) {
-    extend(Array(repeating: 0, count: requests), findFault)
+    visitContinuations(after: Array(repeating: 0, count: requestCount), findFault)
   }
 
-  private mutating func extend(_ progress: [Int], _ findFault: ([Step]) -> String?) {
+  /// Visits each order that begins with ``steps``, until a fault is found.
+  ///
+  /// - Parameters:
+  ///   - stepCounts: For each request, the number of its steps in ``steps``.
+  ///   - findFault: Returns a description of the fault of an order, if any.
+  private mutating func visitContinuations(after stepCounts: [Int], _ findFault: ([Step]) -> String?) {
     if fault != nil { return }
-    if progress.allSatisfy({ $0 == 3 }) {
+    if stepCounts.allSatisfy({ $0 == Self.stepsPerRequest }) {
       count += 1
-      fault = findFault(path).map { path.map(\.description).joined(separator: ", ") + ": " + $0 }
+      fault = findFault(steps).map { steps.map(\.description).joined(separator: ", ") + ": " + $0 }
       return
     }
-    for request in 0..<requests where progress[request] < 3 {
-      if progress[request] == 0, request > 0, progress[request - 1] == 0 { continue }
-      var next = progress
-      next[request] += 1
-      path.append([Step.begin(request), .serve(request), .arrive(request)][progress[request]])
-      extend(next, findFault)
-      path.removeLast()
+    for request in 0..<requestCount where stepCounts[request] < Self.stepsPerRequest {
+      if stepCounts[request] == 0, request > 0, stepCounts[request - 1] == 0 { continue }
+      var nextCounts = stepCounts
+      nextCounts[request] += 1
+      steps.append([Step.begin(request), .serve(request), .arrive(request)][stepCounts[request]])
+      visitContinuations(after: nextCounts, findFault)
+      steps.removeLast()
     }
   }
 }

@@ -9,7 +9,7 @@ import RepositoryTesting
 /// A store, a server and a clock for a test of a repository of notes.
 struct NotesFixture: Sendable {
   let memory: InMemoryStore
-  /// The store of the repositories, which intercepts their calls and forwards them to ``memory``.
+  /// The default store of the repositories: it intercepts calls and forwards them to ``memory``.
   let store: InterceptedStore
   let server = NotesServer(empty: Notes())
   let clock = ManualClock()
@@ -32,7 +32,7 @@ extension NotesSuite {
   var clock: ManualClock { fixture.clock }
   var configuration: RepositoryConfiguration { RepositoryConfiguration(clock: clock, leadership: NoLeadership()) }
 
-  /// Creates a repository whose requests first call `onFetch` or `onSend`.
+  /// Creates a repository that calls `onFetch` before it fetches, and `onSend` before it sends.
   func makeRepository(
     configuration: RepositoryConfiguration? = nil, store: (any KeyValueStore)? = nil,
     onSend: @escaping @Sendable (NotesMutation) async throws(NotesFailure) -> Void = { _ in },

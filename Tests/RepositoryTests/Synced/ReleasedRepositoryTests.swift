@@ -8,14 +8,14 @@ import Testing
 
 @testable import Repository
 
-/// A repository that is released leaves nothing in memory, whatever it did before.
+/// Checks that nothing keeps the store of a released repository in memory, whatever the repository did before.
 @Suite(.timeLimit(.minutes(15))) struct ReleasedRepositoryTests {
   /// What a repository does before it is released.
   enum Use: CaseIterable {
     case nothing, start, fetch, observe, observeAndFetch, observeEveryValue, observeMutations, confirm, backOff
-    case waitForSignIn, follow, signOut, refuseSignOut, evict, goOffline
+    case waitForSignIn, queueWhileFollowing, signOut, refuseSignOut, evict, goOffline
 
-    func apply(to repository: UsersFixture.Repository, _ test: ReleasedRepositoryTests) async throws {
+    func run(on repository: UsersFixture.Repository, in test: ReleasedRepositoryTests) async throws {
       let key = test.jake
       switch self {
       case .nothing: break
@@ -32,13 +32,14 @@ import Testing
       case .observeMutations: _ = await repository.mutations.changes.first(1)
       case .confirm: #expect(try await repository.perform(.add("1"), on: key) == .confirmed)
       case .backOff:
-        test.failure.value = .offline
+        test.sendFailure.value = .offline
         #expect(try await repository.perform(.add("1"), on: key) == .queued)
       case .waitForSignIn:
-        test.failure.value = .signedOut
+        test.sendFailure.value = .signedOut
         #expect(try await repository.perform(.add("1"), on: key) == .queued)
-      case .follow:
-        let lock = try await test.other.acquireLock("notes.mutations")
+      case .queueWhileFollowing:
+        // The repository can't lead while another store has the lock.
+        let lock = try await test.otherStore.acquireLock("notes.mutations")
         let call = Task(executorPreference: test.executor) { try await repository.perform(.add("1"), on: key) }
         _ = await repository.mutations.changes.first { $0.count == 1 }
         call.cancel()
@@ -48,7 +49,7 @@ import Testing
         try await repository.reload(key)
         try await repository.signOut(userID: "jake", unsent: .discard)
       case .refuseSignOut:
-        test.failure.value = .offline
+        test.sendFailure.value = .offline
         _ = try await repository.perform(.add("1"), on: key)
         await #expect(throws: SignOutError.unsent(1)) { try await repository.signOut(userID: "jake", unsent: .refuse) }
       case .evict:
@@ -64,36 +65,36 @@ import Testing
   private let executor = ManualTaskExecutor()
   private let network = ManualNetworkMonitor()
   private let storage = SimulatedStorage()
-  private let other: SimulatedStore
+  private let otherStore: SimulatedStore
   private let server = InMemoryServer<UserKey, Notes, NotesMutation>(empty: Notes())
   /// The failure of all requests that send a mutation, or `nil` if they succeed.
-  private let failure = Setting<NotesFailure?>(nil)
+  private let sendFailure = Setting<NotesFailure?>(nil)
   private let jake = UserKey("jake", "a")
 
   init() {
-    other = SimulatedStore(storage: storage)
+    otherStore = SimulatedStore(storage: storage)
   }
 
   @Test(arguments: Use.allCases) func `A released repository frees its store`(use: Use) {
-    weak let released = store(usedFor: use)
-    #expect(released == nil)
+    weak let store = useAndReleaseRepository(use)
+    #expect(store == nil)
   }
 
   /// Uses a repository, releases it, and returns its store.
-  private func store(usedFor use: Use) -> SimulatedStore {
+  private func useAndReleaseRepository(_ use: Use) -> SimulatedStore {
     let (store, isDone) = (SimulatedStore(storage: storage), Setting(false))
     var configuration = RepositoryConfiguration(
       clock: ManualClock(), network: network, eviction: EvictionPolicy(maximumCount: 100))
     configuration.taskExecutor = executor
     let source = UsersFixture.Source(
       "notes", fetch: { [server] (key) throws(NotesFailure) in server.value(of: key) },
-      send: { [server, failure] (mutation, key, id) throws(NotesFailure) in
-        if let failure = failure.value { throw failure }
+      send: { [server, sendFailure] (mutation, key, id) throws(NotesFailure) in
+        if let failure = sendFailure.value { throw failure }
         return .value(try server.take(mutation, key, id))
       }, disposition: { $0.disposition })
     _ = Task(executorPreference: executor) {
       [repository = UsersFixture.Repository(source, store: store, configuration: configuration)] in
-      try await use.apply(to: repository, self)
+      try await use.run(on: repository, in: self)
       isDone.value = true
     }
     executor.runUntilIdle()

@@ -14,51 +14,53 @@ import Testing
   @Test(.timeLimit(.minutes(15)), arguments: [nil, Tally()])
   func `No short history breaks a law`(empty: Tally?) async {
     let depth = Self.environment["MOMENTS_MODEL_DEPTH"].flatMap { Int($0) } ?? 4
-    var count = 0
-    await explore(SyncWorld(empty: empty), [], depth: depth, &count)
-    #expect(count > 1_000)
+    var historyCount = 0
+    await explore(SyncWorld(empty: empty), [], depth: depth, &historyCount)
+    #expect(historyCount > 1_000)
   }
 
-  private func explore(_ world: SyncWorld, _ events: [SyncWorld.Event], depth: Int, _ count: inout Int) async {
-    // Lets other tests run, which share the threads.
+  /// Continues the history `events`, which led to `world`, by `depth` events in all possible ways.
+  private func explore(_ world: SyncWorld, _ events: [SyncWorld.Event], depth: Int, _ historyCount: inout Int) async {
+    // Lets other tests run, because all tests share the threads.
     await Task.yield()
     if depth == 0 {
-      count += 1
-      var end = world
-      end.settle()
-      if let violation = end.violation { Issue.record("\(events), then settled: \(violation)") }
+      historyCount += 1
+      var settledWorld = world
+      settledWorld.settle()
+      if let violation = settledWorld.violation { Issue.record("\(events), then settled: \(violation)") }
       return
     }
-    for event in world.possible {
-      var next = world
-      next.process(event)
-      if let violation = next.violation {
+    for event in world.possibleEvents {
+      var nextWorld = world
+      nextWorld.process(event)
+      if let violation = nextWorld.violation {
         Issue.record("\(events + [event]): \(violation)")
       } else {
-        await explore(next, events + [event], depth: depth - 1, &count)
+        await explore(nextWorld, events + [event], depth: depth - 1, &historyCount)
       }
     }
   }
 
-  /// `MOMENTS_MODEL_STEPS` sets the total number of events.
+  /// `MOMENTS_MODEL_STEPS` sets the total number of events of all histories.
   @Test(.timeLimit(.minutes(15)), arguments: [nil, Tally()])
   func `No long history breaks a law`(empty: Tally?) async {
-    let steps = Self.environment["MOMENTS_MODEL_STEPS"].flatMap { Int($0) } ?? 20_000
+    let totalEventCount = Self.environment["MOMENTS_MODEL_STEPS"].flatMap { Int($0) } ?? 20_000
+    let historyLength = 60
     let seed = UInt64.random(in: .min ... .max)
     var random = SplitMix64(seed: seed)
     var world = SyncWorld(empty: empty)
     var events: [SyncWorld.Event] = []
-    for _ in 0..<steps {
+    for _ in 0..<totalEventCount {
       await Task.yield()
-      let event = world.possible.randomElement(using: &random)!
+      let event = world.possibleEvents.randomElement(using: &random)!
       events.append(event)
       world.process(event)
-      if events.count == 60 { world.settle() }
+      if events.count == historyLength { world.settle() }
       if let violation = world.violation {
         Issue.record("Seed \(seed), \(events): \(violation)")
         return
       }
-      if events.count == 60 { (world, events) = (SyncWorld(empty: empty), []) }
+      if events.count == historyLength { (world, events) = (SyncWorld(empty: empty), []) }
     }
   }
 }

@@ -14,13 +14,14 @@ struct Tally: Codable, Equatable, Sendable {
 }
 
 /// A mutation that reveals whether it was applied twice.
-struct Count: RepositoryMutation, Equatable {
+struct TallyMutation: RepositoryMutation, Equatable {
   let change: Int
   /// The mutation is impossible on a value that includes this change; `nil` if it is always possible.
   var excluded: Int?
 
   func apply(to value: inout Tally) throws(MutationConflict) {
     if let excluded, value.has(excluded) {
+      // Changes a part of the value before the throw. If a caller kept that part, the count of -1 would break a law.
       value.counts[change] = -1
       throw MutationConflict("\(excluded)")
     }
@@ -31,61 +32,68 @@ struct Count: RepositoryMutation, Equatable {
 /// A ``SyncState`` and a simulation of its environment: a server with another client, requests in transit, a store, and
 /// another process.
 ///
-/// ``possible`` has the events that can occur next. The *laws* must hold after every event, and ``violation`` describes
-/// a broken one.
+/// ``possibleEvents`` has the events that can occur next. The *laws* must hold after every event, and ``violation``
+/// describes a broken one.
 struct SyncWorld {
   enum Event: Hashable, CaseIterable, Sendable {
     case perform
-    /// Performs a mutation that is impossible on a value with the change 0.
-    case performExcluded
-    case send, arriveAtServer, replyWithValue, replyDone, replyWithPatch, loseReply, failBeforeServer, refuse
+    /// Performs a mutation that is impossible on a value with the ``excludingChange``.
+    case performExcludable
+    case send, serveAttempt, replyWithValue, replyDone, replyWithPatch, loseReply, failBeforeServer, refuse
     case cancel
-    case fetch, serveFetch, fetchArrives
+    case fetch, serveFetch, replyToFetch
     case otherEdit
-    /// Another client makes the change 0 on the server.
+    /// Another client makes the ``excludingChange`` on the server.
     case otherEditThatExcludes
     case externalSave, externalRemoval
     case beginWrite, commit, failWrite
     case relaunch
   }
 
+  /// The change that makes a mutation of ``Event/performExcludable`` impossible.
+  ///
+  /// All other changes are numbered from 1.
+  private static let excludingChange = 0
+
   /// A mutation that the user made, and its expected state.
   private struct Intent {
     let id: MutationID
-    let mutation: Count
+    let mutation: TallyMutation
+    /// Whether the mutation must be pending, because the base doesn't include it yet and it isn't rolled back.
     var isLive = true
     /// Whether it has been visible, and so must stay visible while it is live and possible.
-    var hasShown = false
+    var hasBeenVisible = false
     var isOutcomeUnknown = false
   }
 
   private enum Attempt {
-    case inTransit(SyncState<Tally, Count>.Timestamp, isTrusted: Bool)
-    case served(SyncState<Tally, Count>.Timestamp, isTrusted: Bool, reply: Tally)
+    case inTransit(SyncState<Tally, TallyMutation>.Timestamp, isTrusted: Bool)
+    case served(SyncState<Tally, TallyMutation>.Timestamp, isTrusted: Bool, reply: Tally)
   }
 
   private enum Fetch {
-    case inTransit(SyncState<Tally, Count>.Timestamp)
-    case served(SyncState<Tally, Count>.Timestamp, Tally)
+    case inTransit(SyncState<Tally, TallyMutation>.Timestamp)
+    case served(SyncState<Tally, TallyMutation>.Timestamp, Tally)
   }
 
-  private(set) var state: SyncState<Tally, Count>
+  private(set) var state: SyncState<Tally, TallyMutation>
   private(set) var server = Tally()
   private(set) var violation: String?
 
   private var intents: [Intent] = []
   /// The server's reply for each id that it has received.
   private var replies: [MutationID: Tally] = [:]
+  /// The attempt in progress, if any; never more than one.
   private var attempts: [(id: MutationID, attempt: Attempt)] = []
   private var fetches: [Fetch] = []
   private var lastChange = 0
   private var lastFetch = 0
   /// The stored value.
-  private var stored: SyncState<Tally, Count>.Base?
+  private var stored: SyncState<Tally, TallyMutation>.Base?
   private var revision: UInt64 = 0
-  private var write: SyncState<Tally, Count>.Write?
+  private var write: SyncState<Tally, TallyMutation>.Write?
   /// All changes that the base has included since the last external removal, or, without one, since the beginning.
-  private var seen: Set<Int> = []
+  private var changesSeenInBase: Set<Int> = []
   /// The value that mutations are applied to if nothing is stored.
   private let empty: Tally?
   /// Whether observers see `empty`, with the pending mutations, if any, applied.
@@ -114,23 +122,24 @@ struct SyncWorld {
   // MARK: - Events
 
   /// The events that can occur now, in a fixed order.
-  var possible: [Event] { Event.allCases.filter(isPossible) }
+  var possibleEvents: [Event] { Event.allCases.filter(isPossible) }
 
   private func isPossible(_ event: Event) -> Bool {
+    // The limits keep the world small.
     switch event {
     case .perform: intents.count < 6
-    case .performExcluded: intents.count < 6
-    case .send: nextToSend != nil
-    case .arriveAtServer: attempts.contains { if case .inTransit = $0.attempt { true } else { false } }
+    case .performExcludable: intents.count < 6
+    case .send: indexOfNextToSend != nil
+    case .serveAttempt: attempts.contains { if case .inTransit = $0.attempt { true } else { false } }
     case .replyWithValue, .replyDone, .replyWithPatch, .loseReply:
       attempts.contains { if case .served = $0.attempt { true } else { false } }
     case .failBeforeServer, .refuse: attempts.contains { if case .inTransit = $0.attempt { true } else { false } }
     case .cancel: intents.contains { $0.isLive && isWaiting($0.id) && !$0.isOutcomeUnknown }
     case .fetch: fetches.count < 3
     case .serveFetch: fetches.contains { if case .inTransit = $0 { true } else { false } }
-    case .fetchArrives: fetches.contains { if case .served = $0 { true } else { false } }
+    case .replyToFetch: fetches.contains { if case .served = $0 { true } else { false } }
     case .otherEdit: lastChange < 12
-    case .otherEditThatExcludes: lastChange < 12 && !server.has(0)
+    case .otherEditThatExcludes: lastChange < 12 && !server.has(Self.excludingChange)
     case .externalSave: stored?.value != server && write == nil
     case .externalRemoval: stored != nil && write == nil
     case .beginWrite: write == nil
@@ -139,7 +148,7 @@ struct SyncWorld {
     }
   }
 
-  private var nextToSend: Int? {
+  private var indexOfNextToSend: Int? {
     guard attempts.isEmpty else { return nil }
     return intents.firstIndex { $0.isLive && isWaiting($0.id) }
   }
@@ -155,9 +164,9 @@ struct SyncWorld {
   mutating func process(_ event: Event) {
     switch event {
     case .perform: perform(excluding: nil)
-    case .performExcluded: perform(excluding: 0)
+    case .performExcludable: perform(excluding: Self.excludingChange)
     case .send: send()
-    case .arriveAtServer: serveAttempt()
+    case .serveAttempt: serveAttempt()
     case .replyWithValue: reply { .value($0) }
     case .replyDone: reply { _ in .done }
     case .replyWithPatch: reply { _ in nil }
@@ -167,37 +176,37 @@ struct SyncWorld {
     case .cancel: cancel()
     case .fetch: fetches.append(.inTransit(state.beginFetching()))
     case .serveFetch: serveFetch()
-    case .fetchArrives: fetchArrives()
-    case .otherEdit: edit(nextChange())
-    case .otherEditThatExcludes: edit(0)
-    case .externalSave: externalSave(server)
-    case .externalRemoval: externalSave(nil)
+    case .replyToFetch: replyToFetch()
+    case .otherEdit: edit(takeNextChangeNumber())
+    case .otherEditThatExcludes: edit(Self.excludingChange)
+    case .externalSave: changeExternally(to: server)
+    case .externalRemoval: changeExternally(to: nil)
     case .beginWrite: beginWrite()
     case .commit: commit()
     case .failWrite: failWrite()
     case .relaunch: relaunch()
     }
-    for conflict in state.fold() { end(conflict.id) }
+    for conflict in state.fold() { markEnded(conflict.id) }
     check(event)
   }
 
-  private mutating func nextChange() -> Int {
+  private mutating func takeNextChangeNumber() -> Int {
     lastChange += 1
     return lastChange
   }
 
   private mutating func perform(excluding excluded: Int?) {
-    let intent = Intent(id: MutationID(), mutation: Count(change: nextChange(), excluded: excluded))
+    let intent = Intent(id: MutationID(), mutation: TallyMutation(change: takeNextChangeNumber(), excluded: excluded))
     do throws(MutationConflict) {
       try state.add(intent.id, intent.mutation)
       intents.append(intent)
     } catch {
-      if state.visible?.has(0) != true { violation = "A possible mutation threw a conflict." }
+      if state.visible?.has(Self.excludingChange) != true { violation = "A possible mutation threw a conflict." }
     }
   }
 
   private mutating func send() {
-    guard let index = nextToSend else { return }
+    guard let index = indexOfNextToSend else { return }
     let intent = intents[index]
     attempts.append(
       (intent.id, .inTransit(state.beginSending(intent.id), isTrusted: !intent.isOutcomeUnknown)))
@@ -214,12 +223,13 @@ struct SyncWorld {
     attempts[0].attempt = .served(time, isTrusted: isTrusted, reply: replies[intent.id]!)
   }
 
-  private mutating func reply(_ make: (Tally) -> MutationReply<Tally>?) {
+  /// Delivers the reply that `makeReply` makes of the server's value; `nil` stands for a patch with the change.
+  private mutating func reply(_ makeReply: (Tally) -> MutationReply<Tally>?) {
     guard case .served(let time, let isTrusted, let value) = attempts[0].attempt,
       let intent = intents.first(where: { $0.id == attempts[0].id })
     else { return }
     let change = intent.mutation.change
-    let reply = make(value) ?? .patch { $0.counts[change, default: 0] += 1 }
+    let reply = makeReply(value) ?? .patch { $0.counts[change, default: 0] += 1 }
     state.receive(.mutation(intent.id, reply, isTrusted: isTrusted), requestedAt: time)
     answered.insert(intent.id)
     attempts.removeFirst()
@@ -242,17 +252,17 @@ struct SyncWorld {
       // A server that has applied a mutation never refuses it, so the attempt only fails.
       if world.replies[id] != nil { return world.state.fail(id, isOutcomeUnknown: true) }
       world.state.remove(id)
-      world.end(id)
+      world.markEnded(id)
     }
   }
 
   private mutating func cancel() {
     guard let intent = intents.first(where: { $0.isLive && isWaiting($0.id) && !$0.isOutcomeUnknown }) else { return }
     state.remove(intent.id)
-    end(intent.id)
+    markEnded(intent.id)
   }
 
-  private mutating func end(_ id: MutationID) {
+  private mutating func markEnded(_ id: MutationID) {
     if let index = intents.firstIndex(where: { $0.id == id }) { intents[index].isLive = false }
   }
 
@@ -264,7 +274,7 @@ struct SyncWorld {
     }
   }
 
-  private mutating func fetchArrives() {
+  private mutating func replyToFetch() {
     for (index, fetch) in fetches.enumerated() {
       guard case .served(let time, let value) = fetch else { continue }
       fetches.remove(at: index)
@@ -278,10 +288,10 @@ struct SyncWorld {
     server.counts[change] = 1
   }
 
-  private mutating func externalSave(_ value: Tally?) {
+  private mutating func changeExternally(to value: Tally?) {
     store(value)
     state.receiveExternal(stored, revision: revision)
-    if value == nil { (seen, showsEmpty) = ([], false) }
+    if value == nil { (changesSeenInBase, showsEmpty) = ([], false) }
   }
 
   private mutating func beginWrite() {
@@ -299,10 +309,10 @@ struct SyncWorld {
     state.commit(revision: revision, tag: stored?.tag ?? StoreTag())
     for id in write.confirmed {
       answered.remove(id)
-      end(id)
+      markEnded(id)
       let change = intents.first { $0.id == id }!.mutation.change
       if let base = state.base, !base.value.has(change) {
-        violation = "\(change) was confirmed, but the base lacks it."
+        violation = "Change \(change) was confirmed, but the base lacks it."
       }
     }
   }
@@ -312,7 +322,7 @@ struct SyncWorld {
     state.abandon(keepsFetches: false)
   }
 
-  /// The process ends, and another one opens the store.
+  /// Simulates that the process ends and another one opens the store.
   private mutating func relaunch() {
     for (id, _) in attempts { markUnknown(id) }
     for id in answered { markUnknown(id) }
@@ -356,24 +366,26 @@ struct SyncWorld {
       violation = "visible: \(String(describing: state.visible)), not \(String(describing: expected))"
     }
     // A mutation is pending until the base includes it or it is rolled back.
-    for intent in live where !state.contains(intent.id) { violation = "\(intent.mutation.change) was lost." }
+    for intent in live where !state.contains(intent.id) { violation = "Change \(intent.mutation.change) was lost." }
     if state.isPending != !live.isEmpty { violation = "isPending is \(state.isPending) with \(live.count) mutations." }
     // The visible effect of a live mutation doesn't disappear while the mutation is possible.
     for index in intents.indices {
       let intent = intents[index]
       guard let visible = state.visible else { continue }
-      let shows = visible.has(intent.mutation.change)
-      if intent.isLive, intent.hasShown, !shows, intent.mutation.excluded == nil {
-        violation = "\(intent.mutation.change) is no longer visible."
+      let isVisible = visible.has(intent.mutation.change)
+      if intent.isLive, intent.hasBeenVisible, !isVisible, intent.mutation.excluded == nil {
+        violation = "Change \(intent.mutation.change) is no longer visible."
       }
-      if shows { intents[index].hasShown = true }
+      if isVisible { intents[index].hasBeenVisible = true }
     }
     guard let base = state.base?.value else { return }
     // No older value follows a newer one, and no change is applied twice.
-    if let lost = seen.first(where: { !base.has($0) }) { violation = "The base no longer includes \(lost)." }
-    seen.formUnion(base.counts.keys)
-    if let twice = base.counts.first(where: { $0.value != 1 }) {
-      violation = "The base has \(twice.key) \(twice.value) times."
+    if let lost = changesSeenInBase.first(where: { !base.has($0) }) {
+      violation = "The base no longer includes change \(lost)."
+    }
+    changesSeenInBase.formUnion(base.counts.keys)
+    if let miscounted = base.counts.first(where: { $0.value != 1 }) {
+      violation = "The base has change \(miscounted.key) \(miscounted.value) times."
     }
   }
 
@@ -387,12 +399,12 @@ struct SyncWorld {
         process(.beginWrite)
       } else if isPossible(.replyWithValue) {
         process(.replyWithValue)
-      } else if isPossible(.arriveAtServer) {
-        process(.arriveAtServer)
+      } else if isPossible(.serveAttempt) {
+        process(.serveAttempt)
       } else if isPossible(.send) {
         process(.send)
-      } else if isPossible(.fetchArrives) {
-        process(.fetchArrives)
+      } else if isPossible(.replyToFetch) {
+        process(.replyToFetch)
       } else if isPossible(.serveFetch) {
         process(.serveFetch)
       } else if state.base?.value != server {

@@ -11,15 +11,17 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct SyncedRepositoryFaultTests: NotesSuite {
   let fixture = NotesFixture()
 
-  /// Makes a mutation, waits until the failure of its first attempt is stored, and returns its id.
+  /// Makes a mutation in an offline repository, waits until the failure of its first attempt is stored, and returns its
+  /// id.
   ///
   /// Also makes a mutation of the key `b`.
   private func enqueueOffline(_ mutation: NotesMutation, in repository: NotesRepository) async throws -> MutationID {
-    let written = Gate()
-    written.open()
-    store.set { $0.onChanges = { (_) async in await written.pass() } }
+    let deliveries = Gate()
+    deliveries.open()
+    store.set { $0.onChanges = { (_) async in await deliveries.pass() } }
     #expect(try await repository.perform(mutation, on: "a") == .queued)
-    await written.arrivals(2)
+    // The store delivers the new record, and then the record with the failure.
+    await deliveries.arrivals(2)
     store.set { $0.onChanges = { _ in } }
     // Once this second mutation is queued, the repository has processed the changed record of the first one.
     _ = try await repository.perform(.add("b"), on: "b")
@@ -43,6 +45,7 @@ import Testing
   @Test func `A mutation doesn't count as in flight once a fetched value includes it`() async throws {
     let isBroken = Setting(true)
     let repository = makeRepository(losingReplies: isBroken)
+    // Four mutations in flight are the maximum, so a fifth one would wait if these still counted.
     for key in ["a", "b", "c", "d"] {
       try await put(Notes(), key)
       #expect(try await repository.perform(.add("1"), on: key) == .queued)
@@ -74,21 +77,21 @@ import Testing
 
   @Test func `A fetch whose reply arrives while a commit fails doesn't wait for a retry of the commit`() async throws {
     try await put(Notes())
-    let (commit, isFirst) = (Gate(), Setting(true))
+    let (commitGate, isFirstCommit) = (Gate(), Setting(true))
     store.set {
       $0.onCommit = { (keys) async throws(StoreError) in
-        guard keys.contains(StoreKey<Notes>.notes("a").keyName), isFirst.value else { return }
-        isFirst.value = false
-        await commit.pass()
+        guard keys.contains(StoreKey<Notes>.notes("a").keyName), isFirstCommit.value else { return }
+        isFirstCommit.value = false
+        await commitGate.pass()
         throw .writeFailed(InterceptedStore.error)
       }
     }
     let repository = makeRepository()
     async let result = repository.perform(.add("1"), on: "a")
-    await commit.arrivals()
+    await commitGate.arrivals()
     async let reload: Void = repository.reload("a")
     while await !repository.engine.hasReplies(of: "a") { await Task.yield() }
-    commit.open()
+    commitGate.open()
     // No time passes, so nothing is retried.
     try await reload
     #expect(try await result == .queued)
@@ -156,6 +159,7 @@ import Testing
       }, disposition: { $0.disposition }, lane: { _, key in key.user == "a" ? "b/c" : "c" })
     let repository = SyncedRepository(source, store: store, configuration: configuration)
     #expect(try await repository.perform(.add("1"), on: UserKey("a")) == .queued)
+    // The lane `c` of the user `a/b` would be reported under this name too.
     #expect(await repository.report().lanes.map(\.lane) == ["a/b/c"])
     #expect(try await repository.perform(.add("2"), on: UserKey("a/b")) == .confirmed)
   }
@@ -165,13 +169,13 @@ import Testing
   @Test func `A fetched value after a relaunch doesn't confirm a mutation that was never sent`() async throws {
     try await put(Notes())
     let isOffline = Setting(true)
-    let reached = Gate()
-    let gate = Gate()
+    let sendingOfX = Gate()
+    let sendingAfterRelaunch = Gate()
     do {
       let repository = makeRepository { (mutation) async throws(NotesFailure) in
         if isOffline.value { throw .offline }
         if mutation == .add("x") {
-          await reached.pass()
+          await sendingOfX.pass()
           throw .offline
         }
       }
@@ -180,12 +184,13 @@ import Testing
       #expect(try await repository.perform(.remove("x"), on: "a") == .queued)
       isOffline.value = false
       await repository.retryNow()
-      await reached.arrivals()
+      await sendingOfX.arrivals()
     }
-    let repository = makeRepository { (_) async throws(NotesFailure) in await gate.pass() }
-    try #require(await finishes { await gate.arrivals() })
+    let repository = makeRepository { (_) async throws(NotesFailure) in await sendingAfterRelaunch.pass() }
+    try #require(await finishes { await sendingAfterRelaunch.arrivals() })
+    // The fetched value lacks "x", as after `remove("x")`, which was never sent.
     try await repository.reload("a")
-    gate.open()
+    sendingAfterRelaunch.open()
     #expect(await finishes { try await repository.waitForPendingMutations() })
     #expect(server.applied.map(\.mutation) == [.add("1"), .add("x"), .remove("x")])
     #expect(server.value(of: "a") == Notes("1"))
@@ -201,11 +206,12 @@ import Testing
         await gate.pass()
         throw .offline
       }
-      let written = Gate()
-      written.open()
-      store.set { $0.onChanges = { (_) async in await written.pass() } }
+      let deliveries = Gate()
+      deliveries.open()
+      store.set { $0.onChanges = { (_) async in await deliveries.pass() } }
       #expect(try await repository.perform(.add("1"), on: "a") == .queued)
-      await written.arrivals(2)
+      // The store delivers the new record, and then the record with the failure of the first attempt.
+      await deliveries.arrivals(2)
       isOffline.value = false
       let events = repository.events.subscribe()
       store.set {
@@ -213,6 +219,7 @@ import Testing
           if keys.hasNotesMutation { throw .writeFailed(InterceptedStore.error) }
         }
       }
+      // After five crashes in a row, the mutation would be refused.
       for _ in 1...5 {
         await repository.retryNow()
         await events.reaches { if case .storeFailed = $0 { true } else { false } }
@@ -233,6 +240,7 @@ import Testing
       let repository = makeRepository { (_) throws(NotesFailure) in throw .offline }
       #expect(try await repository.perform(.add("1"), on: "a") == .queued)
     }
+    // After five crashes in a row, the mutation would be refused.
     for _ in 1...5 {
       let gate = Gate()
       let repository = makeRepository { (_) async throws(NotesFailure) in
@@ -247,16 +255,17 @@ import Testing
     #expect(server.value(of: "a") == Notes("1"))
   }
 
-  @Test func `A mutation that the server applied isn't refused, even if no launch can fetch the value with its change`()
+  @Test func `A mutation that the server applied isn't refused, even if each launch fails to fetch the changed value`()
     async throws
   {
+    // After five interrupted attempts in a row, the mutation would be refused.
     for _ in 1...6 {
-      let fetched = Gate()
-      fetched.open()
+      let fetches = Gate()
+      fetches.open()
       let repository = NotesRepository(
         NotesSource(
           fetch: { (_) async throws(NotesFailure) in
-            await fetched.pass()
+            await fetches.pass()
             throw .offline
           },
           send: { [server] (mutation, key, id) throws(NotesFailure) in
@@ -265,7 +274,7 @@ import Testing
             return .patch { $0.texts.append("1") }
           }), store: store, configuration: configuration)
       if server.applied.isEmpty { #expect(try await repository.perform(.add("1"), on: "a") == .queued) }
-      try #require(await finishes { await fetched.arrivals() })
+      try #require(await finishes { await fetches.arrivals() })
       let id = try #require(server.applied.first?.id)
       try #require(await finishes { try await waitForEndOfAttempt(id) })
       withExtendedLifetime(repository) {}
@@ -337,6 +346,7 @@ import Testing
     executor.runUntilIdle()
     executor.open()
     marking.open()
+    // Gives the attempt time to send the mutation before its removal is stored.
     _ = await finishes(within: .seconds(1)) { await sent.arrivals() }
     removing.open()
     let isCancelled = await cancelling.value
@@ -381,6 +391,7 @@ import Testing
     let second = Task { try await repository.perform(.add("2"), on: "a") }
     for _ in 1...2 { await events.reaches { if case .mutationEnqueued = $0 { true } else { false } } }
     let id = try #require(try await repository.mutations.list().last?.id)
+    // One gate holds reads of the mutation's record, and the other the return of the commit that removes the record.
     let (reading, committed) = (Gate(), Gate())
     store.set {
       $0.onLoad = { (name) async in if name == StoreKeyName("notes.mutations", id: id.rawValue) { await reading.pass() }
@@ -412,7 +423,7 @@ import Testing
       $0.onCommit = { (keys) async in if keys.hasNotesMutation, commits.next() == 1 { await gate.pass() } }
     }
     // Occupies the store, so that the following changes become one commit.
-    let other = Task { try await repository.perform(.add("other"), on: "c") }
+    let otherCall = Task { try await repository.perform(.add("other"), on: "c") }
     await gate.arrivals()
     let executor = SteppingExecutor()
     let cancelling = Task(executorPreference: executor) { try await repository.mutations.cancel(id) }
@@ -422,9 +433,9 @@ import Testing
     await repository.waitForConflict()
     gate.open()
     try await cancelling.value
-    _ = try await other.value
-    let next = makeRepository { (_) throws(NotesFailure) in throw .offline }
-    try await #expect(next.mutations.list().filter { $0.id == id } == [])
+    _ = try await otherCall.value
+    let nextRepository = makeRepository { (_) throws(NotesFailure) in throw .offline }
+    try await #expect(nextRepository.mutations.list().filter { $0.id == id } == [])
   }
 
   @Test func `Cancelling a mutation during two changes of its record doesn't crash`() async throws {
@@ -462,14 +473,14 @@ import Testing
     let repository = makeRepository { (_) throws(NotesFailure) in throw .offline }
     #expect(try await repository.perform(.replace("old", with: "new"), on: "a") == .queued)
     try await memory.save(Notes(), for: .notes("a"))
-    let conflicted = try #require(await repository.waitForConflict())
+    let conflictedID = try #require(await repository.waitForConflict())
     let gate = Gate()
     store.set { $0.onCommit = { (keys) async in if keys.addsNotesMutation { await gate.pass() } } }
-    let first = Task { try? await repository.mutations.resolve(conflicted, .replace(with: .add("new"))) }
+    let first = Task { try? await repository.mutations.resolve(conflictedID, .replace(with: .add("new"))) }
     await gate.arrivals()
     let executor = SteppingExecutor()
     let second = Task(executorPreference: executor) {
-      try? await repository.mutations.resolve(conflicted, .replace(with: .add("new")))
+      try? await repository.mutations.resolve(conflictedID, .replace(with: .add("new")))
     }
     executor.runUntilIdle()
     executor.open()
@@ -518,7 +529,7 @@ import Testing
     }
   }
 
-  @Test func `When many mutations conflict at once, mutations are applied a linear number of times`() async throws {
+  @Test func `If many mutations conflict at once, the number of apply calls grows linearly`() async throws {
     let repository = SyncedRepository(
       ScriptedSource<String, Notes, CountedMutation, NotesFailure>(
         "counted", fetch: { (_) throws(NotesFailure) in throw .offline },
@@ -546,14 +557,16 @@ import Testing
     let states = repository.states(of: "a").subscribe()
     _ = await states.first(1)
     let commits = Counter()
-    let key = StoreKey<Notes>.notes("a").keyName
+    // From this commit on the store works, so that the test ends even if commits are retried without a delay.
+    let commitLimit = 1000
+    let keyName = StoreKey<Notes>.notes("a").keyName
     store.set {
       $0.onLoad = { (name) throws(StoreError) in
-        if name == key, commits.value < 1000 { throw .readFailed(InterceptedStore.error) }
+        if name == keyName, commits.value < commitLimit { throw .readFailed(InterceptedStore.error) }
       }
       // Simulates another process that has stored a value, which this process doesn't know yet.
       $0.onCommit = { (keys) throws(StoreError) in
-        if keys.contains(key), commits.next() < 1000 { throw .preconditionFailed(key) }
+        if keys.contains(keyName), commits.next() < commitLimit { throw .preconditionFailed(keyName) }
       }
     }
     _ = await finishes { try await repository.reload("a") }
@@ -561,34 +574,36 @@ import Testing
   }
 
   @Test func `A mutation isn't applied twice if the store reports the changes of its record late`() async throws {
-    let sums = SumServer(empty: Sum())
+    let sumServer = SumServer(empty: Sum())
     let key = StoreKey<Sum>("tally", id: "a")
     try await memory.save(Sum(count: 5), for: key)
-    sums.edit("a") { $0 = Sum(count: 5) }
+    sumServer.edit("a") { $0 = Sum(count: 5) }
     let gate = Gate()
     store.set { $0.onChanges = { (_) async in await gate.pass() } }
-    let repository = SyncedRepository(SumSource(sums), store: store, configuration: configuration)
-    let seen = Setting<[Int]>([])
+    let repository = SyncedRepository(SumSource(sumServer), store: store, configuration: configuration)
+    let finalCount = 100
+    let observedCounts = Setting<[Int]>([])
     let values = repository.values(of: "a").subscribe()
     let observing = Task {
       for await value in values {
-        seen.value.append(value.count)
-        if value.count == 100 { return }
+        observedCounts.value.append(value.count)
+        if value.count == finalCount { return }
       }
     }
     #expect(try await repository.perform(.increment, on: "a") == .confirmed)
     // This mutation of another repository is reported after the late changes. Once it is listed, they have been
     // processed.
     let other = SyncedRepository(
-      SumSource(sums, onSend: { () throws(NotesFailure) in throw .offline }), store: memory,
+      SumSource(sumServer, onSend: { () throws(NotesFailure) in throw .offline }), store: memory,
       configuration: configuration)
     #expect(try await other.perform(.increment, on: "z") == .queued)
     gate.open()
     for await list in repository.mutations.changes where list.contains(where: { $0.key == "z" }) { break }
-    sums.edit("a") { $0 = Sum(count: 100) }
+    sumServer.edit("a") { $0 = Sum(count: finalCount) }
     try await repository.reload("a")
     await observing.value
-    #expect(seen.value.filter { $0 != 100 }.allSatisfy { $0 <= 6 }, "\(seen.value)")
+    // Applied twice, the mutation would show the count 7.
+    #expect(observedCounts.value.filter { $0 != finalCount }.allSatisfy { $0 <= 6 }, "\(observedCounts.value)")
   }
 
   @Test func `Waiting for mutations continues while the queue can't be read`() async throws {
@@ -633,8 +648,8 @@ import Testing
     sent.open()
     let repository = makeRepository { (_) async throws(NotesFailure) in await sent.pass() }
     await repository.events.subscribe().reaches { if case .storeFailed = $0 { true } else { false } }
-    let isTried = await finishes { [clock] in await clock.sleepers() }
-    #expect(isTried)
+    let isRetryScheduled = await finishes { [clock] in await clock.sleepers() }
+    #expect(isRetryScheduled)
     clock.advance(by: .seconds(600))
     #expect(await finishes { await sent.arrivals() })
   }
@@ -645,8 +660,8 @@ import Testing
     let repository = makeRepository { (_) async throws(NotesFailure) in await sending.pass() }
     let values = repository.values(of: "a").subscribe()
     _ = await values.first(1)
-    let gate = Gate()
-    store.set { $0.onCommit = { (keys) async in if keys.addsNotesMutation { await gate.pass() } } }
+    let storing = Gate()
+    store.set { $0.onCommit = { (keys) async in if keys.addsNotesMutation { await storing.pass() } } }
     let count = 60
     let events = repository.events.subscribe()
     var calls: [Task<Void, any Error>] = []
@@ -657,11 +672,11 @@ import Testing
         })
       for await value in values where value.texts.count == index + 1 { break }
     }
-    gate.open()
-    var enqueued = 0
-    while enqueued < count {
+    storing.open()
+    var enqueuedCount = 0
+    while enqueuedCount < count {
       await events.reaches { if case .mutationEnqueued = $0 { true } else { false } }
-      enqueued += 1
+      enqueuedCount += 1
     }
     try await #expect(repository.mutations.list().map(\.mutation) == (0..<count).map { .add("\($0)") })
     sending.open()
@@ -712,9 +727,9 @@ import Testing
           return .done
         }, disposition: { $0.disposition }), store: memory, configuration: configuration)
     try await memory.save(Sum(), for: StoreKey("tally", id: "a"))
-    let seen = Setting(0)
+    let highestCount = Setting(0)
     let values = repository.values(of: "a").subscribe()
-    let observing = Task { for await value in values { seen.value = max(seen.value, value.count) } }
+    let observing = Task { for await value in values { highestCount.value = max(highestCount.value, value.count) } }
     let count = 2000
     for _ in 1...count { _ = try await repository.perform(.increment, on: "a") }
     isOffline.value = false
@@ -723,20 +738,19 @@ import Testing
     try await #expect(repository.mutations.list().count == 0)
     observing.cancel()
     await observing.value
-    #expect(seen.value <= count)
+    #expect(highestCount.value <= count)
   }
 
-  @Test func `Draining a long queue applies mutations a linear number of times if the replies are values`() async throws
-  {
-    let total = Setting(0)
+  @Test func `If values as replies drain a long queue, the number of apply calls grows linearly`() async throws {
+    let serverCount = Setting(0)
     let isOffline = Setting(true)
     let repository = SyncedRepository(
       ScriptedSource<String, Sum, CountedIncrement, NotesFailure>(
         "tally", fetch: { (_) throws(NotesFailure) in throw .offline },
         send: { (_, _, _) throws(NotesFailure) in
           if isOffline.value { throw .offline }
-          total.value += 1
-          return .value(Sum(count: total.value))
+          serverCount.value += 1
+          return .value(Sum(count: serverCount.value))
         }, disposition: { $0.disposition }), store: memory, configuration: configuration)
     try await memory.save(Sum(), for: StoreKey("tally", id: "a"))
     let count = 2000
@@ -752,14 +766,14 @@ import Testing
 
   @Test func `A repository sends the mutations of another repository that was released`() async throws {
     try await put(Notes())
-    let left = NotesRepository(NotesSource(server), store: memory, configuration: configuration)
-    try await #expect(left.mutations.list() == [])
+    let remainingRepository = NotesRepository(NotesSource(server), store: memory, configuration: configuration)
+    try await #expect(remainingRepository.mutations.list() == [])
     do {
       let repository = makeRepository { (_) throws(NotesFailure) in throw .offline }
       #expect(try await repository.perform(.add("1"), on: "a") == .queued)
     }
-    for await list in left.mutations.changes where list.count == 1 { break }
-    #expect(await finishes { try await left.waitForPendingMutations() })
+    for await list in remainingRepository.mutations.changes where list.count == 1 { break }
+    #expect(await finishes { try await remainingRepository.waitForPendingMutations() })
   }
 
   @Test func `Another repository can't cancel a mutation in flight`() async throws {
@@ -836,21 +850,21 @@ import Testing
 
   @Test func `A call ends after a timeout if the outcome of its mutation can't be read`() async throws {
     try await put(Notes())
-    let (sends, isReadable) = (Gate(), Setting(true))
-    let repository = makeRepository { (_) async in await sends.pass() }
+    let (sending, canReadWithdrawals) = (Gate(), Setting(true))
+    let repository = makeRepository { (_) async in await sending.pass() }
     let first = Task { try await repository.perform(.add("1"), on: "a") }
-    await sends.arrivals()
+    await sending.arrivals()
     let events = repository.events.subscribe()
     let second = Task { try await repository.perform(.add("2"), on: "a") }
     await events.waitForEnqueued(2)
     let id = try #require(try await repository.mutations.list().last?.id)
-    let withdrawals = MutationKeys<NotesMutation>(repository: "notes").withdrawals.keyName
+    let withdrawalsKey = MutationKeys<NotesMutation>(repository: "notes").withdrawals.keyName
     store.set {
       $0.onLoad = { (key) throws(StoreError) in
-        if key == withdrawals, !isReadable.value { throw .readFailed(InterceptedStore.error) }
+        if key == withdrawalsKey, !canReadWithdrawals.value { throw .readFailed(InterceptedStore.error) }
       }
     }
-    isReadable.value = false
+    canReadWithdrawals.value = false
     let other = makeRepository(store: memory) { (_) throws(NotesFailure) in throw .offline }
     _ = try await other.mutations.list()
     try await other.mutations.cancel(id)
@@ -858,20 +872,20 @@ import Testing
     await clock.sleepers(2)
     clock.advance(by: .seconds(10))
     #expect(try await second.value == .queued)
-    sends.open()
+    sending.open()
     #expect(try await first.value == .confirmed)
     #expect(server.value(of: "a") == Notes("1"))
   }
 
   @Test func `If two repositories send the same mutation, its change is stored only once`() async throws {
-    let sums = SumServer(empty: Sum())
+    let sumServer = SumServer(empty: Sum())
     let key = StoreKey<Sum>("tally", id: "a")
     try await memory.save(Sum(count: 5), for: key)
-    sums.edit("a") { $0 = Sum(count: 5) }
+    sumServer.edit("a") { $0 = Sum(count: 5) }
     let isOffline = Setting(true)
     let repository = SyncedRepository(
       SumSource(
-        sums, onFetch: { () throws(NotesFailure) in throw .offline },
+        sumServer, onFetch: { () throws(NotesFailure) in throw .offline },
         onSend: { () throws(NotesFailure) in if isOffline.value { throw .offline } }), store: store,
       configuration: configuration)
     #expect(try await repository.perform(.increment, on: "a") == .queued)
@@ -883,12 +897,13 @@ import Testing
     await repository.retryNow()
     await gate.arrivals()
     // The other repository, which found the mutation in the store, commits first.
-    let other = SyncedRepository(SumSource(sums), store: memory, configuration: configuration)
+    let other = SyncedRepository(SumSource(sumServer), store: memory, configuration: configuration)
     try await other.waitForPendingMutations()
-    let offline = SyncedRepository(
-      SumSource(sums, onSend: { () throws(NotesFailure) in throw .offline }), store: memory,
+    // Once this mutation of a third repository is listed, the first one has processed all earlier changes.
+    let offlineRepository = SyncedRepository(
+      SumSource(sumServer, onSend: { () throws(NotesFailure) in throw .offline }), store: memory,
       configuration: configuration)
-    #expect(try await offline.perform(.increment, on: "z") == .queued)
+    #expect(try await offlineRepository.perform(.increment, on: "z") == .queued)
     for await list in repository.mutations.changes where list.contains(where: { $0.key == "z" }) { break }
     let values = repository.values(of: "a").subscribe()
     gate.open()
@@ -942,8 +957,8 @@ import Testing
     try await put(Notes())
     let repository = makeRepository { (_) throws(NotesFailure) in throw .conflict }
     let loads = Counter()
-    let key = StoreKey<Notes>.notes("a").keyName
-    store.set { $0.onLoad = { (name) in if name == key { loads.next() } } }
+    let keyName = StoreKey<Notes>.notes("a").keyName
+    store.set { $0.onLoad = { (name) in if name == keyName { loads.next() } } }
     guard case .conflicted = try await repository.perform(.add("1"), on: "a") else {
       Issue.record("The mutation isn't in conflict.")
       return
@@ -969,14 +984,14 @@ import Testing
     try await put(Notes("stored"))
     let repository = makeRepository()
     var observed: Observed<Notes>? = Observed(repository.values(of: "a"))
-    weak let reference = observed
-    let following = Task { [weak observed] in await observed?.run() }
+    weak let weakObserved = observed
+    let observing = Task { [weak observed] in await observed?.run() }
     while observed?.value == nil { await Task.yield() }
     observed = nil
     await Task.yield()
-    #expect(reference == nil)
+    #expect(weakObserved == nil)
     // The task ends although no other value is stored.
-    await following.value
+    await observing.value
   }
 }
 
@@ -984,6 +999,7 @@ import Testing
 struct CountedMutation: RepositoryMutation {
   static let applications = Counter()
 
+  /// Whether the mutation is possible even on a value without texts.
   let isPossible: Bool
 
   func apply(to value: inout Notes) throws(MutationConflict) {

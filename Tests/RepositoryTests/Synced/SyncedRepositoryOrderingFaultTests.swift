@@ -7,7 +7,7 @@ import Testing
 
 @testable import Repository
 
-/// Overlapping operations: late replies, decisions during a commit, and changes that the store reports late.
+/// Overlapping operations: late replies, calls during a commit, and changes that the store reports late.
 @Suite(.timeLimit(.minutes(15))) struct SyncedRepositoryOrderingFaultTests: NotesSuite {
   let fixture = NotesFixture()
 
@@ -16,7 +16,7 @@ import Testing
   @Test func `A late reply to a request with old credentials doesn't pause the user's mutations again`() async throws {
     try await put(Notes(), "a")
     try await put(Notes(), "b")
-    let isOld = Setting(true)
+    let hasOldCredentials = Setting(true)
     let gate = Gate()
     let attempts = Counter()
     let repository = makeRepository { (mutation) async throws(NotesFailure) in
@@ -24,16 +24,16 @@ import Testing
         await gate.pass()
         throw .signedOut
       }
-      if isOld.value { throw .signedOut }
+      if hasOldCredentials.value { throw .signedOut }
     }
-    let late = Task { try await repository.perform(.add("late"), on: "b") }
+    let lateCall = Task { try await repository.perform(.add("late"), on: "b") }
     await gate.arrivals()
     #expect(try await repository.perform(.add("1"), on: "a") == .queued)
-    isOld.value = false
+    hasOldCredentials.value = false
     await repository.credentialsChanged(userID: nil)
     gate.open()
     try #require(await finishes { try await repository.waitForPendingMutations() })
-    #expect(try await late.value == .confirmed)
+    #expect(try await lateCall.value == .confirmed)
     #expect(server.value(of: "a") == Notes("1"))
     #expect(server.value(of: "b") == Notes("late"))
   }
@@ -49,15 +49,15 @@ import Testing
       await gate.pass()
     }
     let events = repository.events.subscribe()
-    let first = Task { try await repository.perform(.add("1"), on: "a") }
+    let firstCall = Task { try await repository.perform(.add("1"), on: "a") }
     await gate.arrivals()
     #expect(try await repository.perform(.add("x"), on: "b") == .queued)
-    let second = Task { try await repository.perform(.add("2"), on: "a") }
+    let secondCall = Task { try await repository.perform(.add("2"), on: "a") }
     for _ in 1...3 { await events.reaches { if case .mutationEnqueued = $0 { true } else { false } } }
     gate.open()
-    #expect(try await first.value == .confirmed)
-    try #require(await finishes { _ = try await second.value })
-    #expect(try await second.value == .queued)
+    #expect(try await firstCall.value == .confirmed)
+    try #require(await finishes { _ = try await secondCall.value })
+    #expect(try await secondCall.value == .queued)
     #expect(try await repository.mutations.list().map(\.standing) == [.needsSignIn, .needsSignIn])
   }
 
@@ -113,7 +113,7 @@ import Testing
   @Test func `A mutation of an empty value is rolled back when the server refuses it`() async throws {
     let gate = Gate()
     let repository = SyncedRepository(
-      UnfetchedNotesSource { () async throws(NotesFailure) in
+      UnfetchableNotesSource { () async throws(NotesFailure) in
         await gate.pass()
         throw .refused
       }, store: store, configuration: configuration)
@@ -122,21 +122,21 @@ import Testing
     #expect(await values.first(1) == [Notes("1")])
     gate.open()
     await #expect(throws: NotesError.server(.refused)) { try await call.value }
-    let next = Setting<[Notes]>([])
-    #expect(await finishes { next.value = await values.first(1) })
-    #expect(next.value == [Notes()])
+    let laterValues = Setting<[Notes]>([])
+    #expect(await finishes { laterValues.value = await values.first(1) })
+    #expect(laterValues.value == [Notes()])
   }
 
   @Test func `A mutation of an empty value is rolled back when it is cancelled`() async throws {
     let repository = SyncedRepository(
-      UnfetchedNotesSource { () throws(NotesFailure) in throw .offline }, store: store, configuration: configuration)
+      UnfetchableNotesSource { () throws(NotesFailure) in throw .offline }, store: store, configuration: configuration)
     let values = repository.values(of: "a").subscribe()
     #expect(try await repository.perform(.add("1"), on: "a") == .queued)
     #expect(await values.first(1) == [Notes("1")])
     try await repository.mutations.cancel(try #require(try await repository.mutations.list().first?.id))
-    let next = Setting<[Notes]>([])
-    #expect(await finishes { next.value = await values.first(1) })
-    #expect(next.value == [Notes()])
+    let laterValues = Setting<[Notes]>([])
+    #expect(await finishes { laterValues.value = await values.first(1) })
+    #expect(laterValues.value == [Notes()])
     // Nothing is stored, so the next mutation is applied to the empty value again.
     #expect(try await repository.perform(.add("2"), on: "a") == .queued)
     #expect(await values.first(1) == [Notes("2")])
@@ -147,9 +147,9 @@ import Testing
 
   /// Makes a mutation, waits until it is refused after two attempts, and returns its id.
   ///
-  /// The reply to the first attempt must be lost. Either the server refuses the mutation at the second attempt, or
-  /// that reply is lost too and the retry policy allows no third attempt.
-  private func refuseAfterLostReplies(_ mutation: NotesMutation, in repository: NotesRepository) async throws
+  /// The reply to the first attempt must be lost. At the second attempt, either the server refuses the mutation, or the
+  /// reply is lost too and the retry policy allows no third attempt.
+  private func performUntilRefused(_ mutation: NotesMutation, in repository: NotesRepository) async throws
     -> MutationID
   {
     #expect(try await repository.perform(mutation, on: "a") == .queued)
@@ -165,32 +165,32 @@ import Testing
   }
 
   @Test func `A mutation that the server may have applied is requeued under the same id`() async throws {
-    let sums = SumServer(empty: Sum())
+    let sumServer = SumServer(empty: Sum())
     let key = StoreKey<Sum>("tally", id: "a")
     try await memory.save(Sum(count: 5), for: key)
-    sums.edit("a") { $0 = Sum(count: 5) }
+    sumServer.edit("a") { $0 = Sum(count: 5) }
     let isBroken = Setting(true)
     let repository = SyncedRepository(
       ScriptedSource<String, Sum, SumMutation, NotesFailure>(
-        "tally", fetch: { sums.value(of: $0) },
+        "tally", fetch: { sumServer.value(of: $0) },
         send: { (mutation, key, id) throws(NotesFailure) in
-          guard let reply = try? sums.apply(mutation, to: key, id: id) else { throw .conflict }
+          guard let reply = try? sumServer.apply(mutation, to: key, id: id) else { throw .conflict }
           if isBroken.value { throw .brokenConnection }
           return .value(reply)
         }, disposition: { $0.disposition }), store: store, configuration: twoAttempts)
     #expect(try await repository.perform(.increment, on: "a") == .queued)
     await repository.retryNow()
-    var refused: MutationID?
+    var refusedID: MutationID?
     for await list in repository.mutations.changes {
-      for item in list { if case .refused = item.standing { refused = item.id } }
-      if refused != nil { break }
+      for item in list { if case .refused = item.standing { refusedID = item.id } }
+      if refusedID != nil { break }
     }
-    let id = try #require(refused)
+    let id = try #require(refusedID)
     isBroken.value = false
     #expect(try await repository.mutations.requeue(id) == id)
     try await repository.waitForPendingMutations()
-    #expect(sums.value(of: "a") == Sum(count: 6))
-    #expect(sums.received == [id, id, id])
+    #expect(sumServer.value(of: "a") == Sum(count: 6))
+    #expect(sumServer.received == [id, id, id])
     try await #expect(memory.load(key)?.value == Sum(count: 6))
     try await #expect(repository.mutations.list() == [])
   }
@@ -205,11 +205,11 @@ import Testing
       default: break
       }
     }
-    let id = try await refuseAfterLostReplies(.add("1"), in: repository)
-    let next = try await repository.mutations.requeue(id)
-    #expect(next != id)
+    let id = try await performUntilRefused(.add("1"), in: repository)
+    let newID = try await repository.mutations.requeue(id)
+    #expect(newID != id)
     try await repository.waitForPendingMutations()
-    #expect(server.received == [next])
+    #expect(server.received == [newID])
     try await #expect(repository.mutations.list() == [])
   }
 
@@ -247,10 +247,10 @@ import Testing
     let id = try #require(try await repository.mutations.list().first?.id)
     await repository.retryNow()
     await repository.waitForConflict()
-    let next = try await repository.mutations.resolve(id, .retry)
-    #expect(next != id)
+    let newID = try await repository.mutations.resolve(id, .retry)
+    #expect(newID != id)
     try await repository.waitForPendingMutations()
-    #expect(server.received == [next])
+    #expect(server.received == [newID])
     try await #expect(repository.mutations.list() == [])
   }
 
@@ -258,9 +258,9 @@ import Testing
     try await put(Notes())
     let isBroken = Setting(true)
     let repository = makeRepository(losingReplies: isBroken, configuration: twoAttempts)
-    let id = try await refuseAfterLostReplies(.add("1"), in: repository)
+    let id = try await performUntilRefused(.add("1"), in: repository)
     isBroken.value = false
-    let before = try await repository.mutations.list()
+    let listBefore = try await repository.mutations.list()
     store.set {
       $0.onCommit = { (keys) throws(StoreError) in
         if keys.addsNotesMutation { throw .writeFailed(InterceptedStore.error) }
@@ -269,7 +269,7 @@ import Testing
     await #expect(throws: PendingMutationError.store(.writeFailed(InterceptedStore.error))) {
       try await repository.mutations.requeue(id)
     }
-    try await #expect(repository.mutations.list() == before)
+    try await #expect(repository.mutations.list() == listBefore)
     store.set { $0.onCommit = { _ in } }
     #expect(try await repository.mutations.requeue(id) == id)
     try await repository.waitForPendingMutations()
@@ -283,7 +283,7 @@ import Testing
     let id: MutationID
     do {
       let repository = makeRepository(losingReplies: isBroken, configuration: twoAttempts)
-      id = try await refuseAfterLostReplies(.add("1"), in: repository)
+      id = try await performUntilRefused(.add("1"), in: repository)
       #expect(try await repository.mutations.requeue(id) == id)
     }
     isBroken.value = false
@@ -297,15 +297,16 @@ import Testing
   @Test func `A mutation that is requeued under the same id is visible in other repositories again`() async throws {
     try await put(Notes())
     let repository = makeRepository(losingReplies: Setting(true), configuration: twoAttempts)
-    let id = try await refuseAfterLostReplies(.add("1"), in: repository)
+    let id = try await performUntilRefused(.add("1"), in: repository)
     let other = makeRepository(store: memory)
+    // Until the refusal is stored, the list of `other` says that the mutation is in flight.
     for await list in other.mutations.changes where list.first?.standing != .inFlight { break }
     let values = other.values(of: "a").subscribe()
     #expect(await values.first(1) == [Notes()])
     #expect(try await repository.mutations.requeue(id) == id)
-    let next = Setting<[Notes]>([])
-    #expect(await finishes { next.value = await values.first(1) })
-    #expect(next.value == [Notes("1")])
+    let laterValues = Setting<[Notes]>([])
+    #expect(await finishes { laterValues.value = await values.first(1) })
+    #expect(laterValues.value == [Notes("1")])
     try await #expect(other.mutations.list().map(\.id) == [id])
   }
 
@@ -317,15 +318,15 @@ import Testing
     configuration.network = network
     let repository = makeRepository(configuration: configuration)
     try await #expect(repository.mutations.list() == [])
-    let adding = Gate()
-    store.set { $0.onCommit = { (_) async in await adding.pass() } }
+    let addGate = Gate()
+    store.set { $0.onCommit = { (_) async in await addGate.pass() } }
     let call = Task { try await repository.perform(.add("1"), on: "a") }
     // The record that is being stored is already marked for an attempt.
-    await adding.arrivals()
+    await addGate.arrivals()
     let events = repository.events.subscribe()
     network.status = .offline
     await events.reaches { $0 == .networkChanged(.offline) }
-    adding.open()
+    addGate.open()
     #expect(try await call.value == .queued)
     let id = try #require(try await repository.mutations.list().first?.id)
     try #require(await finishes { try await waitForEndOfAttempt(id) })
@@ -339,35 +340,35 @@ import Testing
     var configuration = configuration
     configuration.network = network
     let keys = MutationKeys<NotesMutation>(repository: "notes")
-    let (sending, isOnline, marks) = (Gate(), Setting(false), Setting<[Bool?]>([]))
-    let second = Setting<MutationID?>(nil)
+    let (sendGate, isReachable, marksAtSend) = (Gate(), Setting(false), Setting<[Bool?]>([]))
+    let secondID = Setting<MutationID?>(nil)
     let repository = makeRepository(configuration: configuration) { [memory] (mutation) async throws(NotesFailure) in
-      guard isOnline.value else { throw .offline }
-      if mutation == .add("1") { return await sending.pass() }
-      guard let id = second.value else { return }
-      marks.value.append(try? await memory.load(keys.record(id))?.value.isMarked)
+      guard isReachable.value else { throw .offline }
+      if mutation == .add("1") { return await sendGate.pass() }
+      guard let id = secondID.value else { return }
+      marksAtSend.value.append(try? await memory.load(keys.record(id))?.value.isMarked)
     }
     for text in ["1", "2"] { #expect(try await repository.perform(.add(text), on: "a") == .queued) }
     let id = try #require(try await repository.mutations.list().last?.id)
-    second.value = id
-    isOnline.value = true
+    secondID.value = id
+    isReachable.value = true
     await repository.retryNow()
-    await sending.arrivals()
-    let removal = Gate()
+    await sendGate.arrivals()
+    let removalGate = Gate()
     store.set {
-      $0.onCommit = { (names) async in if names == [keys.record(id).keyName] { await removal.pass() } }
+      $0.onCommit = { (names) async in if names == [keys.record(id).keyName] { await removalGate.pass() } }
     }
     network.status = .offline
-    await removal.arrivals()
+    await removalGate.arrivals()
     let events = repository.events.subscribe()
     network.status = .online
     await events.reaches { $0 == .networkChanged(.online) }
-    sending.open()
-    // The first mutation is confirmed, and the second one is sent only after its mark is stored.
+    sendGate.open()
+    // The first mutation is confirmed, and the second one is sent only after its mark is stored again.
     await repository.mutations.changes.reaches { $0.map(\.id) == [id] }
-    removal.open()
+    removalGate.open()
     try await repository.waitForPendingMutations()
-    #expect(marks.value == [true])
+    #expect(marksAtSend.value == [true])
   }
 
   @Test func `When the network becomes unavailable, only the mutation in flight still counts as being sent`()
@@ -376,47 +377,49 @@ import Testing
     let network = ManualNetworkMonitor()
     var configuration = configuration
     configuration.network = network
-    let (sending, isFirst) = (Gate(), Setting(true))
+    let (sendGate, isUnreachable) = (Gate(), Setting(true))
     let repository = makeRepository(configuration: configuration) { _ async throws(NotesFailure) in
-      if isFirst.value { throw .offline }
-      await sending.pass()
+      if isUnreachable.value { throw .offline }
+      await sendGate.pass()
       throw .offline
     }
     for text in ["1", "2", "3"] { #expect(try await repository.perform(.add(text), on: "a") == .queued) }
     let ids = try await repository.mutations.list().map(\.id)
-    isFirst.value = false
+    isUnreachable.value = false
     await repository.retryNow()
-    await sending.arrivals()
+    await sendGate.arrivals()
     let keys = MutationKeys<NotesMutation>(repository: "notes")
     for id in ids { try await #expect(memory.load(keys.record(id))?.value.isMarked == true) }
     network.status = .offline
     for id in ids.dropFirst() { try #require(await finishes { try await waitForEndOfAttempt(id) }) }
     try await #expect(memory.load(keys.record(ids[0]))?.value.isMarked == true)
-    sending.open()
+    sendGate.open()
     try #require(await finishes { try await waitForEndOfAttempt(ids[0]) })
   }
 
   // MARK: - Confirmation without a value
 
-  @Test func `A mutation that is answered during a fetch for another one isn't refused after many relaunches`()
+  @Test func `A mutation that is answered during a fetch for another mutation isn't refused after many relaunches`()
     async throws
   {
     var ids: [MutationID] = []
+    // A mutation whose attempts are interrupted would be refused after five launches.
     for launch in 0..<7 {
-      let (fetched, gate) = (Gate(), Gate())
-      fetched.open()
+      let (fetchGate, lastSendGate) = (Gate(), Gate())
+      // This gate only signals that a fetch has begun.
+      fetchGate.open()
       let repository = NotesRepository(
         NotesSource(
           "notes",
           fetch: { (_) async throws(NotesFailure) in
-            await fetched.pass()
+            await fetchGate.pass()
             throw .offline
           },
           send: { [server] (mutation, key, id) async throws(NotesFailure) in
             switch mutation {
-            case .add("2"): await fetched.arrivals()
+            case .add("2"): await fetchGate.arrivals()
             case .add("2, later"):
-              await gate.pass()
+              await lastSendGate.pass()
               throw .offline
             default: break
             }
@@ -436,7 +439,7 @@ import Testing
       let list = try await repository.mutations.list()
       #expect(list.filter { if case .refused = $0.standing { true } else { false } } == [])
       // Once the third mutation is sent, the reply to the second one has arrived.
-      try #require(await finishes { await gate.arrivals() })
+      try #require(await finishes { await lastSendGate.arrivals() })
       for id in ids.prefix(2) { try #require(await finishes { try await waitForEndOfAttempt(id) }) }
       withExtendedLifetime(repository) {}
     }
@@ -469,86 +472,89 @@ import Testing
   @Test func `A mutation that another repository has completed isn't applied to the value that includes it`()
     async throws
   {
-    let sums = SumServer(empty: Sum())
+    let sumServer = SumServer(empty: Sum())
     let key = StoreKey<Sum>("tally", id: "a")
     try await memory.save(Sum(count: 5), for: key)
-    sums.edit("a") { $0 = Sum(count: 5) }
-    let (sending, late) = (Gate(), Gate())
+    sumServer.edit("a") { $0 = Sum(count: 5) }
+    let (sendGate, reportGate) = (Gate(), Gate())
     let other = SyncedRepository(
-      SumSource(sums, onSend: { () async throws(NotesFailure) in await sending.pass() }), store: memory,
+      SumSource(sumServer, onSend: { () async throws(NotesFailure) in await sendGate.pass() }), store: memory,
       configuration: configuration)
-    let repository = SyncedRepository(SumSource(sums), store: store, configuration: configuration)
+    let repository = SyncedRepository(SumSource(sumServer), store: store, configuration: configuration)
     try await #expect(repository.mutations.list() == [])
     let call = Task { try await other.perform(.increment, on: "a") }
     for await list in repository.mutations.changes where list.count == 1 { break }
-    store.set { $0.onChanges = { (_) async in await late.pass() } }
-    sending.open()
+    store.set { $0.onChanges = { (_) async in await reportGate.pass() } }
+    sendGate.open()
     #expect(try await call.value == .confirmed)
     #expect(await repository.values(of: "a").subscribe().first(1) == [Sum(count: 6)])
-    late.open()
+    reportGate.open()
     for await list in repository.mutations.changes where list.isEmpty { break }
   }
 
   @Test func `A mutation that is reported while its key is opened isn't applied to a value that already includes it`()
     async throws
   {
-    let sums = SumServer(empty: Sum())
+    let sumServer = SumServer(empty: Sum())
     let key = StoreKey<Sum>("tally", id: "a")
     try await memory.save(Sum(count: 5), for: key)
-    sums.edit("a") { $0 = Sum(count: 5) }
-    let (reading, saved, removed) = (Gate(), Gate(), Gate())
+    sumServer.edit("a") { $0 = Sum(count: 5) }
+    let (loadGate, additionReportGate, removalReportGate) = (Gate(), Gate(), Gate())
     let reports = Counter()
     store.set {
-      $0.onChanges = { (_) async in await (reports.next() == 1 ? saved : removed).pass() }
-      $0.onLoad = { (name) async in if name == key.keyName { await reading.pass() } }
+      $0.onChanges = { (_) async in await (reports.next() == 1 ? additionReportGate : removalReportGate).pass() }
+      $0.onLoad = { (name) async in if name == key.keyName { await loadGate.pass() } }
     }
-    let repository = SyncedRepository(SumSource(sums), store: store, configuration: configuration)
+    let repository = SyncedRepository(SumSource(sumServer), store: store, configuration: configuration)
     try await #expect(repository.mutations.list() == [])
-    let other = SyncedRepository(SumSource(sums), store: memory, configuration: configuration)
+    let other = SyncedRepository(SumSource(sumServer), store: memory, configuration: configuration)
     #expect(try await other.perform(.increment, on: "a") == .confirmed)
     let values = repository.values(of: "a").subscribe()
-    await reading.arrivals()
-    saved.open()
+    await loadGate.arrivals()
+    additionReportGate.open()
     for await list in repository.mutations.changes where list.count == 1 { break }
-    reading.open()
+    loadGate.open()
     #expect(await values.first(1) == [Sum(count: 6)])
-    removed.open()
+    removalReportGate.open()
     for await list in repository.mutations.changes where list.isEmpty { break }
   }
 
   @Test func `A mutation that is reported late isn't applied to a value that already includes it`() async throws {
-    let sums = SumServer(empty: Sum())
+    let sumServer = SumServer(empty: Sum())
     let key = StoreKey<Sum>("tally", id: "a")
     try await memory.save(Sum(count: 5), for: key)
-    sums.edit("a") { $0 = Sum(count: 5) }
-    let late = Gate()
-    store.set { $0.onChanges = { (_) async in await late.pass() } }
-    let repository = SyncedRepository(SumSource(sums), store: store, configuration: configuration)
-    let seen = Setting<[Int]>([])
-    let hasSix = Gate()
-    hasSix.open()
+    sumServer.edit("a") { $0 = Sum(count: 5) }
+    let reportGate = Gate()
+    store.set { $0.onChanges = { (_) async in await reportGate.pass() } }
+    let repository = SyncedRepository(SumSource(sumServer), store: store, configuration: configuration)
+    let observedCounts = Setting<[Int]>([])
+    // This gate only signals that the value with the mutation was observed.
+    let gateAtSix = Gate()
+    gateAtSix.open()
     let values = repository.values(of: "a").subscribe()
-    let observing = Task {
+    let observation = Task {
       for await value in values {
-        seen.value.append(value.count)
-        if value.count == 6 { await hasSix.pass() }
+        observedCounts.value.append(value.count)
+        if value.count == 6 { await gateAtSix.pass() }
+        // The test ends with this value.
         if value.count == 100 { return }
       }
     }
     try await #expect(repository.mutations.list() == [])
-    let other = SyncedRepository(SumSource(sums), store: memory, configuration: configuration)
+    let other = SyncedRepository(SumSource(sumServer), store: memory, configuration: configuration)
     #expect(try await other.perform(.increment, on: "a") == .confirmed)
-    await hasSix.arrivals()
-    let offline = SyncedRepository(
-      SumSource(sums, onSend: { () throws(NotesFailure) in throw .offline }), store: memory,
+    await gateAtSix.arrivals()
+    let offlineRepository = SyncedRepository(
+      SumSource(sumServer, onSend: { () throws(NotesFailure) in throw .offline }), store: memory,
       configuration: configuration)
-    #expect(try await offline.perform(.increment, on: "z") == .queued)
-    late.open()
+    // The report of this mutation is the last one.
+    #expect(try await offlineRepository.perform(.increment, on: "z") == .queued)
+    reportGate.open()
     for await list in repository.mutations.changes where list.contains(where: { $0.key == "z" }) { break }
-    sums.edit("a") { $0 = Sum(count: 100) }
+    sumServer.edit("a") { $0 = Sum(count: 100) }
     try await repository.reload("a")
-    await observing.value
-    #expect(seen.value == [5, 6, 100])
+    await observation.value
+    #expect(observedCounts.value == [5, 6, 100])
   }
 
   // MARK: - Cancellation
@@ -558,28 +564,28 @@ import Testing
     let repository = makeRepository(losingReplies: Setting(true))
     #expect(try await repository.perform(.add("1"), on: "a") == .queued)
     let id = try #require(try await repository.mutations.list().first?.id)
-    let committed = Gate()
+    let committedGate = Gate()
     store.set {
       $0.onCommitted = { (keys) async in
-        if keys.contains(StoreKey<Notes>.notes("a").keyName) { await committed.pass() }
+        if keys.contains(StoreKey<Notes>.notes("a").keyName) { await committedGate.pass() }
       }
     }
     let values = repository.values(of: "a").subscribe()
     #expect(await values.first(1) == [Notes("1")])
     let call = Task { try await repository.reload("a") }
-    await committed.arrivals()
+    await committedGate.arrivals()
     await #expect(throws: PendingMutationError.alreadySent(id)) { try await repository.mutations.cancel(id) }
-    committed.open()
+    committedGate.open()
     try await call.value
     #expect(await values.first(1) == [Notes("1")])
     try await #expect(repository.mutations.list() == [])
   }
 
-  /// Makes a mutation in a repository that backs off, and lets another repository send it.
+  /// Makes a mutation in a repository that is offline, and creates another repository, which sends the mutation.
   ///
   /// The request waits at a gate.
-  private func sendElsewhere(
-    in repository: NotesRepository, _ gate: Gate
+  private func queueMutation(
+    in repository: NotesRepository, sentElsewhereThrough gate: Gate
   ) async throws -> (id: MutationID, other: NotesRepository) {
     try await put(Notes())
     #expect(try await repository.perform(.add("1"), on: "a") == .queued)
@@ -589,13 +595,13 @@ import Testing
   }
 
   @Test func `A mutation that another repository sends can't be cancelled`() async throws {
-    let gate = Gate()
+    let sendGate = Gate()
     let repository = makeRepository { (_) throws(NotesFailure) in throw .offline }
-    let (id, other) = try await sendElsewhere(in: repository, gate)
-    await gate.arrivals()
+    let (id, other) = try await queueMutation(in: repository, sentElsewhereThrough: sendGate)
+    await sendGate.arrivals()
     for await list in repository.mutations.changes where list.map(\.standing) == [.inFlight] { break }
     await #expect(throws: PendingMutationError.alreadySent(id)) { try await repository.mutations.cancel(id) }
-    gate.open()
+    sendGate.open()
     try await other.waitForPendingMutations()
     #expect(server.value(of: "a") == Notes("1"))
   }
@@ -603,22 +609,22 @@ import Testing
   @Test func `A mutation that another repository sends can't be cancelled, even if the attempt isn't reported yet`()
     async throws
   {
-    let late = Gate()
-    let gate = Gate()
+    let reportGate = Gate()
+    let sendGate = Gate()
     let repository = makeRepository { (_) throws(NotesFailure) in throw .offline }
-    store.set { $0.onChanges = { (_) async in await late.pass() } }
-    let (id, other) = try await sendElsewhere(in: repository, gate)
-    await gate.arrivals()
+    store.set { $0.onChanges = { (_) async in await reportGate.pass() } }
+    let (id, other) = try await queueMutation(in: repository, sentElsewhereThrough: sendGate)
+    await sendGate.arrivals()
     await #expect(throws: PendingMutationError.alreadySent(id)) { try await repository.mutations.cancel(id) }
-    gate.open()
+    sendGate.open()
     try await other.waitForPendingMutations()
     #expect(server.value(of: "a") == Notes("1"))
-    late.open()
+    reportGate.open()
   }
 }
 
 /// A source of notes that can't be fetched, and that are empty while nothing is stored.
-struct UnfetchedNotesSource: MutableSource {
+struct UnfetchableNotesSource: MutableSource {
   static var empty: Notes? { Notes() }
 
   let name = "notes"

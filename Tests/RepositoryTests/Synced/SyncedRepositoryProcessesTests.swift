@@ -24,7 +24,7 @@ import Testing
     return NotesRepository(source, store: store, configuration: configuration)
   }
 
-  /// Starts a call, and runs it as far as possible.
+  /// Starts a call, and runs it and the earlier calls as far as possible.
   @discardableResult
   private func start<Result: Sendable>(
     _ body: @escaping @Sendable () async throws -> Result
@@ -33,7 +33,7 @@ import Testing
     return Task(executorPreference: executor) { try await body() }
   }
 
-  private var stored: Notes? { storage.value(of: .notes("a")) }
+  private var storedNotes: Notes? { storage.value(of: .notes("a")) }
 
   @Test func `A change confirmed without a value isn't lost when another process stores a value`() async throws {
     let gate = Gate()
@@ -46,12 +46,12 @@ import Testing
           return .done
         }), SimulatedStore(storage: storage))
     let call = start { try await repository.perform(.add("1"), on: "a") }
-    let other = SimulatedStore(storage: storage)
-    start { try await other.save(Notes("older"), for: .notes("a")) }
+    let otherStore = SimulatedStore(storage: storage)
+    start { try await otherStore.save(Notes("older"), for: .notes("a")) }
     server.edit("a") { $0.texts.insert("older", at: 0) }
     gate.open()
     executor.runUntilIdle()
-    #expect(stored == Notes("older", "1"))
+    #expect(storedNotes == Notes("older", "1"))
     #expect(try await call.value == .confirmed)
   }
 
@@ -63,9 +63,9 @@ import Testing
       storage: storage,
       hooks: .init(onCommit: { keys in if keys.contains(StoreKeyName("notes", id: "a")) { await gate.pass() } }))
     let repository = makeRepository(NotesSource(server), store)
-    let seen = CurrentValueRelay<[Notes]>([])
+    let observedValues = CurrentValueRelay<[Notes]>([])
     let values = repository.values(of: "a").subscribe()
-    start { for await value in values { seen.update { $0.append(value) } } }
+    start { for await value in values { observedValues.update { $0.append(value) } } }
 
     let isOffline = Setting(true)
     let other = makeRepository(NotesSource(server, isOffline: isOffline), SimulatedStore(storage: storage))
@@ -78,10 +78,10 @@ import Testing
     start { await store.noticeExternalChanges() }
     gate.open()
     executor.runUntilIdle()
-    let shown = seen.value.map(\.texts)
-    #expect(shown.first == ["old"])
-    #expect(shown.dropFirst().allSatisfy { $0.contains("theirs") }, "\(shown)")
-    #expect(shown.last.map { Set($0) } == ["old", "theirs", "mine"], "\(shown)")
+    let observedTexts = observedValues.value.map(\.texts)
+    #expect(observedTexts.first == ["old"])
+    #expect(observedTexts.dropFirst().allSatisfy { $0.contains("theirs") }, "\(observedTexts)")
+    #expect(observedTexts.last.map { Set($0) } == ["old", "theirs", "mine"], "\(observedTexts)")
   }
 
   @Test func `Another process's confirmed change stays visible if an older commit is noticed with it`() async throws {
@@ -89,9 +89,9 @@ import Testing
     server.edit("a") { $0 = Notes("old") }
     let store = SimulatedStore(storage: storage)
     let repository = makeRepository(NotesSource(server), store)
-    let seen = CurrentValueRelay<[Notes]>([])
+    let observedValues = CurrentValueRelay<[Notes]>([])
     let values = repository.values(of: "a").subscribe()
-    start { for await value in values { seen.update { $0.append(value) } } }
+    start { for await value in values { observedValues.update { $0.append(value) } } }
     let isOffline = Setting(true)
     let other = makeRepository(NotesSource(server, isOffline: isOffline), SimulatedStore(storage: storage))
     start { try await other.perform(.add("theirs"), on: "a") }
@@ -102,10 +102,10 @@ import Testing
     isOffline.value = false
     start { await other.retryNow() }
     start { await store.noticeExternalChanges() }
-    let shown = seen.value.map(\.texts)
-    #expect(shown.first == ["old"])
-    #expect(shown.dropFirst().allSatisfy { $0.contains("theirs") }, "\(shown)")
-    #expect(shown.last == ["old", "more", "theirs"])
+    let observedTexts = observedValues.value.map(\.texts)
+    #expect(observedTexts.first == ["old"])
+    #expect(observedTexts.dropFirst().allSatisfy { $0.contains("theirs") }, "\(observedTexts)")
+    #expect(observedTexts.last == ["old", "more", "theirs"])
   }
 
   @Test func `Another process's change counts once if it is confirmed before this process's commit returns`()
@@ -113,25 +113,25 @@ import Testing
   {
     let key = StoreKey<Sum>("tally", id: "a")
     start { [storage] in try await SimulatedStore(storage: storage).save(Sum(count: 5), for: key) }
-    let sums = SumServer(empty: Sum())
-    sums.edit("a") { $0 = Sum(count: 5) }
+    let sumServer = SumServer(empty: Sum())
+    sumServer.edit("a") { $0 = Sum(count: 5) }
     var configuration = RepositoryConfiguration(clock: ManualClock(), leadership: NoLeadership())
     configuration.taskExecutor = executor
     let gate = Gate()
     let store = SimulatedStore(
       storage: storage, hooks: .init(onCommitted: { keys in if keys.contains(key.keyName) { await gate.pass() } }))
-    let repository = SyncedRepository(SumSource(sums), store: store, configuration: configuration)
-    let seen = CurrentValueRelay<[Int]>([])
+    let repository = SyncedRepository(SumSource(sumServer), store: store, configuration: configuration)
+    let observedCounts = CurrentValueRelay<[Int]>([])
     let values = repository.values(of: "a").subscribe()
-    start { for await value in values { seen.update { $0.append(value.count) } } }
+    start { for await value in values { observedCounts.update { $0.append(value.count) } } }
     let isOffline = Setting(true)
     let other = SyncedRepository(
-      SumSource(sums, onSend: { () throws(NotesFailure) in if isOffline.value { throw .offline } }),
+      SumSource(sumServer, onSend: { () throws(NotesFailure) in if isOffline.value { throw .offline } }),
       store: SimulatedStore(storage: storage), configuration: configuration)
     start { try await other.perform(.increment, on: "a") }
     start { await store.noticeExternalChanges() }
-    sums.edit("a") { $0 = Sum(count: 15) }
-    // `repository` has made its commit, but the call of the store hasn't returned.
+    sumServer.edit("a") { $0 = Sum(count: 15) }
+    // `repository` has made its commit, but `commit(_:)` of its store hasn't returned.
     start { try await repository.reload("a") }
     isOffline.value = false
     start { await other.retryNow() }
@@ -139,8 +139,8 @@ import Testing
     start { await store.noticeExternalChanges() }
     gate.open()
     executor.runUntilIdle()
-    #expect(Array(seen.value.prefix(2)) == [5, 6])
-    #expect(Set(seen.value.dropFirst(2)) == [16], "\(seen.value)")
+    #expect(Array(observedCounts.value.prefix(2)) == [5, 6])
+    #expect(Set(observedCounts.value.dropFirst(2)) == [16], "\(observedCounts.value)")
   }
 
   @Test(
@@ -154,7 +154,7 @@ import Testing
     async throws
   {
     let gate = Gate()
-    let fetching = makeRepository(
+    let fetchingRepository = makeRepository(
       NotesSource(
         fetch: { [server] (key) async throws(NotesFailure) in
           let value = server.value(of: key)
@@ -162,43 +162,43 @@ import Testing
           return value
         },
         send: { (_, _, _) throws(NotesFailure) in throw .offline }), SimulatedStore(storage: storage))
-    let changing = makeRepository(
+    let changingRepository = makeRepository(
       NotesSource(
         fetch: { [server] in server.value(of: $0) },
         send: { [server] (mutation, key, id) throws(NotesFailure) in
           _ = try server.take(mutation, key, id)
           return .done
         }), SimulatedStore(storage: storage))
-    start { try await fetching.reload("a") }
-    start { try await changing.perform(.add("1"), on: "a") }
+    start { try await fetchingRepository.reload("a") }
+    start { try await changingRepository.perform(.add("1"), on: "a") }
     gate.open()
     executor.runUntilIdle()
-    #expect(stored == Notes("1"))
+    #expect(storedNotes == Notes("1"))
   }
 
   @Test func `The last change that a released repository stores is sent by the next repository`() async throws {
     let gate = Gate()
     let store = SimulatedStore(
       storage: storage, hooks: .init(onCommit: { (_) async in await gate.pass() }))
-    var released: NotesRepository? = makeRepository(NotesSource(server), store, StoreLeadership())
-    let call = start { [released] in try await released!.perform(.add("1"), on: "a") }
-    released = nil
-    let later = SimulatedStore(storage: storage)
-    let repository = makeRepository(NotesSource(server), later, StoreLeadership())
+    var firstRepository: NotesRepository? = makeRepository(NotesSource(server), store, StoreLeadership())
+    let call = start { [firstRepository] in try await firstRepository!.perform(.add("1"), on: "a") }
+    firstRepository = nil
+    let nextStore = SimulatedStore(storage: storage)
+    let nextRepository = makeRepository(NotesSource(server), nextStore, StoreLeadership())
     executor.runUntilIdle()
     gate.open()
     call.cancel()
     executor.runUntilIdle()
-    start { await later.noticeExternalChanges() }
+    start { await nextStore.noticeExternalChanges() }
     #expect(server.applied.map(\.mutation) == [.add("1")])
-    withExtendedLifetime(repository) {}
+    withExtendedLifetime(nextRepository) {}
   }
 
   @Test func `No gap follows a page whose last element was inserted by this device`() async throws {
     let server = MarksServer(empty: Paged(), values: ["a": Paged([Mark(id: 2), Mark(id: 1)])])
     let network = SimulatedNetwork()
     let source = PagedConformanceSource(server: server, network: network)
-    let running = Task { await network.run() }
+    let networkTask = Task { await network.run() }
     let repository = SyncedRepository(
       source, store: InMemoryStore(), configuration: RepositoryConfiguration(pageSize: 2))
     try await repository.reload("a")
@@ -206,9 +206,9 @@ import Testing
     try await repository.perform(MarkChange(mark: 4), on: "a")
     try await repository.perform(MarkChange(mark: 5), on: "a")
     try await repository.reload("a")
-    let shown = await repository.values(of: "a").subscribe().first(1).first?.elements.map(\.id) ?? []
-    #expect(server.value(of: "a").elements.map(\.id).starts(with: shown), "\(shown)")
-    running.cancel()
+    let observedIDs = await repository.values(of: "a").subscribe().first(1).first?.elements.map(\.id) ?? []
+    #expect(server.value(of: "a").elements.map(\.id).starts(with: observedIDs), "\(observedIDs)")
+    networkTask.cancel()
   }
 }
 

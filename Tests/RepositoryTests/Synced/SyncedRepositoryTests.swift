@@ -54,20 +54,20 @@ import Testing
     try await store.save(Notes("stored"), for: .notes("a"))
     server.edit("a") { $0 = Notes("stored") }
     do {
-      let offline = NotesRepository(
+      let offlineRepository = NotesRepository(
         NotesSource(
           fetch: { (_) throws(NotesFailure) in throw .offline },
           send: { (_, _, _) throws(NotesFailure) in throw .offline }), store: store)
-      #expect(try await offline.perform(.add("1"), on: "a") == .queued)
-      #expect(try await offline.perform(.add("2"), on: "a") == .queued)
-      #expect(try await offline.perform(.add("3"), on: "a") == .queued)
-      #expect(await offline.values(of: "a").subscribe().first(1) == [Notes("stored", "1", "2", "3")])
+      #expect(try await offlineRepository.perform(.add("1"), on: "a") == .queued)
+      #expect(try await offlineRepository.perform(.add("2"), on: "a") == .queued)
+      #expect(try await offlineRepository.perform(.add("3"), on: "a") == .queued)
+      #expect(await offlineRepository.values(of: "a").subscribe().first(1) == [Notes("stored", "1", "2", "3")])
       try await #expect(store.load(.notes("a"))?.value == Notes("stored"))
     }
-    let online = NotesRepository(NotesSource(server), store: store)
-    let values = online.values(of: "a").subscribe()
+    let onlineRepository = NotesRepository(NotesSource(server), store: store)
+    let values = onlineRepository.values(of: "a").subscribe()
     #expect(await values.first(1) == [Notes("stored", "1", "2", "3")])
-    try await online.waitForPendingMutations()
+    try await onlineRepository.waitForPendingMutations()
     #expect(server.applied.map(\.mutation) == [.add("1"), .add("2"), .add("3")])
     try await #expect(store.load(.notes("a"))?.value == Notes("stored", "1", "2", "3"))
   }

@@ -14,7 +14,7 @@ enum NotesMutation: RepositoryMutation, Equatable {
   case add(String)
   /// Removes a text, if it exists.
   case remove(String)
-  /// Replaces the first text with the second, unless the second exists; impossible if neither exists.
+  /// Replaces a text with a new one, unless the new one exists; impossible if neither exists.
   case replace(String, with: String)
 
   func apply(to value: inout Notes) throws(MutationConflict) {
@@ -55,7 +55,7 @@ extension ScriptedSource where Key == String, Value == Notes, Mutation == NotesM
   ///
   /// - Parameters:
   ///   - server: The server.
-  ///   - isOffline: Whether mutations can't be sent.
+  ///   - isOffline: While it is `true`, sending a mutation throws ``NotesFailure/offline``. Fetches still work.
   init(_ server: NotesServer, isOffline: Setting<Bool> = Setting(false)) {
     self.init(
       fetch: { server.value(of: $0) },

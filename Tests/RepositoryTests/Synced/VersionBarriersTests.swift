@@ -31,8 +31,8 @@ import Testing
 
   @Test func `Values and changes that were requested before an external change was noticed are rejected`() {
     var versions = VersionBarriers()
-    let (before, seen, after) = (versions.now(), versions.now(), versions.now())
-    versions.recordReplacement(at: seen)
+    let (before, noticed, after) = (versions.now(), versions.now(), versions.now())
+    versions.recordReplacement(at: noticed)
     #expect(accept(before, &versions) == false)
     #expect(versions.acceptChange(requestedAt: before, arrivedAt: versions.now()) == false)
     #expect(versions.acceptChange(requestedAt: after, arrivedAt: after) == true)
@@ -40,18 +40,18 @@ import Testing
 
   @Test func `Recording an external change after a newer value was accepted doesn't make older values acceptable`() {
     var versions = VersionBarriers()
-    let (seen, old) = (versions.now(), versions.now())
+    let (noticed, oldRequest) = (versions.now(), versions.now())
     #expect(accept(versions.now(), &versions) == true)
-    versions.recordReplacement(at: seen)
-    #expect(accept(old, &versions) == false)
+    versions.recordReplacement(at: noticed)
+    #expect(accept(oldRequest, &versions) == false)
   }
 
   @Test func `Values that were requested before an accepted change arrived are rejected, but changes aren't`() {
     var versions = VersionBarriers()
-    let (fetch, first, second) = (versions.now(), versions.now(), versions.now())
-    #expect(versions.acceptChange(requestedAt: first, arrivedAt: versions.now()) == true)
+    let (fetch, firstMutation, secondMutation) = (versions.now(), versions.now(), versions.now())
+    #expect(versions.acceptChange(requestedAt: firstMutation, arrivedAt: versions.now()) == true)
     #expect(accept(fetch, &versions) == false)
-    #expect(versions.acceptChange(requestedAt: second, arrivedAt: versions.now()) == true)
+    #expect(versions.acceptChange(requestedAt: secondMutation, arrivedAt: versions.now()) == true)
     #expect(accept(versions.now(), &versions) == true)
   }
 
@@ -64,36 +64,38 @@ import Testing
 
   @Test func `A value is accepted again after the barriers were restored`() {
     var versions = VersionBarriers()
-    let before = versions
+    let earlierVersions = versions
     let request = versions.now()
     #expect(accept(request, &versions) == true)
-    versions.restoreBarriers(of: before)
+    versions.restoreBarriers(of: earlierVersions)
     #expect(accept(request, &versions) == true)
     // Timestamps aren't reset.
     #expect(request < versions.now())
   }
 
   @Test(arguments: zip(1...4, [1, 10, 280, 15_400]))
-  func `No interleaving of up to four requests accepts an older value after a newer one`(requests: Int, orders: Int) {
-    var search = Interleavings(requests: requests)
+  func `No interleaving of up to four requests accepts an older value after a newer one`(
+    requestCount: Int, orderCount: Int
+  ) {
+    var search = Interleavings(requests: requestCount)
     search.forEach { steps in
       var versions = VersionBarriers()
-      return olderAfterNewer(steps, begin: { versions.now() }, accept: { accept($0, &versions) })
+      return findOlderAfterNewer(steps, begin: { versions.now() }, accept: { accept($0, &versions) })
     }
     #expect(search.fault == nil)
-    #expect(search.count == orders)
+    #expect(search.count == orderCount)
   }
 
   @Test func `Comparing only the order of requests lets an older value follow a newer one`() {
     var search = Interleavings(requests: 2)
     search.forEach { steps in
-      var begun = 0
+      var begunCount = 0
       var lastAccepted = 0
-      return olderAfterNewer(
+      return findOlderAfterNewer(
         steps,
         begin: {
-          begun += 1
-          return begun
+          begunCount += 1
+          return begunCount
         },
         accept: { request in
           if request < lastAccepted { return false }
@@ -114,23 +116,24 @@ import Testing
   /// Performs the steps with a simulated server whose value changes with every request that it serves.
   ///
   /// - Returns: A description of the first older value accepted after a newer one; `nil` if there is none.
-  private func olderAfterNewer<Request>(
+  private func findOlderAfterNewer<Request>(
     _ steps: [Interleavings.Step], begin: () -> Request, accept: (Request) -> Bool
   ) -> String? {
     var requests: [Int: Request] = [:]
-    var replies: [Int: Int] = [:]
+    var replyVersions: [Int: Int] = [:]
     var serverVersion = 0
-    var shown = 0
+    var acceptedVersion = 0
     for step in steps {
       switch step {
-      case .begin(let request): requests[request] = begin()
-      case .serve(let request):
+      case .begin(let number): requests[number] = begin()
+      case .serve(let number):
         serverVersion += 1
-        replies[request] = serverVersion
-      case .arrive(let request):
-        guard accept(requests[request]!) else { continue }
-        if replies[request]! < shown { return "\(replies[request]!) after \(shown)" }
-        shown = replies[request]!
+        replyVersions[number] = serverVersion
+      case .arrive(let number):
+        guard accept(requests[number]!) else { continue }
+        let replyVersion = replyVersions[number]!
+        if replyVersion < acceptedVersion { return "\(replyVersion) after \(acceptedVersion)" }
+        acceptedVersion = replyVersion
       }
     }
     return nil

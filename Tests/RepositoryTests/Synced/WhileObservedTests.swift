@@ -21,7 +21,7 @@ import Testing
     /// Whether fetches succeed.
     let fetchesSucceed = Setting(true)
     /// Whether mutations can be sent.
-    let sends = Setting(true)
+    let sendsSucceed = Setting(true)
     /// Whether the server asks for a sign-in when a mutation is sent.
     let isSignedOut = Setting(false)
     /// Whether fetches wait for ``answer()``.
@@ -43,16 +43,16 @@ import Testing
       configuration.taskExecutor = executor
       let source = NotesSource(
         fetch: { [unowned self] (key) async throws(NotesFailure) in
-          note("fetch \(key)")
-          if holdsFetches.value { await hold() }
+          recordRequest("fetch \(key)")
+          if holdsFetches.value { await waitForAnswer() }
           if !fetchesSucceed.value || Task.isCancelled { throw .offline }
           return Notes(key)
         },
         send: { [unowned self] (mutation, key, _) async throws(NotesFailure) in
-          note("send \(key)")
-          if holdsSends.value { await hold() }
+          recordRequest("send \(key)")
+          if holdsSends.value { await waitForAnswer() }
           if isSignedOut.value { throw .signedOut }
-          if !sends.value { throw .offline }
+          if !sendsSucceed.value { throw .offline }
           return .done
         })
       let store = SimulatedStore(storage: storage)
@@ -60,7 +60,7 @@ import Testing
       executor.runUntilIdle()
     }
 
-    private func hold() async {
+    private func waitForAnswer() async {
       let gate = Gate()
       gates.value.append(gate)
       await gate.pass()
@@ -73,9 +73,9 @@ import Testing
       executor.runUntilIdle()
     }
 
-    private func note(_ request: String) { requests.withLock { $0.append(request) } }
+    private func recordRequest(_ request: String) { requests.withLock { $0.append(request) } }
 
-    /// Returns the requests that were made since this function was last called.
+    /// Runs all ready jobs, and returns the requests that were made since this function was last called.
     func takeRequests() -> [String] {
       executor.runUntilIdle()
       return requests.withLock { requests in
@@ -97,12 +97,12 @@ import Testing
       executor.runUntilIdle()
     }
 
-    func leave(_ name: String) {
+    func removeObserver(_ name: String) {
       observers.withLock { $0.removeValue(forKey: name) }?.cancel()
       executor.runUntilIdle()
     }
 
-    func wait(_ seconds: Int) {
+    func wait(seconds: Int) {
       for _ in 0..<seconds {
         executor.runUntilIdle()
         clock.advance(by: .seconds(1))
@@ -120,7 +120,7 @@ import Testing
     world.observe("a", as: "third", .whileObserved(stopTimeout: .seconds(1)))
     world.observe("a", as: "never", .never)
     #expect(world.takeRequests() == [])
-    world.wait(1000)
+    world.wait(seconds: 1000)
     #expect(world.takeRequests() == [])
   }
 
@@ -128,23 +128,23 @@ import Testing
     world.observe("a", as: "never", .never)
     world.call { await $0.invalidate(.all) }
     world.activity.activity = .inactive
-    world.wait(1)
+    world.wait(seconds: 1)
     world.activity.activity = .active
     world.network.status = .offline
-    world.wait(1)
+    world.wait(seconds: 1)
     world.network.status = .online
-    world.wait(100)
+    world.wait(seconds: 100)
     #expect(world.takeRequests() == [])
   }
 
   @Test func `A fresh value isn't fetched`() {
     world.call { try? await $0.reload("a") }
     #expect(world.takeRequests() == ["fetch a"])
-    world.wait(59)
+    world.wait(seconds: 59)
     world.observe("a", as: "first")
     #expect(world.takeRequests() == [])
-    world.leave("first")
-    world.wait(5)
+    world.removeObserver("first")
+    world.wait(seconds: 5)
     world.observe("a", as: "second")
     #expect(world.takeRequests() == ["fetch a"])
   }
@@ -152,13 +152,13 @@ import Testing
   @Test func `An observer causes a fetch if it returns after the stop timeout, but not before`() {
     world.observe("a", as: "first")
     #expect(world.takeRequests() == ["fetch a"])
-    world.wait(100)
-    world.leave("first")
-    world.wait(4)
+    world.wait(seconds: 100)
+    world.removeObserver("first")
+    world.wait(seconds: 4)
     world.observe("a", as: "second")
     #expect(world.takeRequests() == [])
-    world.leave("second")
-    world.wait(5)
+    world.removeObserver("second")
+    world.wait(seconds: 5)
     world.observe("a", as: "third")
     #expect(world.takeRequests() == ["fetch a"])
   }
@@ -166,20 +166,20 @@ import Testing
   @Test func `A value that is observed with an interval is fetched repeatedly until its observer leaves`() {
     world.observe("a", as: "first", .whileObserved(every: .seconds(10)))
     #expect(world.takeRequests() == ["fetch a"])
-    world.wait(9)
+    world.wait(seconds: 9)
     #expect(world.takeRequests() == [])
-    world.wait(1)
+    world.wait(seconds: 1)
     #expect(world.takeRequests() == ["fetch a"])
-    world.wait(5)
+    world.wait(seconds: 5)
     // A fetch for a call also restarts the interval.
     world.call { try? await $0.reload("a") }
     #expect(world.takeRequests() == ["fetch a"])
-    world.wait(9)
+    world.wait(seconds: 9)
     #expect(world.takeRequests() == [])
-    world.wait(1)
+    world.wait(seconds: 1)
     #expect(world.takeRequests() == ["fetch a"])
-    world.leave("first")
-    world.wait(100)
+    world.removeObserver("first")
+    world.wait(seconds: 100)
     #expect(world.takeRequests() == [])
   }
 
@@ -187,9 +187,9 @@ import Testing
     world.fetchesSucceed.value = false
     world.observe("a", as: "first", .whileObserved(every: .seconds(10)))
     #expect(world.takeRequests() == ["fetch a"])
-    world.wait(10)
+    world.wait(seconds: 10)
     #expect(world.takeRequests() == ["fetch a"])
-    world.wait(10)
+    world.wait(seconds: 10)
     #expect(world.takeRequests() == ["fetch a"])
   }
 
@@ -197,10 +197,10 @@ import Testing
     world.observe("a", as: "a")
     world.observe("b", as: "b")
     #expect(world.takeRequests() == ["fetch a", "fetch b"])
-    world.wait(50)
+    world.wait(seconds: 50)
     world.call { try? await $0.reload("b") }
     #expect(world.takeRequests() == ["fetch b"])
-    world.wait(20)
+    world.wait(seconds: 20)
     world.activity.activity = .inactive
     #expect(world.takeRequests() == [])
     world.activity.activity = .active
@@ -211,7 +211,7 @@ import Testing
   @Test func `Nothing is fetched while the app is inactive`() {
     world.activity.activity = .inactive
     world.observe("a", as: "first", .whileObserved(every: .seconds(10)))
-    world.wait(100)
+    world.wait(seconds: 100)
     #expect(world.takeRequests() == [])
     world.activity.activity = .active
     #expect(world.takeRequests() == ["fetch a"])
@@ -231,7 +231,7 @@ import Testing
     world.call { try? await $0.refresh("b") }
     #expect(world.takeRequests() == [])
     // The observer of "a" leaves before an invalidation, and returns after it.
-    world.leave("a")
+    world.removeObserver("a")
     world.call { await $0.invalidate(.key("a")) }
     #expect(world.takeRequests() == [])
     world.observe("a", as: "a")
@@ -243,11 +243,11 @@ import Testing
     for key in keys { world.call { try? await $0.reload(key) } }
     #expect(world.takeRequests() == keys.map { "fetch \($0)" })
     world.call { await $0.invalidate(.key(keys[0])) }
-    world.wait(1)
+    world.wait(seconds: 1)
     for key in keys.prefix(2) { world.call { try? await $0.refresh(key) } }
     #expect(world.takeRequests() == ["fetch \(keys[0])"])
     world.call { await $0.invalidate(.all) }
-    world.wait(1)
+    world.wait(seconds: 1)
     for key in keys.prefix(2) { world.call { try? await $0.refresh(key) } }
     #expect(world.takeRequests() == ["fetch \(keys[0])", "fetch \(keys[1])"])
   }
@@ -259,7 +259,7 @@ import Testing
     world.observe("b", as: "b")
     let result = Setting<MutationResult?>(nil)
     world.call { result.value = try? await $0.perform(.add("1"), on: "a") }
-    world.wait(100)
+    world.wait(seconds: 100)
     #expect(world.takeRequests() == [])
     #expect(result.value == .queued)
     world.network.status = .online
@@ -280,14 +280,15 @@ import Testing
     #expect(world.takeRequests() == ["send a"])
     #expect(results.value == [])
     world.network.status = .offline
-    world.wait(1)
+    world.wait(seconds: 1)
+    // The second call returns although the first mutation is still in flight.
     #expect(results.value == [.queued])
-    world.sends.value = false
+    world.sendsSucceed.value = false
     world.answer()
     #expect(results.value == [.queued, .queued])
-    world.wait(1000)
+    world.wait(seconds: 1000)
     #expect(world.takeRequests() == [])
-    (world.sends.value, world.holdsSends.value) = (true, false)
+    (world.sendsSucceed.value, world.holdsSends.value) = (true, false)
     world.network.status = .unknown
     #expect(world.takeRequests() == ["send a", "send a"])
   }
@@ -299,9 +300,9 @@ import Testing
     world.call { result.value = try? await $0.perform(.add("1"), on: "a") }
     #expect(world.takeRequests() == ["fetch a", "send a"])
     world.call { await $0.credentialsChanged(userID: nil) }
-    world.wait(1)
+    world.wait(seconds: 1)
     world.network.status = .offline
-    world.wait(1)
+    world.wait(seconds: 1)
     #expect(result.value == nil)
     world.answer()
     #expect(result.value == .queued)
@@ -316,27 +317,27 @@ import Testing
     #expect(world.takeRequests() == ["fetch a"])
     world.network.status = .offline
     world.call { _ = try? await $0.perform(.add("1"), on: "a") }
-    world.wait(100)
-    world.sends.value = false
+    world.wait(seconds: 100)
+    world.sendsSucceed.value = false
     world.network.status = .online
     #expect(world.takeRequests().first == "send a")
-    world.wait(4)
+    world.wait(seconds: 4)
     #expect(!world.takeRequests().contains("fetch a"))
-    world.wait(1)
+    world.wait(seconds: 1)
     #expect(world.takeRequests().contains("fetch a"))
   }
 
   @Test func `A network that is available only briefly causes no fetch`() {
     world.observe("a", as: "a")
     #expect(world.takeRequests() == ["fetch a"])
-    world.sends.value = false
+    world.sendsSucceed.value = false
     world.network.status = .offline
     world.call { _ = try? await $0.perform(.add("1"), on: "a") }
-    world.wait(100)
+    world.wait(seconds: 100)
     world.network.status = .online
     #expect(world.takeRequests().first == "send a")
     world.network.status = .offline
-    world.wait(10)
+    world.wait(seconds: 10)
     #expect(!world.takeRequests().contains("fetch a"))
   }
 
@@ -345,9 +346,9 @@ import Testing
     world.observe("a", as: "a")
     #expect(world.takeRequests() == ["fetch a"])
     world.network.status = .offline
-    world.wait(1)
+    world.wait(seconds: 1)
     world.answer()
-    world.wait(100)
+    world.wait(seconds: 100)
     world.call { await $0.invalidate(.all) }
     #expect(world.takeRequests() == [])
     world.network.status = .online
@@ -359,16 +360,16 @@ import Testing
     world.observe("a", as: "a")
     #expect(world.takeRequests() == ["fetch a"])
     world.network.status = .offline
-    world.wait(1)
+    world.wait(seconds: 1)
     world.network.status = .online
-    world.wait(1)
+    world.wait(seconds: 1)
     #expect(world.takeRequests() == [])
     world.fetchesSucceed.value = false
     world.answer()
     world.fetchesSucceed.value = true
     #expect(world.takeRequests() == ["fetch a"])
     world.answer()
-    world.wait(100)
+    world.wait(seconds: 100)
     #expect(world.takeRequests() == [])
   }
 
@@ -382,19 +383,19 @@ import Testing
     world.answer()
     #expect(world.takeRequests() == ["fetch a"])
     world.answer()
-    world.wait(100)
+    world.wait(seconds: 100)
     #expect(world.takeRequests() == [])
   }
 
-  @Test func `A reply to a call from before the network was lost doesn't end the wait for the network`() {
+  @Test func `A reply to a call that began before the network was lost doesn't end the wait for the network`() {
     world.holdsFetches.value = true
     world.call { try? await $0.reload("a") }
     #expect(world.takeRequests() == ["fetch a"])
     world.network.status = .offline
     world.call { _ = try? await $0.perform(.add("1"), on: "b") }
-    world.wait(1)
+    world.wait(seconds: 1)
     world.answer()
-    world.wait(100)
+    world.wait(seconds: 100)
     #expect(world.takeRequests() == [])
     world.network.status = .online
     #expect(world.takeRequests() == ["send b"])
@@ -403,8 +404,8 @@ import Testing
   @Test func `A failed fetch for a previous observer is repeated for the next one`() {
     world.holdsFetches.value = true
     world.observe("a", as: "first")
-    world.leave("first")
-    world.wait(10)
+    world.removeObserver("first")
+    world.wait(seconds: 10)
     world.observe("a", as: "second")
     #expect(world.takeRequests() == ["fetch a"])
     world.fetchesSucceed.value = false
@@ -412,7 +413,7 @@ import Testing
     world.fetchesSucceed.value = true
     #expect(world.takeRequests() == ["fetch a"])
     world.answer()
-    world.wait(100)
+    world.wait(seconds: 100)
     #expect(world.takeRequests() == [])
   }
 
@@ -420,9 +421,9 @@ import Testing
     world.holdsFetches.value = true
     world.observe("a", as: "a")
     #expect(world.takeRequests() == ["fetch a"])
-    world.leave("a")
+    world.removeObserver("a")
     world.call { await $0.invalidate(.key("a")) }
-    world.wait(1)
+    world.wait(seconds: 1)
     world.answer()
     #expect(world.takeRequests() == [])
     world.observe("a", as: "a")
@@ -460,8 +461,9 @@ import Testing
     #expect(world.takeRequests() == [])
     world.call { await $0.retryNow() }
     #expect(world.takeRequests() == ["fetch a"])
+    // After the retry, the network counts as available until the monitor reports `offline` again.
     world.network.status = .offline
-    world.wait(100)
+    world.wait(seconds: 100)
     #expect(world.takeRequests() == [])
     world.network.status = .online
     #expect(world.takeRequests() == ["fetch a"])
@@ -475,11 +477,11 @@ import Testing
     world.call { await $0.retryNow() }
     #expect(world.takeRequests() == ["fetch a"])
     world.fetchesSucceed.value = true
-    world.wait(100)
+    world.wait(seconds: 100)
     #expect(world.takeRequests() == [])
     world.network.status = .online
     #expect(world.takeRequests() == ["fetch a"])
-    world.wait(1000)
+    world.wait(seconds: 1000)
     #expect(world.takeRequests() == [])
   }
 
@@ -509,22 +511,23 @@ import Testing
   @Test func `A cancelled call doesn't restart the interval`() {
     world.observe("a", as: "a", .whileObserved(every: .seconds(10)))
     #expect(world.takeRequests() == ["fetch a"])
-    world.wait(9)
+    world.wait(seconds: 9)
     world.holdsFetches.value = true
     let call = world.call { try? await $0.reload("a") }
     #expect(world.takeRequests() == ["fetch a"])
     call.cancel()
     #expect(world.takeRequests() == [])
     world.holdsFetches.value = false
-    world.wait(1)
+    world.wait(seconds: 1)
     #expect(world.takeRequests() == ["fetch a"])
   }
 
   @Test func `Polling doesn't reset the backoff of mutations`() {
     world.observe("a", as: "a", .whileObserved(every: .seconds(1)))
-    world.sends.value = false
+    world.sendsSucceed.value = false
     world.call { _ = try? await $0.perform(.add("1"), on: "a") }
-    world.wait(100)
+    world.wait(seconds: 100)
+    // If the polls, one a second, reset the backoff, there would be about a hundred sends.
     #expect(world.takeRequests().count { $0 == "send a" } < 20)
   }
 
@@ -537,13 +540,13 @@ import Testing
     #expect(world.takeRequests() == ["fetch b", "send b", "fetch a"])
   }
 
-  @Test func `A reply to a request from before an invalidation doesn't make the value fresh`() async throws {
-    let (gate, count) = (Gate(), Counter())
+  @Test func `A reply to a request that began before an invalidation doesn't make the value fresh`() async throws {
+    let (gate, fetchCount) = (Gate(), Counter())
     let store = InMemoryStore()
     let repository = NotesRepository(
       NotesSource(
         fetch: { (_) async throws(NotesFailure) in
-          let number = count.next()
+          let number = fetchCount.next()
           if number == 1 { await gate.pass() }
           return Notes("\(number)")
         }, send: { (_, _, _) throws(NotesFailure) in .done }), store: store)

@@ -33,7 +33,7 @@ final class KillableStore: ProcessStore {
   private let callCount: CallCount
   private let isConnected = Lock(true)
   /// The locks that the process holds, by number; released when the process is killed.
-  private let locks = Lock<(next: Int, held: [Int: StoreLock])>((0, [:]))
+  private let locks = Lock<(lastNumber: Int, held: [Int: StoreLock])>((0, [:]))
 
   init(_ store: any KeyValueStore, _ hooks: SimulatedStore.Hooks, _ callCount: CallCount) {
     (self.store, self.hooks, self.callCount) = (store, hooks, callCount)
@@ -111,9 +111,9 @@ final class KillableStore: ProcessStore {
     let result = try await call { () async throws(StoreError) in try await store.acquireLock(name) }
     guard case .acquired(let lock) = result else { return result }
     let number = locks.withLock { locks in
-      locks.next += 1
-      locks.held[locks.next] = lock
-      return locks.next
+      locks.lastNumber += 1
+      locks.held[locks.lastNumber] = lock
+      return locks.lastNumber
     }
     // If the process was killed while the lock was being acquired, nothing else would release it.
     if !isConnected.withLock({ $0 }) { locks.withLock { $0.held[number] = nil } }

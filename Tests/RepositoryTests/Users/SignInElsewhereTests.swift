@@ -14,48 +14,48 @@ import Testing
   let fixture = UsersFixture()
 
   @Test func `The leader sends a mutation that it noticed before the sign-in`() async throws {
-    let (learns, isHeld) = (Gate(), Setting(false))
-    let leader = makeRepository(store: makeStore(holdingUsersAt: learns, while: isHeld))
+    let (usersGate, holdsUsers) = (Gate(), Setting(false))
+    let leader = makeRepository(store: makeStore(holdingUsersAt: usersGate, while: holdsUsers))
     try await leader.signOut(userID: "jake", unsent: .refuse)
     let follower = makeRepository(store: memory)
     _ = try await follower.mutations.list()
-    isHeld.value = true
+    holdsUsers.value = true
     await follower.credentialsChanged(userID: "jake")
     let call = Task { [jake] in try await follower.perform(.add("1"), on: jake) }
     await follower.mutations.changes.reaches { !$0.isEmpty }
     // Once Mary's mutation is confirmed, the leader has also received Jake's earlier one.
     #expect(try await follower.perform(.add("2"), on: mary) == .confirmed)
-    learns.open()
+    usersGate.open()
     #expect(await finishes { _ = try await call.value })
     #expect(server.value(of: jake) == Notes("1"))
   }
 
   @Test func `Mutations made before and after the leader learns of the sign-in are sent in order`() async throws {
-    let (learns, reads) = (Gate(), Gate())
-    let (isHeld, isReadingHeld) = (Setting(false), Setting(false))
-    let late = makeStore(holdingUsersAt: learns, while: isHeld)
-    late.set {
+    let (usersGate, readGate) = (Gate(), Gate())
+    let (holdsUsers, holdsReads) = (Setting(false), Setting(false))
+    let leaderStore = makeStore(holdingUsersAt: usersGate, while: holdsUsers)
+    leaderStore.set {
       $0.onObserve = { (collection) async in
-        if collection == "notes.mutations", isReadingHeld.value { await reads.pass() }
+        if collection == "notes.mutations", holdsReads.value { await readGate.pass() }
       }
     }
-    let leader = makeRepository(store: late)
+    let leader = makeRepository(store: leaderStore)
     try await leader.signOut(userID: "jake", unsent: .refuse)
     let follower = makeRepository(store: memory)
     _ = try await follower.mutations.list()
-    isHeld.value = true
+    holdsUsers.value = true
     await follower.credentialsChanged(userID: "jake")
     async let first = Result { () async throws(NotesError) in try await follower.perform(.add("1"), on: jake) }
     await follower.mutations.changes.reaches { !$0.isEmpty }
     #expect(try await follower.perform(.add("0"), on: mary) == .confirmed)
     // The leader learns of the sign-in, and receives the second mutation before it has read the first.
-    isReadingHeld.value = true
-    learns.open()
-    await reads.arrivals()
+    holdsReads.value = true
+    usersGate.open()
+    await readGate.arrivals()
     async let second = Result { () async throws(NotesError) in try await follower.perform(.add("2"), on: jake) }
     await leader.mutations.changes.reaches { $0.contains { $0.mutation == .add("2") } }
-    isReadingHeld.value = false
-    reads.open()
+    holdsReads.value = false
+    readGate.open()
     #expect(await first == .success(.confirmed))
     #expect(await second == .success(.confirmed))
     #expect(server.value(of: jake) == Notes("1", "2"))
@@ -64,34 +64,34 @@ import Testing
   @Test func `A mutation made after a new sign-in is sent even if the leader doesn't know of the sign-out yet`()
     async throws
   {
-    let (learns, sends) = (Gate(), Gate())
-    let late = makeStore(holdingUsersAt: learns)
-    let leader = makeRepository(store: late) { (_) async in await sends.pass() }
+    let (usersGate, sendGate) = (Gate(), Gate())
+    let leaderStore = makeStore(holdingUsersAt: usersGate)
+    let leader = makeRepository(store: leaderStore) { (_) async in await sendGate.pass() }
     let states = leader.states(of: jake).subscribe()
     _ = await states.first(1)
     let follower = makeRepository(store: memory)
     try await follower.signOut(userID: "jake", unsent: .refuse)
     await follower.credentialsChanged(userID: "jake")
     let call = Task { [jake] in try await follower.perform(.add("1"), on: jake) }
-    await sends.arrivals()
-    learns.open()
+    await sendGate.arrivals()
+    usersGate.open()
     await states.reaches { $0.failure == .signedOut }
-    sends.open()
+    sendGate.open()
     #expect(await finishes { _ = try await call.value })
     #expect(server.value(of: jake) == Notes("1"))
-    #expect(try await records == [])
+    #expect(try await storedMutationIDs == [])
   }
 
   @Test func `Observers of all values get a value that their repository noticed before the sign-in`() async throws {
-    let (learns, isHeld) = (Gate(), Setting(false))
-    let repository = makeRepository(store: makeStore(holdingUsersAt: learns, while: isHeld))
+    let (usersGate, holdsUsers) = (Gate(), Setting(false))
+    let repository = makeRepository(store: makeStore(holdingUsersAt: usersGate, while: holdsUsers))
     try await repository.signOut(userID: "jake", unsent: .refuse)
     let values = repository.everyValue.subscribe()
     let other = makeRepository(store: memory)
     server.edit(mary) { $0 = Notes("mary's") }
     try await other.reload(mary)
     await values.reaches { $0 == Notes("mary's") }
-    isHeld.value = true
+    holdsUsers.value = true
     await other.credentialsChanged(userID: "jake")
     server.edit(jake) { $0 = Notes("jake's") }
     try await other.reload(jake)
@@ -99,20 +99,20 @@ import Testing
     server.edit(mary) { $0 = Notes("mary's second") }
     try await other.reload(mary)
     await values.reaches { $0 == Notes("mary's second") }
-    learns.open()
+    usersGate.open()
     #expect(await finishes { await values.reaches { $0 == Notes("jake's") } })
   }
 
   @Test func `A request that began with old credentials is repeated after a sign-in elsewhere`() async throws {
-    let (sends, isFirst) = (Gate(), Setting(true))
+    let (sendGate, isFirstSend) = (Gate(), Setting(true))
     let leader = makeRepository(store: memory) { (_) async throws(NotesFailure) in
-      guard isFirst.value else { return }
-      isFirst.value = false
-      await sends.pass()
+      guard isFirstSend.value else { return }
+      isFirstSend.value = false
+      await sendGate.pass()
       throw .signedOut
     }
     async let result = Result { () async throws(NotesError) in try await leader.perform(.add("1"), on: jake) }
-    await sends.arrivals()
+    await sendGate.arrivals()
     let follower = makeRepository(store: memory)
     _ = try await follower.mutations.list()
     let states = leader.states(of: mary).subscribe()
@@ -121,7 +121,7 @@ import Testing
     // Once the leader has noticed Mary's sign-out, it has also noticed Jake's earlier sign-in.
     try await follower.signOut(userID: "mary", unsent: .refuse)
     await states.reaches { $0.failure == .signedOut }
-    sends.open()
+    sendGate.open()
     #expect(await result == .success(.confirmed))
     #expect(server.value(of: jake) == Notes("1"))
   }

@@ -12,7 +12,7 @@ import Testing
   private static let environment = ProcessInfo.processInfo.environment
 
   @Test func `No data of a user who has signed out reappears`() async {
-    for seed in Self.seeds(500) {
+    for seed in Self.seeds(defaultCount: 500) {
       await Task.yield()
       var run = SignOutRun(seed: seed)
       Self.check(run.run(), seed)
@@ -22,7 +22,7 @@ import Testing
   /// The stores' own threads influence the order of events, so a seed doesn't reproduce a run exactly.
   @Test(arguments: RealPlace.Kind.allCases)
   func `No data of a user who has signed out is left in the folder`(kind: RealPlace.Kind) async {
-    for seed in Self.seeds(400, divisor: 20) {
+    for seed in Self.seeds(defaultCount: 400, divisor: 20) {
       let result = await withCheckedContinuation { continuation in
         // The run blocks while it waits for the stores, and must not block a thread of other tests.
         Thread.detachNewThread {
@@ -37,7 +37,7 @@ import Testing
   /// Returns the seed that the environment sets, or successive seeds from a random one.
   ///
   /// The number of successive seeds is the one in the environment or the default, divided by `divisor`.
-  private static func seeds(_ defaultCount: UInt64, divisor: UInt64 = 1) -> Range<UInt64> {
+  private static func seeds(defaultCount: UInt64, divisor: UInt64 = 1) -> Range<UInt64> {
     if let seed = environment["MOMENTS_INTERLEAVING_SEED"].flatMap({ UInt64($0) }) { return seed..<seed + 1 }
     let first = UInt64.random(in: 0...UInt64(UInt32.max))
     return first..<first + (environment["MOMENTS_INTERLEAVINGS"].flatMap { UInt64($0) } ?? defaultCount) / divisor

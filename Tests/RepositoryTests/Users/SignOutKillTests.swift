@@ -8,14 +8,14 @@ import Testing
 
   @Test(arguments: SharedPlace.Kind.inFileSystem)
   func `A sign-out whose process is killed at any file system call hasn't begun, or the next process completes it`(
-    store: SharedPlace.Kind
+    kind: SharedPlace.Kind
   ) async throws {
     // If `MOMENTS_KILL_ROUNDS` is at least 100, a process is killed at every call, and otherwise at every eighth.
     let step = Self.rounds < 100 ? 8 : 1
-    let first = Int.random(in: 1...step)
+    let firstCall = Int.random(in: 1...step)
     try await sideBySide(2) { number in
-      for fatal in stride(from: first + number * step, through: .max, by: 2 * step) {
-        if try await Self.dieAtCall(fatal, store) { break }
+      for fatalCall in stride(from: firstCall + number * step, through: .max, by: 2 * step) {
+        if try await Self.signOutEnds(beforeCall: fatalCall, kind) { break }
       }
     }
   }
@@ -23,29 +23,30 @@ import Testing
   /// Runs a sign-out whose process is killed at the call with the given number.
   ///
   /// - Returns: Whether the process made fewer calls, and so ended by itself.
-  private static func dieAtCall(_ fatal: Int, _ store: SharedPlace.Kind) async throws -> Bool {
-    let place = try SharedPlace(store)
+  private static func signOutEnds(beforeCall fatalCall: Int, _ kind: SharedPlace.Kind) async throws -> Bool {
+    let place = try SharedPlace(kind)
     defer { extendLifetime(place) }
-    #expect(try await lines(of: "keep-words", place.url) == ["kept"])
+    #expect(try await run("keep-words", in: place.url) == ["kept"])
 
-    var child = try ChildProcess("sign-out-dying-at-call", place.url, ["\(fatal)"])
+    var child = try ChildProcess("sign-out-dying-at-call", place.url, ["\(fatalCall)"])
     let isDone = await child.allLines() == ["done"]
-    let end = await child.end()
-    #expect(end == .killed || (isDone && end == .success), "call \(fatal)")
+    let termination = await child.end()
+    #expect(termination == .killed || (isDone && termination == .success), "call \(fatalCall)")
 
-    let found = try await lines(of: "finish-sign-out", place.url)
-    let mary = "words/mary/mary's/mary's 1/mary's 2"
-    if found.first == "phase signedOut" {
-      #expect(found == ["phase signedOut", "words/jake", mary], "call \(fatal)")
-      #expect(try mentions(of: "jake", in: place.folder.url) == [], "call \(fatal)")
+    let report = try await run("finish-sign-out", in: place.url)
+    let marysLine = "words/mary/mary's/mary's 1/mary's 2"
+    if report.first == "phase signedOut" {
+      #expect(report == ["phase signedOut", "words/jake", marysLine], "call \(fatalCall)")
+      #expect(try mentions(of: "jake", in: place.folder.url) == [], "call \(fatalCall)")
     } else {
-      #expect(!isDone, "call \(fatal)")
-      #expect(found == ["phase", "words/jake/jake's/jake's 1/jake's 2", mary], "call \(fatal)")
+      // No user has a record with a phase, so the sign-out hasn't begun.
+      #expect(!isDone, "call \(fatalCall)")
+      #expect(report == ["phase", "words/jake/jake's/jake's 1/jake's 2", marysLine], "call \(fatalCall)")
     }
-    return end == .success
+    return termination == .success
   }
 
-  private static func lines(of command: String, _ place: URL) async throws -> [String] {
+  private static func run(_ command: String, in place: URL) async throws -> [String] {
     var child = try ChildProcess(command, place)
     let lines = await child.allLines()
     #expect(await child.end() == .success, "\(command): \(lines)")

@@ -31,10 +31,10 @@ import Testing
 
   /// Creates a store whose erasure of the user's value waits at a gate.
   private func makeStore(erasingBehind gate: Gate) -> SimulatedStore {
-    let value = StoreKey<Notes>("notes", id: key.storeID).keyName
+    let valueKey = StoreKey<Notes>("notes", id: key.storeID).keyName
     return SimulatedStore(
       storage: storage,
-      hooks: .init(onCommit: { (keys) async in if keys == [value] { await gate.pass() } }))
+      hooks: .init(onCommit: { (keys) async in if keys == [valueKey] { await gate.pass() } }))
   }
 
   /// Starts a call and runs all jobs that are ready.
@@ -43,22 +43,23 @@ import Testing
     executor.runUntilIdle()
   }
 
-  private func notice(_ stores: SimulatedStore...) {
+  /// Makes each store notice external changes, three times, because a repository may react with new changes.
+  private func noticeExternalChanges(in stores: SimulatedStore...) {
     for _ in 0..<3 {
       for store in stores { start { await store.noticeExternalChanges() } }
     }
   }
 
-  private var value: Notes? { storage.value(of: StoreKey<Notes>("notes", id: key.storeID)) }
+  private var storedValue: Notes? { storage.value(of: StoreKey<Notes>("notes", id: key.storeID)) }
 
   @Test func `No process erases data that is stored after a new sign-in`() {
     let gate = Gate()
     let (firstStore, secondStore) = (makeStore(erasingBehind: gate), SimulatedStore(storage: storage))
     let (first, second) = (makeRepository(firstStore), makeRepository(secondStore))
     start { [key] in try? await second.reload(key) }
-    #expect(value == Notes("jake's"))
+    #expect(storedValue == Notes("jake's"))
     start { try? await first.signOut(userID: "jake", unsent: .refuse) }
-    notice(firstStore, secondStore)
+    noticeExternalChanges(in: firstStore, secondStore)
     let isSignedIn = Setting(false)
     start { [key] in
       await second.credentialsChanged(userID: "jake")
@@ -67,45 +68,49 @@ import Testing
     }
     // The erasure isn't complete.
     #expect(!isSignedIn.value)
-    #expect(value == Notes("jake's"))
+    #expect(storedValue == Notes("jake's"))
     start { gate.open() }
-    notice(firstStore, secondStore)
+    noticeExternalChanges(in: firstStore, secondStore)
     #expect(isSignedIn.value)
-    #expect(value == Notes("jake's"))
+    #expect(storedValue == Notes("jake's"))
+    // The stored record of the user has the phase `signedIn`.
     #expect(storage.texts.contains { $0.contains("signedIn") })
   }
 
   @Test func `No event names a user who signs out while a request begins`() {
-    var named: [[Int]] = []
-    // A call pauses after `steps` jobs, the user signs out, and the call is cancelled after `laterSteps` further jobs.
-    for steps in 0..<40 {
-      for laterSteps in 0..<8 {
-        let (repository, caller) = (makeRepository(SimulatedStore(storage: SimulatedStorage())), ManualTaskExecutor())
+    var countsNamingUser: [[Int]] = []
+    // A call pauses after `jobCount` jobs, the user signs out, and the call is cancelled after `laterJobCount` further
+    // jobs.
+    for jobCount in 0..<40 {
+      for laterJobCount in 0..<8 {
+        let repository = makeRepository(SimulatedStore(storage: SimulatedStorage()))
+        let callerExecutor = ManualTaskExecutor()
         var random = SplitMix64(seed: 0)
-        let call = Task(executorPreference: caller) { [key] in try? await repository.reload(key) }
-        caller.run(atMost: steps, using: &random)
+        let call = Task(executorPreference: callerExecutor) { [key] in try? await repository.reload(key) }
+        callerExecutor.run(atMost: jobCount, using: &random)
         start { try? await repository.signOut(userID: "jake", unsent: .discard) }
-        caller.run(atMost: laterSteps, using: &random)
+        callerExecutor.run(atMost: laterJobCount, using: &random)
         call.cancel()
+        // Jobs on one executor may make jobs on the other ready.
         for _ in 0..<20 {
-          caller.runUntilIdle()
+          callerExecutor.runUntilIdle()
           executor.runUntilIdle()
         }
-        let isNamed = replayedEvents(of: repository).contains { $0.contains("jake") }
-        if isNamed { named.append([steps, laterSteps]) }
+        let isUserNamed = replayedEvents(of: repository).contains { $0.contains("jake") }
+        if isUserNamed { countsNamingUser.append([jobCount, laterJobCount]) }
       }
     }
-    #expect(named == [])
+    #expect(countsNamingUser == [])
   }
 
   @Test func `No event reports that the value of a signed-out user couldn't be read`() {
-    let (gate, value) = (Gate(), StoreKey<Notes>("notes", id: key.storeID).keyName)
+    let (gate, valueKey) = (Gate(), StoreKey<Notes>("notes", id: key.storeID).keyName)
     let store = SimulatedStore(
       storage: storage,
       hooks: .init(onRead: { (keys) async throws(StoreError) in
-        guard keys == [value] else { return }
+        guard keys == [valueKey] else { return }
         await gate.pass()
-        throw .migrationFailed(value, from: 1, reason: "testing")
+        throw .migrationFailed(valueKey, from: 1, reason: "testing")
       }))
     let repository = makeRepository(store)
     start { [key] in for await _ in repository.states(of: key) {} }
@@ -116,9 +121,9 @@ import Testing
 
   private func replayedEvents(of repository: Repository) -> [String] {
     let (events, seen) = (repository.events.subscribe(), Setting<[String]>([]))
-    let reader = Task(executorPreference: executor) { for await event in events { seen.value.append("\(event)") } }
+    let subscriber = Task(executorPreference: executor) { for await event in events { seen.value.append("\(event)") } }
     executor.runUntilIdle()
-    reader.cancel()
+    subscriber.cancel()
     executor.runUntilIdle()
     return seen.value
   }
@@ -129,8 +134,8 @@ import Testing
     let second = makeRepository(secondStore)
     start { [key] in try? await second.reload(key) }
     start { [first] in try? await first?.signOut(userID: "jake", unsent: .refuse) }
-    notice(secondStore)
-    #expect(value == Notes("jake's"))
+    noticeExternalChanges(in: secondStore)
+    #expect(storedValue == Notes("jake's"))
     firstStore.disconnect()
     first = nil
     executor.runUntilIdle()

@@ -21,33 +21,33 @@ struct SignOutRun {
   private final class Process {
     let number: Int
     let store: any ProcessStore
-    let isEnded: Setting<Bool>
+    let isKilled: Setting<Bool>
     /// The number of sign-ins in flight.
-    let signIns = Setting(0)
+    let pendingSignInCount = Setting(0)
     var repository: Repository?
     var observers: [Task<Void, Never>] = []
 
-    init(_ number: Int, _ store: any ProcessStore, _ isEnded: Setting<Bool>, _ repository: Repository) {
-      (self.number, self.store, self.isEnded, self.repository) = (number, store, isEnded, repository)
+    init(_ number: Int, _ store: any ProcessStore, _ isKilled: Setting<Bool>, _ repository: Repository) {
+      (self.number, self.store, self.isKilled, self.repository) = (number, store, isKilled, repository)
     }
   }
 
   /// The state of Jake's session.
   private struct Session: Sendable {
     /// The number of begun calls that sign Jake in, plus the number of completed ones.
-    var signIns = 0
+    var signInEventCount = 0
     /// The number of such calls in flight.
-    var pendingSignIns = 0
-    /// The value of ``signIns`` when the last completed sign-out began; `nil` if there is none, or if a sign-in has
-    /// begun or completed since then.
-    var isOut: Int?
+    var pendingSignInCount = 0
+    /// The value of ``signInEventCount`` when the last completed sign-out began; `nil` if there is none, or if a
+    /// sign-in has begun or completed since then.
+    var signedOutAtCount: Int?
 
     mutating func beginSignIn() {
-      (signIns, pendingSignIns, isOut) = (signIns + 1, pendingSignIns + 1, nil)
+      (signInEventCount, pendingSignInCount, signedOutAtCount) = (signInEventCount + 1, pendingSignInCount + 1, nil)
     }
 
     mutating func endSignIn() {
-      (signIns, pendingSignIns, isOut) = (signIns + 1, pendingSignIns - 1, nil)
+      (signInEventCount, pendingSignInCount, signedOutAtCount) = (signInEventCount + 1, pendingSignInCount - 1, nil)
     }
   }
 
@@ -63,8 +63,8 @@ struct SignOutRun {
   private let storeRandom: Setting<SplitMix64>
   private var random: SplitMix64
   private var processes: [Process] = []
-  private var lastProcess = 0
-  private var lastText = 0
+  private var lastProcessNumber = 0
+  private var lastTextNumber = 0
   private let keys = [UserKey("jake", "a"), UserKey("jake", "b"), UserKey("mary", "a")]
 
   init(seed: UInt64, on place: any SignOutPlace = SimulatedPlace()) {
@@ -78,13 +78,13 @@ struct SignOutRun {
   ///
   /// - Returns: The trace, and descriptions of the violations.
   mutating func run() -> (trace: [String], violations: [String]) {
-    for _ in 0..<2 { start() }
+    for _ in 0..<2 { startProcess() }
     for _ in 0..<60 where violations.value.isEmpty {
-      operate()
+      performRandomOperation()
       executor.run(atMost: Int.random(in: 0...25, using: &random), using: &random)
       // The stores' threads need time; otherwise no call would ever complete.
       if place.isReal, Bool.random(using: &random) { runUntilQuiet() }
-      checkStored()
+      checkStorage()
     }
     settle()
     return (trace.value, violations.value)
@@ -93,7 +93,7 @@ struct SignOutRun {
   // MARK: - Processes
 
   private var hooks: SimulatedStore.Hooks {
-    let pause: @Sendable ([StoreKeyName]) async throws(StoreError) -> Void = {
+    let pauseOrFail: @Sendable ([StoreKeyName]) async throws(StoreError) -> Void = {
       [storeRandom, failureRate] (_) async throws(StoreError) in
       for _ in 0..<Int.random(in: 0...3, using: &storeRandom.value) { await Task.yield() }
       if Double.random(in: 0..<1, using: &storeRandom.value) < failureRate.value {
@@ -101,39 +101,40 @@ struct SignOutRun {
       }
     }
     return SimulatedStore.Hooks(
-      onRead: pause, onCommit: pause,
+      onRead: pauseOrFail, onCommit: pauseOrFail,
       onCommitted: { [storeRandom] (_) async in
         for _ in 0..<Int.random(in: 0...3, using: &storeRandom.value) { await Task.yield() }
       })
   }
 
-  private mutating func start() {
-    lastProcess += 1
-    let (store, isEnded) = (place.open(hooks), Setting(false))
+  private mutating func startProcess() {
+    lastProcessNumber += 1
+    let (store, isKilled) = (place.open(hooks), Setting(false))
     var configuration = RepositoryConfiguration(
       retryPolicy: RetryPolicy(cap: .seconds(8)), clock: clock, random: SplitMix64(seed: random.next()))
     configuration.taskExecutor = executor
     let source = Source(
       "notes",
       fetch: { [network, server] (key) async throws(NotesFailure) in
-        try await Self.exchange("fetch \(key.storeID)", network, isEnded) { server.value(of: key) }
+        try await Self.exchange("fetch \(key.storeID)", network, isKilled) { server.value(of: key) }
       },
       send: { [network, server] (mutation, key, id) async throws(NotesFailure) in
-        let answer = try await Self.exchange("send \(mutation)", network, isEnded) {
+        let answer = try await Self.exchange("send \(mutation)", network, isKilled) {
           Result { () throws(NotesFailure) in try server.take(mutation, key, id) }
         }
         return .value(try answer.get())
       }, disposition: { $0.disposition })
-    let process = Process(lastProcess, store, isEnded, Repository(source, store: store, configuration: configuration))
+    let repository = Repository(source, store: store, configuration: configuration)
+    let process = Process(lastProcessNumber, store, isKilled, repository)
     processes.append(process)
     note("process \(process.number) begins")
     for key in keys { observe(key, process) }
   }
 
   private static func exchange<Reply: Sendable>(
-    _ label: String, _ network: SimulatedNetwork, _ isEnded: Setting<Bool>, _ reply: @escaping @Sendable () -> Reply
+    _ label: String, _ network: SimulatedNetwork, _ isKilled: Setting<Bool>, _ reply: @escaping @Sendable () -> Reply
   ) async throws(NotesFailure) -> Reply {
-    if isEnded.value { throw .offline }
+    if isKilled.value { throw .offline }
     do throws(SimulatedNetwork.Failure) {
       return try await network.exchange(label, reply)
     } catch {
@@ -152,8 +153,8 @@ struct SignOutRun {
     processes.removeAll { $0 === process }
     if isKilled {
       process.store.disconnect()
-      process.isEnded.value = true
-      session.value.pendingSignIns -= process.signIns.value
+      process.isKilled.value = true
+      session.value.pendingSignInCount -= process.pendingSignInCount.value
     }
     process.repository = nil
   }
@@ -165,7 +166,7 @@ struct SignOutRun {
 
   // MARK: - Operations
 
-  private mutating func operate() {
+  private mutating func performRandomOperation() {
     let process = processes.randomElement(using: &random)!
     let key = keys.randomElement(using: &random)!
     switch Int.random(in: 0..<40, using: &random) {
@@ -179,18 +180,18 @@ struct SignOutRun {
     case 21: clock.advance(by: .seconds(Int.random(in: 1...10, using: &random)))
     case 22:
       end(process, isKilled: Bool.random(using: &random))
-      start()
+      startProcess()
     case 23: failureRate.value = failureRate.value == 0 ? 0.15 : 0
-    case 24, 25: notice(process)
+    case 24, 25: noticeExternalChanges(in: process)
     case 26: call(process) { await $0.retryNow() }
     case 27..<31: corrupt(key)
-    default: step()
+    default: stepNetwork()
     }
   }
 
   private mutating func perform(_ key: UserKey, _ process: Process) {
-    lastText += 1
-    let text = "\(key.user)'s \(lastText)"
+    lastTextNumber += 1
+    let text = "\(key.user)'s \(lastTextNumber)"
     call(process) { [trace] repository in
       do throws(NotesError) {
         let result = try await repository.perform(.add(text), on: key)
@@ -203,8 +204,8 @@ struct SignOutRun {
 
   /// Changes the value on the server.
   private mutating func edit(_ key: UserKey) {
-    lastText += 1
-    server.edit(key) { [lastText] in $0.texts.append("\(key.user)'s edit \(lastText)") }
+    lastTextNumber += 1
+    server.edit(key) { [lastTextNumber] in $0.texts.append("\(key.user)'s edit \(lastTextNumber)") }
   }
 
   /// Stores the server's current value, as another process would.
@@ -218,7 +219,7 @@ struct SignOutRun {
   /// Makes a stored value undecodable.
   private func corrupt(_ key: UserKey) {
     // While Jake is signed out, the test itself must not store anything of his.
-    if session.value.isOut != nil { return }
+    if session.value.signedOutAtCount != nil { return }
     do {
       try place.corrupt(key)
     } catch {
@@ -228,12 +229,12 @@ struct SignOutRun {
 
   private mutating func signOut(_ process: Process) {
     let policy = [UnsentPolicy.refuse, .discard, .discard, .send(within: .seconds(5))].randomElement(using: &random)!
-    let begun = session.value.signIns
+    let countAtBegin = session.value.signInEventCount
     call(process) { [session, trace, number = process.number] repository in
       do throws(SignOutError) {
         try await repository.signOut(userID: "jake", unsent: policy)
         trace.value.append("Jake is signed out by process \(number)")
-        if begun == session.value.signIns { session.value.isOut = begun }
+        if countAtBegin == session.value.signInEventCount { session.value.signedOutAtCount = countAtBegin }
       } catch {
         trace.value.append("Jake isn't signed out by process \(number): \(error)")
       }
@@ -243,21 +244,22 @@ struct SignOutRun {
   private func signIn(_ process: Process) {
     session.value.beginSignIn()
     note("Jake signs in at process \(process.number)")
-    process.signIns.value += 1
-    call(process) { [session, trace, number = process.number, isEnded = process.isEnded, signIns = process.signIns] in
+    process.pendingSignInCount.value += 1
+    let (number, isKilled, pendingCount) = (process.number, process.isKilled, process.pendingSignInCount)
+    call(process) { [session, trace] in
       await $0.credentialsChanged(userID: "jake")
-      if isEnded.value { return }
-      signIns.value -= 1
+      if isKilled.value { return }
+      pendingCount.value -= 1
       session.value.endSignIn()
       trace.value.append("Jake is signed in at process \(number)")
     }
   }
 
-  private func notice(_ process: Process) {
+  private func noticeExternalChanges(in process: Process) {
     Task(executorPreference: executor) { [store = process.store] in await store.noticeExternalChanges() }
   }
 
-  private func step() {
+  private func stepNetwork() {
     guard let (packet, move) = network.step() else { return }
     note("\(packet.label) \(packet.direction) \(move)")
   }
@@ -269,25 +271,25 @@ struct SignOutRun {
   // MARK: - Checking
 
   /// Checks that nothing of Jake's is stored while he is signed out.
-  private func checkStored() {
-    guard session.value.isOut != nil else { return }
+  private func checkStorage() {
+    guard session.value.signedOutAtCount != nil else { return }
     do {
       var found = try place.mentions(of: "jake")
       if place.isReal, !found.isEmpty {
         // A commit whose precondition fails may be written briefly before it is removed.
-        let end = ContinuousClock.now + .seconds(5)
-        while !found.isEmpty, .now < end {
+        let deadline = ContinuousClock.now + .seconds(5)
+        while !found.isEmpty, .now < deadline {
           usleep(1_000)
           found = try place.mentions(of: "jake")
         }
       }
-      if !found.isEmpty { violate("Jake is signed out, but this is stored: \(found)") }
+      if !found.isEmpty { recordViolation("Jake is signed out, but this is stored: \(found)") }
     } catch {
-      violate("The stored data can't be searched: \(error)")
+      recordViolation("The stored data can't be searched: \(error)")
     }
   }
 
-  private func violate(_ text: String) {
+  private func recordViolation(_ text: String) {
     note("VIOLATION \(text)")
     violations.value.append(text)
   }
@@ -301,53 +303,53 @@ struct SignOutRun {
     note("everything works")
     (network.conditions, network.isReachable, failureRate.value) = (.reliable, true, 0)
     // Sign-ins that began earlier may still complete.
-    drain { [session] in session.value.pendingSignIns == 0 }
+    advanceUntil { [session] in session.value.pendingSignInCount == 0 }
     let isDone = Setting(false)
     call(processes[0]) { [session, trace] repository in
       do throws(SignOutError) {
         try await repository.signOut(userID: "jake", unsent: .discard)
-        session.value.isOut = session.value.signIns
+        session.value.signedOutAtCount = session.value.signInEventCount
       } catch {
         trace.value.append("\(error)")
       }
       isDone.value = true
     }
-    drain { isDone.value }
-    guard session.value.isOut != nil else { return violate("Jake can't be signed out.") }
-    drain { [network] in network.packets.isEmpty }
-    checkStored()
+    advanceUntil { isDone.value }
+    guard session.value.signedOutAtCount != nil else { return recordViolation("Jake can't be signed out.") }
+    advanceUntil { [network] in network.packets.isEmpty }
+    checkStorage()
     for process in processes { checkMemory(of: process) }
-    let drainedCount = Setting(0)
+    let completedWaitCount = Setting(0)
     for process in processes {
       call(process) { repository in
         try? await repository.waitForPendingMutations()
-        drainedCount.value += 1
+        completedWaitCount.value += 1
       }
     }
-    drain { [processes] in drainedCount.value == processes.count }
-    if drainedCount.value != processes.count { violate("Mary's mutations aren't sent.") }
-    checkStored()
+    advanceUntil { [processes] in completedWaitCount.value == processes.count }
+    if completedWaitCount.value != processes.count { recordViolation("Mary's mutations aren't sent.") }
+    checkStorage()
   }
 
   /// Checks that new observers get nothing of Jake's.
   private mutating func checkMemory(of process: Process) {
     guard let repository = process.repository else { return }
-    notice(process)
-    var found = shown(by: repository)
+    noticeExternalChanges(in: process)
+    var found = jakesDataShown(by: repository)
     // On a real place, a process is notified of the sign-out with a delay.
-    let end = ContinuousClock.now + .seconds(5)
-    while place.isReal, !found.isEmpty, .now < end { found = shown(by: repository) }
-    if !found.isEmpty { violate("Jake is signed out, but process \(process.number) shows \(found).") }
+    let deadline = ContinuousClock.now + .seconds(5)
+    while place.isReal, !found.isEmpty, .now < deadline { found = jakesDataShown(by: repository) }
+    if !found.isEmpty { recordViolation("Jake is signed out, but process \(process.number) shows \(found).") }
   }
 
   /// The values, states and events with Jake's name that new observers get.
-  private mutating func shown(by repository: Repository) -> [String] {
+  private mutating func jakesDataShown(by repository: Repository) -> [String] {
     runUntilQuiet()
     let seen = Setting<[String]>([])
     for key in keys where key.user == "jake" {
       let (values, states) = (repository.values(of: key).subscribe(), repository.states(of: key).subscribe())
       let events = repository.events.subscribe()
-      let readers = [
+      let observers = [
         Task(executorPreference: executor) { for await value in values { seen.value.append("\(value)") } },
         Task(executorPreference: executor) {
           for await state in states { if let value = state.value { seen.value.append("\(value)") } }
@@ -355,21 +357,21 @@ struct SignOutRun {
         Task(executorPreference: executor) { for await event in events { seen.value.append("\(event)") } },
       ]
       runUntilQuiet()
-      for reader in readers { reader.cancel() }
+      for observer in observers { observer.cancel() }
     }
     return seen.value.filter { $0.contains("jake") }
   }
 
   /// Delivers packets and advances the clock until a condition holds or a limit is reached.
-  private mutating func drain(_ isDone: () -> Bool) {
-    let end = ContinuousClock.now + .seconds(30)
+  private mutating func advanceUntil(_ isDone: () -> Bool) {
+    let deadline = ContinuousClock.now + .seconds(30)
     var rounds = 0
-    while place.isReal ? .now < end : rounds < 200 {
+    while place.isReal ? .now < deadline : rounds < 200 {
       rounds += 1
       runUntilQuiet()
       if isDone() { return }
-      for process in processes { notice(process) }
-      if network.packets.isEmpty { clock.advance(by: .seconds(5)) } else { step() }
+      for process in processes { noticeExternalChanges(in: process) }
+      if network.packets.isEmpty { clock.advance(by: .seconds(5)) } else { stepNetwork() }
     }
   }
 

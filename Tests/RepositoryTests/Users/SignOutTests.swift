@@ -28,7 +28,7 @@ import Testing
     #expect(try await stored(mary) == Notes("1"))
     let list = try await repository.mutations.list()
     #expect(list.map(\.key) == [mary])
-    #expect(try await records == list.map(\.id))
+    #expect(try await storedMutationIDs == list.map(\.id))
     isOffline.value = false
     await repository.retryNow()
     try await repository.waitForPendingMutations()
@@ -37,22 +37,22 @@ import Testing
   }
 
   @Test func `No data of the user is left in the folder or in a new subscriber's first event`() async throws {
-    let temporary = TemporaryFolder()
-    let repository = makeRepository(store: FileStore(folder: temporary.url))
+    let temporaryFolder = TemporaryFolder()
+    let repository = makeRepository(store: FileStore(folder: temporaryFolder.url))
     for key in [jake, mary] {
       server.edit(key) { $0 = Notes("of \(key.storeID)") }
       try await repository.reload(key)
     }
     isOffline.value = true
     #expect(try await repository.perform(.add("jake's"), on: jake) == .queued)
-    let isUnreadable = repository.events.subscribe()
+    let earlierEvents = repository.events.subscribe()
     // Two records that can't be decoded, one of each user.
-    let folder = temporary.url
+    let folder = temporaryFolder.url
     try Data("rot \"key\":\"jake\\/b\" rot".utf8).write(to: folder.appending(path: "notes%2emutations.rot.value"))
     try Data("rot \"key\":\"mary\\/b\" rot".utf8).write(to: folder.appending(path: "notes%2emutations.kept.value"))
-    await isUnreadable.reaches { if case .mutationUnreadable = $0 { true } else { false } }
+    await earlierEvents.reaches { if case .mutationUnreadable = $0 { true } else { false } }
     try await repository.signOut(userID: "jake", unsent: .discard)
-    let texts = try temporary.namesAndBytes.map { String(decoding: $0, as: UTF8.self) }
+    let texts = try temporaryFolder.namesAndBytes.map { String(decoding: $0, as: UTF8.self) }
     #expect(texts.filter { $0.contains("jake") } == [])
     #expect(texts.contains { $0.contains("of mary") })
     #expect(texts.contains { $0.contains("rot \"key\":\"mary") })
@@ -71,7 +71,7 @@ import Testing
     let repository = makeRepository()
     try await repository.signOut(userID: "jake", unsent: .discard)
     #expect(try await other.mutations.list().map(\.key) == [mary])
-    #expect(try await records.count == 1)
+    #expect(try await storedMutationIDs.count == 1)
   }
 
   @Test func `A read-only repository erases the mutations of the user, but not those of other users`() async throws {
@@ -85,37 +85,37 @@ import Testing
     try await readOnly.signOut(userID: "jake", unsent: .discard)
     let repository = makeRepository(store: memory)
     #expect(try await repository.mutations.list().map(\.key) == [mary])
-    #expect(try await records.count == 1)
+    #expect(try await storedMutationIDs.count == 1)
   }
 
   @Test func `Mutations whose records have a future schema are erased if their keys belong to the user`() async throws {
-    let newer = makeOtherStore()
+    let newerStore = makeOtherStore()
     for (id, key) in [("1", jake), ("2", mary)] {
-      try await newer.save(
+      try await newerStore.save(
         NewerMutationRecord(key: key.storeID, text: "jake"), for: StoreKey("notes.mutations", id: id))
     }
     let repository = makeRepository()
     try await repository.signOut(userID: "jake", unsent: .discard)
-    #expect(try await newer.load(StoreKey<NewerMutationRecord>("notes.mutations", id: "1")) == nil)
-    #expect(try await newer.load(StoreKey<NewerMutationRecord>("notes.mutations", id: "2")) != nil)
+    #expect(try await newerStore.load(StoreKey<NewerMutationRecord>("notes.mutations", id: "1")) == nil)
+    #expect(try await newerStore.load(StoreKey<NewerMutationRecord>("notes.mutations", id: "2")) != nil)
   }
 
   @Test func `A record that can't be decoded is erased even if the user's id needs escaping in JSON`() async throws {
-    let temporary = TemporaryFolder()
-    let repository = makeRepository(store: FileStore(folder: temporary.url))
+    let temporaryFolder = TemporaryFolder()
+    let repository = makeRepository(store: FileStore(folder: temporaryFolder.url))
     try await repository.reload(mary)
-    let isUnreadable = repository.events.subscribe()
-    let folder = temporary.url
+    let events = repository.events.subscribe()
+    let folder = temporaryFolder.url
     for (name, key) in [("a", #"CORP\\jake\/b"#), ("b", #"CORP\\\u006aake\/b"#), ("c", #"say \"jake\""#)] {
       try Data("rot \"key\":\"\(key)\" rot".utf8).write(to: folder.appending(path: "notes%2emutations.\(name).value"))
     }
-    await isUnreadable.reaches { if case .mutationUnreadable = $0 { true } else { false } }
+    await events.reaches { if case .mutationUnreadable = $0 { true } else { false } }
     try await repository.signOut(userID: #"CORP\jake"#, unsent: .discard)
-    let texts = try temporary.namesAndBytes.map { String(decoding: $0, as: UTF8.self) }
+    let texts = try temporaryFolder.namesAndBytes.map { String(decoding: $0, as: UTF8.self) }
     #expect(texts.filter { $0.contains("CORP") } == [])
     // The key of the third record doesn't belong to the user `jake`.
     try await repository.signOut(userID: "jake", unsent: .discard)
-    #expect(try temporary.namesAndBytes.contains { String(decoding: $0, as: UTF8.self).contains("say") })
+    #expect(try temporaryFolder.namesAndBytes.contains { String(decoding: $0, as: UTF8.self).contains("say") })
   }
 
   @Test func `After a sign-out, observers of all values don't get the user's value, even if its key isn't in use`()
@@ -138,24 +138,24 @@ import Testing
   }
 
   @Test func `An erasure that has lost its lock fails, and is repeated later`() async throws {
-    let isHeld = Setting(true)
-    let store = InterceptedStore(memory, supportsLocks: true)
-    store.set { $0.isHeld = { isHeld.value } }
-    let repository = makeRepository(store: store)
+    let isLockHeld = Setting(true)
+    let lockingStore = InterceptedStore(memory, supportsLocks: true)
+    lockingStore.set { $0.isHeld = { isLockHeld.value } }
+    let repository = makeRepository(store: lockingStore)
     try await repository.reload(jake)
-    isHeld.value = false
+    isLockHeld.value = false
     let failure = await Result { () async throws(SignOutError) in
       try await repository.signOut(userID: "jake", unsent: .discard)
     }.failure
-    let lost = SystemError(
+    let lostLock = SystemError(
       code: POSIXErrorCode.ENOLCK.rawValue, operation: "keeping the lock", path: "notes.sign-out")
-    #expect(failure == .store(.removeFailed(lost)))
+    #expect(failure == .store(.removeFailed(lostLock)))
     #expect(try await stored(jake) == Notes())
     await #expect(throws: NotesError.signedOut) { try await repository.reload(jake) }
-    isHeld.value = true
-    let users = try await memory.observe(collection: "notes.users", as: UserRecord.self).changes
+    isLockHeld.value = true
+    let userChanges = try await memory.observe(collection: "notes.users", as: UserRecord.self).changes
     clock.advance(by: .seconds(60))
-    for await changes in users where changes.last?.stored?.value.phase == .signedOut { break }
+    for await changes in userChanges where changes.last?.stored?.value.phase == .signedOut { break }
     #expect(try await stored(jake) == nil)
   }
 
@@ -178,28 +178,28 @@ import Testing
   }
 
   @Test func `A call isn't confirmed but fails if a sign-out in another process erases its mutation`() async throws {
-    let (users, server) = (Gate(), Gate())
-    let store = makeStore(holdingUsersAt: users)
-    let repository = makeRepository(store: store, onSend: { (_) async in await server.pass() })
+    let (usersGate, sendGate) = (Gate(), Gate())
+    let store = makeStore(holdingUsersAt: usersGate)
+    let repository = makeRepository(store: store, onSend: { (_) async in await sendGate.pass() })
     let call = Task { [jake] in try await repository.perform(.add("1"), on: jake) }
-    await server.arrivals()
+    await sendGate.arrivals()
     let other = makeRepository(store: InterceptedStore(memory, supportsLocks: true))
     try await other.signOut(userID: "jake", unsent: .discard)
     await #expect(throws: NotesError.signedOut) { try await call.value }
-    users.open()
-    server.open()
+    usersGate.open()
+    sendGate.open()
   }
 
   // MARK: - Unsent mutations
 
   @Test func `Mutations that this program can't decode count as unsent`() async throws {
-    let newer = makeOtherStore()
+    let newerStore = makeOtherStore()
     for (id, key) in [("1", jake), ("2", mary)] {
-      try await newer.save(
+      try await newerStore.save(
         NewerMutationRecord(key: key.storeID, text: "1"), for: StoreKey("notes.mutations", id: id))
     }
-    let other = makeOtherStore()
-    try await other.save(UndecodableMutationRecord(key: jake.storeID), for: StoreKey("notes.mutations", id: "3"))
+    let otherStore = makeOtherStore()
+    try await otherStore.save(UndecodableMutationRecord(key: jake.storeID), for: StoreKey("notes.mutations", id: "3"))
     let repository = makeRepository()
     let policies: [UnsentPolicy] = [.refuse, .send(within: .zero)]
     for policy in policies {
@@ -224,10 +224,10 @@ import Testing
         await #expect(throws: SignOutError.unsent(1)) { try await readOnly.signOut(userID: "jake", unsent: .refuse) }
         try await readOnly.signOut(userID: "mary", unsent: .refuse)
       })
-    #expect(try await records.count == 1)
+    #expect(try await storedMutationIDs.count == 1)
   }
 
-  @Test func `The policy refuse keeps a user with unsent mutations signed in, and the mutations can still be sent`()
+  @Test func `The policy 'refuse' keeps a user with unsent mutations signed in, and the mutations can still be sent`()
     async throws
   {
     let repository = makeRepository()
@@ -257,16 +257,16 @@ import Testing
   @Test func `A waiting sign-out continues as soon as another repository has sent the user's mutations`() async throws {
     let repository = makeRepository()
     _ = try await repository.mutations.list()
-    let sends = Gate()
-    let other = makeRepository { (_) async in await sends.pass() }
+    let sendGate = Gate()
+    let other = makeRepository { (_) async in await sendGate.pass() }
     async let result = Result { () async throws(NotesError) in try await other.perform(.add("1"), on: jake) }
     await repository.mutations.changes.reaches { !$0.isEmpty }
-    await sends.arrivals()
+    await sendGate.arrivals()
     async let signOut = Result { () async throws(SignOutError) in
       try await repository.signOut(userID: "jake", unsent: .send(within: .seconds(10)))
     }
     await clock.sleepers(1)
-    sends.open()
+    sendGate.open()
     // No time passes, so the sign-out doesn't reach its limit.
     #expect(await signOut.failure == nil)
     _ = await result
@@ -283,21 +283,21 @@ import Testing
     await repository.retryNow()
     await repository.mutations.changes.reaches { if case .refused = $0.first?.standing { true } else { false } }
     let id = try #require(try await repository.mutations.list().first?.id)
-    let adding = Gate()
+    let commitGate = Gate()
     store.set {
       $0.onCommit = { (keys) async throws(StoreError) in
         guard keys.addsNotesMutation else { return }
-        await adding.pass()
+        await commitGate.pass()
         throw .writeFailed(InterceptedStore.error)
       }
     }
     async let requeue = Result { () async throws(PendingMutationError) in try await repository.mutations.requeue(id) }
-    await adding.arrivals()
+    await commitGate.arrivals()
     try await repository.signOut(userID: "jake", unsent: .discard)
-    adding.open()
+    commitGate.open()
     #expect(await requeue.failure == .store(.writeFailed(InterceptedStore.error)))
     try await #expect(repository.mutations.list() == [])
-    #expect(try await records == [])
+    #expect(try await storedMutationIDs == [])
   }
 
   @Test func `A user isn't signed out if mutations are unsent at the time limit, and new calls fail until then`()
@@ -316,75 +316,81 @@ import Testing
     clock.advance(by: .seconds(10))
     #expect(await result.failure == .unsent(1))
     isOffline.value = false
+    // Either result shows that the user is still signed in.
     #expect([.confirmed, .queued].contains(try await repository.perform(.add("2"), on: jake)))
   }
 
   @Test func `A call that waits for its mutation fails when the user signs out`() async throws {
-    let arrived = Gate()
-    let repository = makeRepository { (_) async in await arrived.pass() }
+    let sendGate = Gate()
+    let repository = makeRepository { (_) async in await sendGate.pass() }
     async let result = Result { () async throws(NotesError) in try await repository.perform(.add("1"), on: jake) }
-    await arrived.arrivals()
+    await sendGate.arrivals()
     try await repository.signOut(userID: "jake", unsent: .discard)
     #expect(await result.failure == .signedOut)
-    arrived.open()
+    sendGate.open()
     // The server's reply to the first mutation no longer matters.
     #expect(try await repository.perform(.add("2"), on: mary) == .confirmed)
     #expect(try await stored(jake) == nil)
-    #expect(try await records == [])
+    #expect(try await storedMutationIDs == [])
   }
 
   // MARK: - Concurrent calls
 
   @Test func `The reply to a fetch that began before the sign-out isn't stored`() async throws {
-    let arrived = Gate()
+    let fetchGate = Gate()
     let key = jake
-    let repository = makeRepository(onFetch: { (asked) async in if asked == key { await arrived.pass() } })
+    let repository = makeRepository(onFetch: { (fetchedKey) async in if fetchedKey == key { await fetchGate.pass() } })
     async let result = Result { () async throws(NotesError) in try await repository.reload(jake) }
-    await arrived.arrivals()
+    await fetchGate.arrivals()
     try await repository.signOut(userID: "jake", unsent: .refuse)
     #expect(await result.failure == .signedOut)
-    arrived.open()
+    fetchGate.open()
     try await repository.reload(mary)
     #expect(try await stored(jake) == nil)
   }
 
   @Test func `A repository that hasn't noticed the sign-out stores no value of the user`() async throws {
-    let (repository, arrived, learns) = (makeRepository(), Gate(), Gate())
-    let late = InterceptedStore(memory)
-    late.set { $0.onChanges = { (collection) async in if collection == "notes.users" { await learns.pass() } } }
+    let (repository, fetchGate, usersGate) = (makeRepository(), Gate(), Gate())
+    let lateStore = InterceptedStore(memory)
+    lateStore.set {
+      $0.onChanges = { (collection) async in if collection == "notes.users" { await usersGate.pass() } }
+    }
     let key = jake
-    let other = makeRepository(store: late, onFetch: { (asked) async in if asked == key { await arrived.pass() } })
+    let other = makeRepository(
+      store: lateStore, onFetch: { (fetchedKey) async in if fetchedKey == key { await fetchGate.pass() } })
     async let result = Result { () async throws(NotesError) in try await other.reload(jake) }
-    await arrived.arrivals()
+    await fetchGate.arrivals()
     try await repository.signOut(userID: "jake", unsent: .refuse)
-    arrived.open()
+    fetchGate.open()
     #expect(await result.failure == .signedOut)
     #expect(try await stored(jake) == nil)
     await #expect(throws: NotesError.signedOut) { try await other.perform(.add("1"), on: jake) }
-    learns.open()
-    #expect(try await records == [])
+    usersGate.open()
+    #expect(try await storedMutationIDs == [])
   }
 
   @Test func `A repository that hasn't noticed the sign-out stores no mutation of the user`() async throws {
-    let (repository, learns) = (makeRepository(), Gate())
-    let late = InterceptedStore(memory)
-    late.set { $0.onChanges = { (collection) async in if collection == "notes.users" { await learns.pass() } } }
-    let other = makeRepository(store: late)
+    let (repository, usersGate) = (makeRepository(), Gate())
+    let lateStore = InterceptedStore(memory)
+    lateStore.set {
+      $0.onChanges = { (collection) async in if collection == "notes.users" { await usersGate.pass() } }
+    }
+    let other = makeRepository(store: lateStore)
     try await other.reload(jake)
     try await repository.signOut(userID: "jake", unsent: .refuse)
     await #expect(throws: NotesError.signedOut) { try await other.perform(.add("1"), on: jake) }
-    #expect(try await records == [])
-    learns.open()
+    #expect(try await storedMutationIDs == [])
+    usersGate.open()
   }
 
   @Test func `A mutation that another repository adds during the sign-out is counted as unsent`() async throws {
     isOffline.value = true
     let other = makeRepository(store: memory)
-    let (key, isFirst) = (jake, Setting(true))
+    let (key, isFirstUserCommit) = (jake, Setting(true))
     store.set {
       $0.onCommit = { (keys) async throws(StoreError) in
-        guard keys.contains(where: { $0.collection == "notes.users" }), isFirst.value else { return }
-        isFirst.value = false
+        guard keys.contains(where: { $0.collection == "notes.users" }), isFirstUserCommit.value else { return }
+        isFirstUserCommit.value = false
         _ = try? await other.perform(.add("1"), on: key)
       }
     }
@@ -412,12 +418,12 @@ import Testing
     let repository = makeRepository()
     server.edit(jake) { $0 = Notes("1") }
     let states = repository.states(of: jake).subscribe()
-    let loaded = repository.values(of: jake, loading: .whileObserved()).subscribe()
-    var (state, value) = (states.makeAsyncIterator(), loaded.makeAsyncIterator())
-    #expect(await value.next() == Notes("1"))
-    while let next = await state.next(), next.value != Notes("1") {}
+    let values = repository.values(of: jake, loading: .whileObserved()).subscribe()
+    var (stateIterator, valueIterator) = (states.makeAsyncIterator(), values.makeAsyncIterator())
+    #expect(await valueIterator.next() == Notes("1"))
+    while let next = await stateIterator.next(), next.value != Notes("1") {}
     try await repository.signOut(userID: "jake", unsent: .refuse)
-    while let next = await state.next(), next.failure != .signedOut {}
+    while let next = await stateIterator.next(), next.failure != .signedOut {}
     for await state in repository.states(of: jake) {
       #expect(state == RepositoryState(failure: .signedOut))
       break
@@ -426,7 +432,7 @@ import Testing
     await #expect(throws: NotesError.signedOut) { try await repository.perform(.add("2"), on: jake) }
     server.edit(jake) { $0 = Notes("new") }
     await repository.credentialsChanged(userID: "jake")
-    #expect(await value.next() == Notes("new"))
+    #expect(await valueIterator.next() == Notes("new"))
     #expect(try await repository.perform(.add("2"), on: jake) == .confirmed)
     #expect(try await stored(jake) == Notes("new", "2"))
   }
@@ -444,20 +450,20 @@ import Testing
   }
 
   @Test func `A late erasure doesn't sign out a user who has signed in again`() async throws {
-    let gate = Gate()
+    let erasureGate = Gate()
     // Without locks, both repositories erase. The erasure of `other` begins before that of `repository` ends, and ends
     // later.
-    let slow = InterceptedStore(memory)
-    slow.set { $0.onErase = { await gate.pass() } }
-    store.set { $0.onErase = { await gate.arrivals() } }
-    let (repository, other) = (makeRepository(), makeRepository(store: slow))
+    let slowStore = InterceptedStore(memory)
+    slowStore.set { $0.onErase = { await erasureGate.pass() } }
+    store.set { $0.onErase = { await erasureGate.arrivals() } }
+    let (repository, other) = (makeRepository(), makeRepository(store: slowStore))
     let states = other.states(of: jake).subscribe()
     _ = await states.first(1)
     try await repository.signOut(userID: "jake", unsent: .discard)
     await states.reaches { $0.failure == .signedOut }
     await repository.credentialsChanged(userID: "jake")
     await states.reaches { $0.failure == nil }
-    gate.open()
+    erasureGate.open()
     // A repository makes one erasure at a time, so this sign-out waits for the pending one.
     try await other.signOut(userID: "ann", unsent: .discard)
     try await repository.reload(jake)
@@ -477,18 +483,18 @@ import Testing
   // MARK: - Interrupted sign-outs
 
   @Test func `A sign-out that a process began is completed by the next process`() async throws {
-    let hangs = Gate()
+    let erasureGate = Gate()
     do {
       let repository = makeRepository()
       try await repository.reload(jake)
       store.set {
         $0.onErase = { () async throws(StoreError) in
-          await hangs.pass()
+          await erasureGate.pass()
           throw .removeFailed(InterceptedStore.error)
         }
       }
       let call = Task { try? await repository.signOut(userID: "jake", unsent: .discard) }
-      await hangs.arrivals()
+      await erasureGate.arrivals()
       call.cancel()
     }
     #expect(try await stored(jake) == Notes())
@@ -496,23 +502,23 @@ import Testing
     await next.credentialsChanged(userID: "jake")
     #expect(try await stored(jake) == nil)
     try await next.reload(jake)
-    hangs.open()
+    erasureGate.open()
   }
 
-  @Test func `Data that could not be erased is erased later`() async throws {
+  @Test func `Data that couldn't be erased is erased later`() async throws {
     let repository = makeRepository()
     try await repository.reload(jake)
-    let fails = Setting(true)
+    let erasureFails = Setting(true)
     store.set {
-      $0.onErase = { () throws(StoreError) in if fails.value { throw .removeFailed(InterceptedStore.error) } }
+      $0.onErase = { () throws(StoreError) in if erasureFails.value { throw .removeFailed(InterceptedStore.error) } }
     }
     let error = SignOutError.store(.removeFailed(InterceptedStore.error))
     await #expect(throws: error) { try await repository.signOut(userID: "jake", unsent: .discard) }
     await #expect(throws: NotesError.signedOut) { try await repository.reload(jake) }
-    fails.value = false
-    let users = try await memory.observe(collection: "notes.users", as: UserRecord.self).changes
+    erasureFails.value = false
+    let userChanges = try await memory.observe(collection: "notes.users", as: UserRecord.self).changes
     clock.advance(by: .seconds(60))
-    for await changes in users where changes.last?.stored?.value.phase == .signedOut { break }
+    for await changes in userChanges where changes.last?.stored?.value.phase == .signedOut { break }
     #expect(try await stored(jake) == nil)
   }
 

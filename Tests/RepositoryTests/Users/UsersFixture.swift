@@ -79,18 +79,18 @@ extension UsersSuite {
     return store
   }
 
-  /// The stored notes of a key.
+  /// Returns the stored notes of a key.
   func stored(_ key: UserKey) async throws -> Notes? {
     try await memory.load(StoreKey<Notes>("notes", id: key.storeID))?.value
   }
 
   /// The ids of the stored mutations.
-  var records: [MutationID] {
+  var storedMutationIDs: [MutationID] {
     get async throws {
-      let stored = try await memory.observe(
+      let entries = try await memory.observe(
         collection: "notes.mutations", as: MutationRecord<NotesMutation>.self
       ).stored
-      return stored.compactMap(\.key.id).map(MutationID.init(rawValue:))
+      return entries.compactMap(\.key.id).map(MutationID.init(rawValue:))
     }
   }
 }

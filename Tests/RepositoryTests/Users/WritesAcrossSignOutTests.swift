@@ -7,7 +7,7 @@ import Testing
 
 @testable import Repository
 
-/// An executor that runs its jobs on request, and can hold some of them back until ``release()``.
+/// An executor that runs its jobs on request, and can hold some of them back until ``releaseHeldJobs()``.
 private final class HoldingExecutor: TaskExecutor {
   private struct State {
     var ready: [UnownedJob] = []
@@ -22,14 +22,14 @@ private final class HoldingExecutor: TaskExecutor {
     state.withLock { if $0.isHolding { $0.held.append(job) } else { $0.ready.append(job) } }
   }
 
-  /// Calls a closure, and holds the jobs that arrive meanwhile until ``release()``.
-  func holdingJobs(_ body: () -> Void) {
+  /// Calls a closure, and holds the jobs that arrive meanwhile until ``releaseHeldJobs()``.
+  func holdJobs(enqueuedDuring body: () -> Void) {
     state.withLock { $0.isHolding = true }
     body()
     state.withLock { $0.isHolding = false }
   }
 
-  func release() {
+  func releaseHeldJobs() {
     state.withLock { state in
       state.ready += state.held
       state.held = []
@@ -53,13 +53,14 @@ private final class HoldingExecutor: TaskExecutor {
   private let executor = HoldingExecutor()
   private let key = UserKey("jake", "a")
 
-  private func run(_ body: @escaping @Sendable () async throws -> Void) {
+  /// Starts a task that calls a closure, and runs the executor until the task and all others have finished or wait.
+  private func runUntilIdle(starting body: @escaping @Sendable () async throws -> Void) {
     _ = Task(executorPreference: executor) { try await body() }
     executor.runUntilIdle()
   }
 
   @Test func `A write requested before a sign-out doesn't affect a write in progress after the next sign-in`() {
-    let (commit, isHeld) = (Gate(), Setting(false))
+    let (commitGate, holdsCommits) = (Gate(), Setting(false))
     let server = InMemoryServer<UserKey, Notes, NotesMutation>(empty: Notes("1"))
     var configuration = RepositoryConfiguration(clock: ManualClock())
     configuration.taskExecutor = executor
@@ -70,33 +71,34 @@ private final class HoldingExecutor: TaskExecutor {
       store: SimulatedStore(
         storage: SimulatedStorage(),
         hooks: .init(onCommit: { (keys) async in
-          if isHeld.value, keys.contains(where: { $0.collection == "notes" }) { await commit.pass() }
+          if holdsCommits.value, keys.contains(where: { $0.collection == "notes" }) { await commitGate.pass() }
         })), configuration: configuration)
-    let isWriting = Setting<[Bool?]>([])
-    run { [key] in try await repository.reload(key) }
-    run { [key, executor] in
-      await repository.engine.write(key, holdingJobsOf: executor)
+    let isWritingResults = Setting<[Bool?]>([])
+    runUntilIdle { [key] in try await repository.reload(key) }
+    runUntilIdle { [key, executor] in
+      await repository.engine.startWrite(of: key, holdingJobsOn: executor)
       try await repository.signOut(userID: "jake", unsent: .discard)
       await repository.credentialsChanged(userID: "jake")
-      isHeld.value = true
+      holdsCommits.value = true
       try await repository.reload(key)
     }
-    run { [key] in isWriting.value.append(await repository.engine.isWriting(key)) }
-    executor.release()
+    runUntilIdle { [key] in isWritingResults.value.append(await repository.engine.isWriting(key)) }
+    // The write that was requested before the sign-out begins only now.
+    executor.releaseHeldJobs()
     executor.runUntilIdle()
-    run { [key] in isWriting.value.append(await repository.engine.isWriting(key)) }
-    commit.open()
+    runUntilIdle { [key] in isWritingResults.value.append(await repository.engine.isWriting(key)) }
+    commitGate.open()
     executor.runUntilIdle()
-    run { [key] in isWriting.value.append(await repository.engine.isWriting(key)) }
-    #expect(isWriting.value == [true, true, false])
+    runUntilIdle { [key] in isWritingResults.value.append(await repository.engine.isWriting(key)) }
+    #expect(isWritingResults.value == [true, true, false])
   }
 }
 
 extension SyncEngine {
   /// Starts a write of a key, and holds the jobs of its task.
-  fileprivate func write(_ key: Key, holdingJobsOf executor: HoldingExecutor) {
+  fileprivate func startWrite(of key: Key, holdingJobsOn executor: HoldingExecutor) {
     guard let cell = cell(key) else { return }
-    executor.holdingJobs { writes.write(cell, in: self) }
+    executor.holdJobs { writes.write(cell, in: self) }
   }
 
   /// Whether a write of a key is in progress; `nil` if the key isn't in use.

@@ -11,12 +11,12 @@ import Testing
   private func texts(of value: Any) -> [String] {
     var dumped = ""
     dump(value, to: &dumped)
-    return ["\(value)", String(describing: value), String(reflecting: value), dumped] + reflected(value)
+    return ["\(value)", String(describing: value), String(reflecting: value), dumped] + textsOfChildren(of: value)
   }
 
-  private func reflected(_ value: Any) -> [String] {
+  private func textsOfChildren(of value: Any) -> [String] {
     Mirror(reflecting: value).children.flatMap { child in
-      ["\(child.value)", String(reflecting: child.value)] + reflected(child.value)
+      ["\(child.value)", String(reflecting: child.value)] + textsOfChildren(of: child.value)
     }
   }
 
@@ -65,9 +65,9 @@ import Testing
   }
 
   @Test func `The check for leaks finds a leak`() {
-    struct Careless {
-      let holder = ["password": Password(PasswordTests.secret).text]
+    struct LeakyForm {
+      let fields = ["password": Password(PasswordTests.secret).text]
     }
-    #expect(texts(of: Careless()).contains { $0.contains(Self.secret) })
+    #expect(texts(of: LeakyForm()).contains { $0.contains(Self.secret) })
   }
 }

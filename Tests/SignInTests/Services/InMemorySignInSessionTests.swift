@@ -5,23 +5,25 @@ import SignIn
 import Testing
 
 @Suite(.timeLimit(.minutes(15))) struct InMemorySignInSessionTests {
+  /// 2018-12-01 12:00:00 UTC.
   private static let start = Date(timeIntervalSince1970: 1_543_665_600)
   private static let accounts = [
     InMemorySignInSession.Account(uid: "007", username: "jake", password: Password("secret"))
   ]
 
   /// Returns a clock that advances by one second with each call.
-  private func ticking() -> @Sendable () -> Date {
-    let ticks = Ticks()
-    return { Self.start.addingTimeInterval(ticks.next()) }
+  private func makeTickingClock() -> @Sendable () -> Date {
+    let seconds = SecondsCounter()
+    return { Self.start.addingTimeInterval(seconds.next()) }
   }
 
-  private final class Ticks: Sendable {
-    private let count = Lock(-1.0)
+  /// A counter of seconds whose first number is 0.
+  private final class SecondsCounter: Sendable {
+    private let last = Lock(-1.0)
     func next() -> Double {
-      count.withLock { count in
-        count += 1
-        return count
+      last.withLock { last in
+        last += 1
+        return last
       }
     }
   }
@@ -32,6 +34,7 @@ import Testing
     let session = InMemorySignInSession(accounts: Self.accounts, now: { Self.start })
     let user = try await session.signIn(username: "jake", password: Password("secret"))
     #expect(user == User(uid: "007", username: "jake", date: Self.start))
+    // The sign-out of an existing user doesn't throw.
     try await session.signOut(uid: "007")
   }
 
@@ -48,7 +51,7 @@ import Testing
   }
 
   @Test func `Sign-ins are listed newest first, in pages`() async throws {
-    let session = InMemorySignInSession(accounts: Self.accounts, now: ticking())
+    let session = InMemorySignInSession(accounts: Self.accounts, now: makeTickingClock())
     for _ in 0..<3 { _ = try await session.signIn(username: "jake", password: Password("secret")) }
     let dates = (0..<3).map { Self.start.addingTimeInterval(Double(2 - $0)) }
     #expect(try await session.signInDates(uid: "007", before: nil, limit: 2) == Array(dates.prefix(2)))

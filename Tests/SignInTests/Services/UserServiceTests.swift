@@ -27,13 +27,13 @@ import Testing
       }))
     let signIn = Task { try await service.signIn() }
     await gate.arrivals()
-    var busy = service.signStates.makeAsyncIterator()
-    #expect(await busy.next() == .signingIn)
+    var statesDuringSignIn = service.signStates.makeAsyncIterator()
+    #expect(await statesDuringSignIn.next() == .signingIn)
     gate.open()
     try await signIn.value
-    #expect(await busy.next() == .signed(Self.user))
-    var late = service.signStates.makeAsyncIterator()
-    #expect(await late.next() == .signed(Self.user))
+    #expect(await statesDuringSignIn.next() == .signed(Self.user))
+    var statesAfterSignIn = service.signStates.makeAsyncIterator()
+    #expect(await statesAfterSignIn.next() == .signed(Self.user))
   }
 
   @Test func `A failed sign-in restores the state unsigned, and another sign-in can follow`() async throws {
@@ -78,12 +78,13 @@ import Testing
     let service = UserService(session: session)
     let gate = Gate()
     let signIn = Task {
+      // The gate never opens, so the task continues only when it is cancelled.
       await gate.pass()
       try await service.signIn()
     }
     signIn.cancel()
     await #expect(throws: SignInError.cancelled) { try await signIn.value }
-    #expect(session.signInRequests == 0)
+    #expect(session.signInRequestCount == 0)
     #expect(service.signState == .unsigned)
   }
 
@@ -101,13 +102,13 @@ import Testing
     gate.open()
     try await first.value
     await #expect(throws: SignInError.refused(.signed(Self.user))) { try await service.signIn() }
-    #expect(session.signInRequests == 1)
+    #expect(session.signInRequestCount == 1)
   }
 
   @Test func `Only one of many concurrent sign-ins reaches the server`() async throws {
     let session = SignInSessionStub()
     let service = UserService(session: session)
-    let successes = await withTaskGroup { group in
+    let successCount = await withTaskGroup { group in
       for _ in 0..<100 {
         group.addTask {
           do {
@@ -120,8 +121,8 @@ import Testing
       }
       return await group.reduce(0, +)
     }
-    #expect(successes == 1)
-    #expect(session.signInRequests == 1)
+    #expect(successCount == 1)
+    #expect(session.signInRequestCount == 1)
   }
 
   @Test func `updateUser broadcasts the updated user as the state`() async throws {
@@ -156,20 +157,20 @@ import Testing
     let service = UserService(session: SignInSessionStub())
     try await service.signIn()
     try await service.reloadRecentSignIns()
-    var late = service.recentSignIns.makeAsyncIterator()
-    #expect(await late.next() == Self.dates)
+    var lists = service.recentSignIns.makeAsyncIterator()
+    #expect(await lists.next() == Self.dates)
   }
 
   @Test func `A sign-out sends an empty list to current subscribers, and nothing to later ones`() async throws {
     var service: UserService? = UserService(session: SignInSessionStub())
     try await service?.signIn()
     try await service?.reloadRecentSignIns()
-    let early = try #require(service?.recentSignIns.buffering(.unbounded).subscribe())
+    let earlyLists = try #require(service?.recentSignIns.buffering(.unbounded).subscribe())
     try await service?.performSignout()
-    let late = try #require(service?.recentSignIns.subscribe())
+    let lateLists = try #require(service?.recentSignIns.subscribe())
     service = nil
-    #expect(await early.all() == [Self.dates, []])
-    #expect(await late.all() == [])
+    #expect(await earlyLists.all() == [Self.dates, []])
+    #expect(await lateLists.all() == [])
   }
 
   @Test func `Two concurrent loads of the same older sign-ins append them only once`() async throws {
@@ -190,7 +191,9 @@ import Testing
     #expect(await lists.all() == [Array(Self.dates.prefix(2)), Array(Self.dates.prefix(4))])
   }
 
-  @Test func `A reply that arrives after the sign-out is discarded, and its call throws refused`() async throws {
+  @Test func `A reply that arrives after the sign-out is discarded, and its call throws the error refused`()
+    async throws
+  {
     let gate = Gate()
     var service: UserService? = UserService(
       session: SignInSessionStub(
@@ -213,6 +216,7 @@ import Testing
     await #expect(throws: SignInError.refused(.unsigned)) { try await reload.value }
     #expect(service?.signState == .unsigned)
     service = nil
+    // The sign-out sends the only list, an empty one.
     #expect(await lists.all() == [[]])
   }
 
@@ -220,15 +224,15 @@ import Testing
     async throws
   {
     let gate = Gate()
-    let signIns = Lock(0)
+    let signInCount = Lock(0)
     let service = UserService(
       session: SignInSessionStub(
         signIn: {
-          let count = signIns.withLock { count in
+          let number = signInCount.withLock { count in
             count += 1
             return count
           }
-          return User(uid: "007", username: "jake", date: SignInSessionStub.date.addingTimeInterval(Double(count)))
+          return User(uid: "007", username: "jake", date: SignInSessionStub.date.addingTimeInterval(Double(number)))
         },
         user: {
           await gate.pass()
@@ -247,23 +251,24 @@ import Testing
     await gate.arrivals(3)
     try await service.performSignout()
     try await service.signIn()
-    let back = service.signState
+    let stateOfSecondSignIn = service.signState
     gate.open()
     for call in [update, reload, loadMore] {
-      await #expect(throws: SignInError.refused(back)) { try await call.value }
+      await #expect(throws: SignInError.refused(stateOfSecondSignIn)) { try await call.value }
     }
-    #expect(service.signState == back)
-    var received = lists.makeAsyncIterator()
-    #expect(await received.next() == [])
+    #expect(service.signState == stateOfSecondSignIn)
+    // The first list is the empty one of the sign-out.
+    var receivedLists = lists.makeAsyncIterator()
+    #expect(await receivedLists.next() == [])
   }
 
   @Test func `The reply to an earlier update never replaces the reply to a later one`() async throws {
     let gates = [Gate(), Gate()]
-    let requests = Lock(0)
+    let requestCount = Lock(0)
     let newer = User(uid: "007", username: "newer", date: SignInSessionStub.date)
     let service = UserService(
       session: SignInSessionStub(user: {
-        let index = requests.withLock { count in
+        let index = requestCount.withLock { count in
           defer { count += 1 }
           return count
         }
@@ -293,7 +298,7 @@ import Testing
     let service = UserService(session: SignInSessionStub(signOut: { await gate.pass() }), userData: [data])
     #expect(data.log == [])
     var states = service.signStates.makeAsyncIterator()
-    var seen: [SignState?] = [await states.next()]
+    var receivedStates: [SignState?] = [await states.next()]
     try await service.signIn()
     #expect(data.log == ["open 007"])
     let signOut = Task { try await service.performSignout() }
@@ -302,29 +307,30 @@ import Testing
     gate.open()
     try await signOut.value
     #expect(data.log == ["open 007", "erase 007"])
-    for _ in 0..<4 { seen.append(await states.next()) }
-    #expect(seen == [.unsigned, .signingIn, .signed(Self.user), .signingOut, .unsigned])
+    for _ in 0..<4 { receivedStates.append(await states.next()) }
+    #expect(receivedStates == [.unsigned, .signingIn, .signed(Self.user), .signingOut, .unsigned])
   }
 
   @Test func `A sign-out that would lose changes throws their number and sends no request`()
     async throws
   {
-    let waiting = UserDataStub(unsentCount: 2)
-    let other = UserDataStub()
-    let signOuts = Lock(0)
+    let dataWithUnsentChanges = UserDataStub(unsentCount: 2)
+    let otherData = UserDataStub()
+    let signOutCount = Lock(0)
     let service = UserService(
-      session: SignInSessionStub(signOut: { signOuts.withLock { $0 += 1 } }), userData: [other, waiting])
+      session: SignInSessionStub(signOut: { signOutCount.withLock { $0 += 1 } }),
+      userData: [otherData, dataWithUnsentChanges])
     try await service.signIn()
     await #expect(throws: SignInError.userData(.unsent(2))) { try await service.performSignout() }
     #expect(service.signState == .signed(Self.user))
-    #expect(signOuts.withLock { $0 } == 0)
-    // Data that was already erased is opened again.
-    #expect(other.log == ["open 007", "erase 007", "open 007"])
-    #expect(waiting.log == ["open 007", "erase 007", "open 007"])
+    #expect(signOutCount.withLock { $0 } == 0)
+    // All data is opened again, including the data whose erasure was refused.
+    #expect(otherData.log == ["open 007", "erase 007", "open 007"])
+    #expect(dataWithUnsentChanges.log == ["open 007", "erase 007", "open 007"])
     try await service.performSignout(discardingUnsent: true)
     #expect(service.signState == .unsigned)
-    #expect(signOuts.withLock { $0 } == 1)
-    #expect(waiting.log.last == "discard 007")
+    #expect(signOutCount.withLock { $0 } == 1)
+    #expect(dataWithUnsentChanges.log.last == "discard 007")
   }
 
   @Test func `If a sign-out fails, the erased data is opened again`() async throws {

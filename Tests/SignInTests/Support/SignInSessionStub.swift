@@ -4,24 +4,25 @@ import SignIn
 
 /// A session that replies with the results of closures, and counts its sign-in requests.
 final class SignInSessionStub: SignInSessionType {
+  /// 2018-12-01 12:00:00 UTC.
   static let date = Date(timeIntervalSince1970: 1_543_665_600)
   static let user = User(uid: "007", username: "jake", date: date)
 
-  private let requests = Lock(0)
+  private let requestCount = Lock(0)
   private let onSignIn: @Sendable () async throws(SignInSessionError) -> User
   private let onSignOut: @Sendable () async throws(SignInSessionError) -> Void
   private let onUser: @Sendable () async throws(SignInSessionError) -> User
   private let onDates: @Sendable (Date?, Int) async throws(SignInSessionError) -> [Date]
 
-  var signInRequests: Int { requests.withLock { $0 } }
+  var signInRequestCount: Int { requestCount.withLock { $0 } }
 
   init(
     signIn: @escaping @Sendable () async throws(SignInSessionError) -> User = { SignInSessionStub.user },
     signOut: @escaping @Sendable () async throws(SignInSessionError) -> Void = {},
     user: @escaping @Sendable () async throws(SignInSessionError) -> User = { SignInSessionStub.user },
     dates: @escaping @Sendable (Date?, Int) async throws(SignInSessionError) -> [Date] = { before, limit in
-      let all = (0..<5).map { SignInSessionStub.date.addingTimeInterval(Double(-$0)) }
-      return Array(all.filter { date in before.map { date < $0 } ?? true }.prefix(limit))
+      let allDates = (0..<5).map { SignInSessionStub.date.addingTimeInterval(Double(-$0)) }
+      return Array(allDates.filter { date in before.map { date < $0 } ?? true }.prefix(limit))
     }
   ) {
     onSignIn = signIn
@@ -31,7 +32,7 @@ final class SignInSessionStub: SignInSessionType {
   }
 
   func signIn(username: String, password: Password) async throws(SignInSessionError) -> User {
-    requests.withLock { $0 += 1 }
+    requestCount.withLock { $0 += 1 }
     return try await onSignIn()
   }
 

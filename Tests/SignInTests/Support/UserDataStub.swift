@@ -17,7 +17,7 @@ final class UserDataStub: UserDataType {
     })
   }
 
-  /// All calls, in order.
+  /// All calls in order: `open UID`, `erase UID`, or `discard UID` for an erasure that discards unsent changes.
   var log: [String] { calls.withLock { $0 } }
 
   func open(uid: String) {

@@ -13,7 +13,7 @@ internal import TestSupport
 
 /// Commands that commit to a store in a process that may be killed at any time, and report each acknowledged commit.
 extension TestChild {
-  /// Makes the commits numbered from `first` to `last`, or until one fails or the process is killed.
+  /// Makes the commits numbered from `first` to `last`, but stops at the first one that fails.
   static func commit(
     _ kind: NumberedCommits, from first: Int, to last: Int, in store: any KeyValueStore
   ) async {
@@ -31,11 +31,11 @@ extension TestChild {
   ///
   /// SQLite's own system calls aren't counted. If the store makes fewer calls, all commits are made.
   static func dieAtCall(
-    _ fatal: Int, committing kind: NumberedCommits, from first: Int, to last: Int, in place: URL
+    _ fatalCall: Int, committing kind: NumberedCommits, from first: Int, to last: Int, in place: URL
   ) async {
-    let count = Atomic(0)
+    let callCount = Atomic(0)
     let fileSystem = FileSystem { _ in
-      if count.add(1, ordering: .relaxed).newValue == fatal { kill(getpid(), SIGKILL) }
+      if callCount.add(1, ordering: .relaxed).newValue == fatalCall { kill(getpid(), SIGKILL) }
       return nil
     }
     await commit(kind, from: first, to: last, in: open(place, fileSystem))
@@ -49,25 +49,25 @@ extension TestChild {
       let stamp = Stamp(writer: writer, number: number)
       var batch = StoreBatch()
       for id in 0..<3 { batch.save(stamp, for: StoreKey("stamps", id: "\(id)")) }
-      let began = Stamp.now
+      let startTime = Stamp.now
       try await store.commit(batch)
-      say("\(number) \(began) \(Stamp.now)")
+      say("\(number) \(startTime) \(Stamp.now)")
     }
   }
 
-  /// Increments a number and its copy in a loop, and prints each new number.
+  /// Increments a counter and its copy, the twin, in a loop, and prints each new number.
   ///
-  /// Each commit requires that no other process has changed the number since it was read. Otherwise, the number is read
-  /// again.
+  /// Each commit requires that no other process has changed the counter since it was read. If the commit fails because
+  /// of that, the counter is read again.
   static func countUp(in store: any KeyValueStore) async throws {
-    let (key, twin) = (StoreKey<Int>("counters", id: "counter"), StoreKey<Int>("counters", id: "twin"))
+    let (counterKey, twinKey) = (StoreKey<Int>("counters", id: "counter"), StoreKey<Int>("counters", id: "twin"))
     while true {
-      let stored = try await store.load(key)
+      let stored = try await store.load(counterKey)
       let number = (stored?.value ?? 0) + 1
       var batch = StoreBatch()
-      batch.require(stored?.tag, of: key)
-      batch.save(number, for: key)
-      batch.save(number, for: twin)
+      batch.require(stored?.tag, of: counterKey)
+      batch.save(number, for: counterKey)
+      batch.save(number, for: twinKey)
       do throws(StoreError) {
         try await store.commit(batch)
       } catch {
@@ -86,6 +86,7 @@ extension TestChild {
       case "create": stagedCount.add(1, ordering: .relaxed)
       // This call locks the folder, not a staged file. After it, the store moves the staged files into place.
       case "flock" where !call.path.contains(".DataStore-") && stagedCount.load(ordering: .relaxed) >= 5:
+        // Prevents a second pause.
         stagedCount.store(0, ordering: .relaxed)
         say("staged")
         while readLine() != nil {}

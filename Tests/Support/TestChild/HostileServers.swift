@@ -18,14 +18,14 @@ extension TestChild {
   }
 
   /// A recorder of measurements while the process communicates with hostile servers.
-  private final class Watch: Sendable {
+  private final class Recorder: Sendable {
     private let observations = Lock(Observations())
 
-    func note(_ body: (inout Observations) -> Void) {
+    func record(_ body: (inout Observations) -> Void) {
       observations.withLock { body(&$0) }
     }
 
-    var result: Observations { observations.withLock { $0 } }
+    var value: Observations { observations.withLock { $0 } }
   }
 
   private struct Observations: Encodable {
@@ -48,37 +48,37 @@ extension TestChild {
   static func meetHostileServers(_ address: String, kindCount: Int) async throws {
     guard let url = URL(string: address) else { fail("\(address) is not a URL") }
     // A first call, so that one-time allocations don't count.
-    _ = try await goodCall(to: url)
-    let start = residentMemory()
-    let watch = Watch()
+    _ = try await callGoodServer(at: url)
+    let initialMemory = residentMemory()
+    let recorder = Recorder()
 
     let sleeper = Task {
       while !Task.isCancelled {
         let begin = ContinuousClock.now
         try? await Task.sleep(for: .milliseconds(10))
-        let late = (ContinuousClock.now - begin - .milliseconds(10)) / .milliseconds(1)
-        let growth = residentMemory() - start
-        watch.note {
-          $0.latestWakeMilliseconds = max($0.latestWakeMilliseconds, late)
+        let delay = (ContinuousClock.now - begin - .milliseconds(10)) / .milliseconds(1)
+        let growth = residentMemory() - initialMemory
+        recorder.record {
+          $0.latestWakeMilliseconds = max($0.latestWakeMilliseconds, delay)
           $0.memoryGrowthKiB = max($0.memoryGrowthKiB, growth)
         }
       }
     }
-    let good = Task {
+    let goodCaller = Task {
       while !Task.isCancelled {
         let begin = ContinuousClock.now
         do {
-          _ = try await goodCall(to: url)
+          _ = try await callGoodServer(at: url)
         } catch {
           if Task.isCancelled { return }
           // On a busy machine, a call may exceed its timeout.
           if case APISessionError.timedOut = error { continue }
           fail("A good server's reply was lost: \(error)")
         }
-        let took = (ContinuousClock.now - begin) / .milliseconds(1)
-        watch.note {
+        let duration = (ContinuousClock.now - begin) / .milliseconds(1)
+        recorder.record {
           $0.goodCallCount += 1
-          $0.slowestGoodCallMilliseconds = max($0.slowestGoodCallMilliseconds, took)
+          $0.slowestGoodCallMilliseconds = max($0.slowestGoodCallMilliseconds, duration)
         }
       }
     }
@@ -87,9 +87,9 @@ extension TestChild {
         for (name, script) in hostileScripts.prefix(kindCount) {
           group.addTask {
             let begin = ContinuousClock.now
-            let outcome = await hostileCall(to: url, script)
-            let overrun = (ContinuousClock.now - begin - hostileLimit) / .milliseconds(1)
-            watch.note {
+            let outcome = await callHostileServer(at: url, script)
+            let overrun = (ContinuousClock.now - begin - hostileCallTimeout) / .milliseconds(1)
+            recorder.record {
               $0.longestOverrunMilliseconds = max($0.longestOverrunMilliseconds, overrun)
               $0.outcomes["\(name): \(outcome)", default: 0] += 1
             }
@@ -98,15 +98,15 @@ extension TestChild {
       }
     }
     sleeper.cancel()
-    good.cancel()
-    _ = await (sleeper.value, good.value)
+    goodCaller.cancel()
+    _ = await (sleeper.value, goodCaller.value)
     let encoder = JSONEncoder()
     encoder.outputFormatting = .sortedKeys
-    say(String(decoding: try encoder.encode(watch.result), as: UTF8.self))
+    say(String(decoding: try encoder.encode(recorder.value), as: UTF8.self))
   }
 
   /// The timeout of a call to a hostile server.
-  private static let hostileLimit = Duration.seconds(2)
+  private static let hostileCallTimeout = Duration.seconds(2)
 
   private static let hostileScripts: [(name: String, script: ScriptedServer.Script)] = {
     let head = "HTTP/1.1 200 OK\r\n"
@@ -121,8 +121,9 @@ extension TestChild {
     ]
   }()
 
-  private static func hostileCall(to url: URL, _ script: ScriptedServer.Script) async -> String {
-    let session = APISession(url: url, timeout: hostileLimit, maximumReplySize: 256 * 1024)
+  /// Calls a hostile server, and returns the outcome of the call.
+  private static func callHostileServer(at url: URL, _ script: ScriptedServer.Script) async -> String {
+    let session = APISession(url: url, timeout: hostileCallTimeout, maximumReplySize: 256 * 1024)
     do {
       _ = try await session.post(
         document: "{ a }", operationName: "", variables: ScriptedServer.RequestedScript(script), as: [String: Int].self)
@@ -138,7 +139,7 @@ extension TestChild {
     }
   }
 
-  private static func goodCall(to url: URL) async throws -> [String: Int] {
+  private static func callGoodServer(at url: URL) async throws -> [String: Int] {
     try await APISession(url: url).post(
       document: "{ a }", operationName: "", variables: ScriptedServer.RequestedScript(.json(#"{"data":{"a":1}}"#)),
       as: [String: Int].self)

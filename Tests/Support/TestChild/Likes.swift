@@ -25,11 +25,11 @@ extension TestChild {
     folder.appending(path: "store", directoryHint: .isDirectory)
   }
 
-  private static func server(in folder: URL, seed: UInt64? = nil) -> LikesServer {
+  private static func makeServer(in folder: URL, seed: UInt64? = nil) -> LikesServer {
     LikesServer(file: folder.appending(path: "server"), seed: seed)
   }
 
-  private static func repo(on store: FileStore, at server: LikesServer) -> MomentsRepo {
+  private static func makeRepo(on store: FileStore, with server: LikesServer) -> MomentsRepo {
     MomentsRepo(
       persistentDataStore: PersistentDataStore(store), getMomentsByUserIDSession: server,
       updateMomentLikeSession: server,
@@ -39,27 +39,27 @@ extension TestChild {
   /// Likes moments and concurrently fetches timelines, on a server that fails half of the requests, until the process
   /// is killed.
   static func like(from first: Int, seed: UInt64, in folder: URL) async throws {
-    let server = server(in: folder, seed: seed)
-    let repo = repo(on: FileStore(folder: storeFolder(in: folder)), at: server)
+    let server = makeServer(in: folder, seed: seed)
+    let repo = makeRepo(on: FileStore(folder: storeFolder(in: folder)), with: server)
     let events = repo.events.subscribe()
     for number in first... {
-      async let fetched: Void = number.isMultiple(of: 3) ? fetch(userID: like(number).userID, by: repo) : ()
-      await take(like(number), number, by: repo, events)
+      async let fetched: Void = number.isMultiple(of: 3) ? fetch(userID: numberedLike(number).userID, by: repo) : ()
+      await performAndPrint(numberedLike(number), number, by: repo, events)
       await fetched
     }
   }
 
   /// Likes moments, but kills the process before the given call of the store's ``FileSystem``, counted from 1.
-  static func like(from first: Int, to last: Int, dyingAtCall fatal: Int, in folder: URL) async throws {
-    let count = Atomic(0)
+  static func like(from first: Int, to last: Int, dyingAtCall fatalCall: Int, in folder: URL) async throws {
+    let callCount = Atomic(0)
     let fileSystem = FileSystem { _ in
-      if count.add(1, ordering: .relaxed).newValue == fatal { kill(getpid(), SIGKILL) }
+      if callCount.add(1, ordering: .relaxed).newValue == fatalCall { kill(getpid(), SIGKILL) }
       return nil
     }
     let store = FileStore(folder: storeFolder(in: folder), fileSystem: fileSystem)
-    let repo = repo(on: store, at: server(in: folder))
+    let repo = makeRepo(on: store, with: makeServer(in: folder))
     let events = repo.events.subscribe()
-    for number in first...last { await take(like(number), number, by: repo, events) }
+    for number in first...last { await performAndPrint(numberedLike(number), number, by: repo, events) }
   }
 
   /// Likes moments of user 0 on a real server.
@@ -71,7 +71,7 @@ extension TestChild {
       updateMomentLikeSession: UpdateMomentLikeSession(apiSession: apiSession))
     let events = repo.events.subscribe()
     for (number, momentID) in momentIDs.enumerated() {
-      await take(MomentLike(userID: "0", momentID: momentID, isLiked: true), number, by: repo, events)
+      await performAndPrint(MomentLike(userID: "0", momentID: momentID, isLiked: true), number, by: repo, events)
     }
     // Keeps running until it is killed, or standard input ends.
     while readLine() != nil {}
@@ -80,7 +80,7 @@ extension TestChild {
   /// Waits until no like is waiting or in flight, and reports whether the stored and the observed timelines agree with
   /// the server's.
   static func deliverLikes(in folder: URL) async throws {
-    let server = server(in: folder)
+    let server = makeServer(in: folder)
     let store = PersistentDataStore(FileStore(folder: storeFolder(in: folder)))
     let repo = MomentsRepo(
       persistentDataStore: store, getMomentsByUserIDSession: server, updateMomentLikeSession: server)
@@ -95,19 +95,19 @@ extension TestChild {
         say("\(userID) has nothing stored")
         continue
       }
-      say("\(userID) " + (stored == timeline ? "agrees" : "differs: \(stored) for \(timeline)"))
+      say("\(userID) " + (stored == timeline ? "agrees" : "differs: \(stored) instead of \(timeline)"))
       for await observed in repo.momentsDetails(userID: userID) {
-        say("\(userID) " + (observed == timeline ? "agrees" : "differs: \(observed) for \(timeline)"))
+        say("\(userID) " + (observed == timeline ? "agrees" : "differs: \(observed) instead of \(timeline)"))
         break
       }
     }
   }
 
-  private static func like(_ number: Int) -> MomentLike {
+  private static func numberedLike(_ number: Int) -> MomentLike {
     MomentLike(userID: "\(number % 2)", momentID: momentIDs[number / 2 % 3], isLiked: number / 6 % 2 == 0)
   }
 
-  private static func take(
+  private static func performAndPrint(
     _ like: MomentLike, _ number: Int, by repo: MomentsRepo, _ events: MulticastSubscription<RepositoryEvent, Never>
   ) async {
     let outcome: MomentLikeOutcome

@@ -27,7 +27,7 @@ actor LikesServer {
   }
 
   private enum Fault {
-    case before, after
+    case beforeApplying, afterApplying
   }
 
   private let file: CInt
@@ -53,12 +53,12 @@ actor LikesServer {
 
   /// Returns the current timeline of a user.
   func timeline(of userID: String) -> MomentsDetails {
-    timeline(of: userID, after: changes.count)
+    timeline(of: userID, afterFirst: changes.count)
   }
 
-  private func timeline(of userID: String, after count: Int) -> MomentsDetails {
+  private func timeline(of userID: String, afterFirst changeCount: Int) -> MomentsDetails {
     var liked: Set<String> = []
-    for change in changes.prefix(count) where change.like.userID == userID {
+    for change in changes.prefix(changeCount) where change.like.userID == userID {
       if change.like.isLiked { liked.insert(change.like.momentID) } else { liked.remove(change.like.momentID) }
     }
     return .fixture(userID: userID, momentIDs: TestChild.momentIDs, likedMomentIDs: liked)
@@ -69,13 +69,13 @@ actor LikesServer {
   /// A server with random faults answers half of the requests.
   private func drawFault() -> Fault? {
     switch random?.next().magnitude {
-    case let number? where number % 4 == 0: .before
-    case let number? where number % 4 == 1: .after
+    case let number? where number % 4 == 0: .beforeApplying
+    case let number? where number % 4 == 1: .afterApplying
     default: nil
     }
   }
 
-  /// Applies a change, unless its key was accepted before.
+  /// Applies a change, unless a change with the same key was applied before.
   ///
   /// - Returns: The number of changes up to and including this one.
   private func apply(_ change: Change) -> Int {
@@ -110,10 +110,10 @@ extension LikesServer: UpdateMomentLikeSessionType {
     _ isLiked: Bool, momentID: String, fromUserID userID: String, idempotencyKey: String
   ) throws(APISessionError) -> MomentsDetails {
     let fault = drawFault()
-    if case .before = fault { throw .timedOut }
+    if case .beforeApplying = fault { throw .timedOut }
     let like = MomentLike(userID: userID, momentID: momentID, isLiked: isLiked)
-    let count = apply(Change(key: idempotencyKey, like: like))
-    if case .after = fault { throw .transport(URLError(.networkConnectionLost)) }
-    return timeline(of: userID, after: count)
+    let changeCount = apply(Change(key: idempotencyKey, like: like))
+    if case .afterApplying = fault { throw .transport(URLError(.networkConnectionLost)) }
+    return timeline(of: userID, afterFirst: changeCount)
   }
 }

@@ -26,9 +26,12 @@ struct NumberedNotes: Codable, Equatable, Sendable {
 
 /// An edit of notes, determined by its writer and its number.
 ///
-/// Each group of eight consecutive edits of a writer has its own two notes, so that the edits of different writers can
-/// be applied in any order.
+/// Each group of eight consecutive edits of a writer has notes of its own, and the position in the group determines the
+/// change. Two writers never edit the same note, so their edits can be applied in any order.
 struct NumberedEdit: RepositoryMutation, Hashable {
+  /// The changes of the eight edits of a group, in order.
+  ///
+  /// `First` and `Second` in a name stand for two notes of the group.
   enum Change: Int {
     case addFirst, setFirst
     /// An edit that the server refuses.
@@ -75,10 +78,10 @@ struct NumberedEdit: RepositoryMutation, Hashable {
 
 /// A simulated server of notes, whose file outlives the processes that use it.
 ///
-/// Several processes can use the file at the same time. Each applied edit is one line of the file, `ID KEY WRITER
-/// NUMBER`, written with a single call of `write`. An edit is therefore applied completely or not at all, no matter
-/// when the process is killed. A request that repeats the id of an applied edit gets the original reply, which may be
-/// out of date.
+/// Several processes can use the file at the same time. Each applied edit is one line of the file, written with one
+/// call of `write`: `ID KEY WRITER NUMBER`. An edit is therefore applied completely or not at all, no matter when the
+/// process is killed. A request that repeats the id of an applied edit gets the original reply, which may be out of
+/// date.
 actor NotesServer {
   enum Failure: Error {
     case offline, brokenConnection, refused, conflict
@@ -88,13 +91,18 @@ actor NotesServer {
   enum Faults {
     case none
     /// The reply to the first attempt of each edit is lost.
-    case firstReplies
+    case lostFirstReplies
     /// Half of all requests fail, at random.
     case random(SplitMix64)
   }
 
+  /// The fault of a single request.
   private enum Fault {
-    case offline, brokenBefore, brokenAfter
+    case offline
+    /// The connection breaks before the server receives the request.
+    case requestLost
+    /// The connection breaks after the server has processed the request.
+    case replyLost
   }
 
   private struct AppliedEdit {
@@ -105,8 +113,8 @@ actor NotesServer {
 
   private let file: CInt
   private var faults: Faults
-  /// The ids whose first reply was lost, for ``Faults/firstReplies``.
-  private var attempted: Set<MutationID> = []
+  /// The ids whose first reply was lost, for ``Faults/lostFirstReplies``.
+  private var idsWithLostReply: Set<MutationID> = []
 
   init(file url: URL, faults: Faults) {
     file = open(url.path(percentEncoded: false), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
@@ -125,33 +133,36 @@ actor NotesServer {
   }
 
   func fetch(_ key: String) throws(Failure) -> NumberedNotes {
-    if let fault = drawFault(nil) { throw fault == .offline ? .offline : .brokenConnection }
+    if let fault = drawFault(ofEdit: nil) { throw fault == .offline ? .offline : .brokenConnection }
     return notes(of: key)
   }
 
   func take(_ edit: NumberedEdit, _ key: String, _ id: MutationID) throws(Failure) -> MutationReply<NumberedNotes> {
-    let fault = drawFault(id)
+    let fault = drawFault(ofEdit: id)
     if fault == .offline { throw .offline }
-    if fault == .brokenBefore { throw .brokenConnection }
-    let result = exclusively { apply(edit, key, id, $0) }
-    if fault == .brokenAfter { throw .brokenConnection }
+    if fault == .requestLost { throw .brokenConnection }
+    let result = exclusively { applyOnce(edit, key, id, $0) }
+    if fault == .replyLost { throw .brokenConnection }
     let notes = try result.get()
     return Self.isShared(key) ? .value(notes) : .done
   }
 
-  private func drawFault(_ id: MutationID?) -> Fault? {
+  /// Returns the fault of the next request, or `nil` if the request is answered.
+  ///
+  /// - Parameter id: The id of the edit that the request sends; `nil` for a fetch.
+  private func drawFault(ofEdit id: MutationID?) -> Fault? {
     switch faults {
     case .none: return nil
-    case .firstReplies: return id.map { attempted.insert($0).inserted } ?? false ? .brokenAfter : nil
-    case .random(var random):
-      let number = random.next() % 6
-      faults = .random(random)
-      return [.offline, .brokenBefore, .brokenAfter, nil, nil, nil][Int(number)]
+    case .lostFirstReplies: return (id.map { idsWithLostReply.insert($0).inserted } ?? false) ? .replyLost : nil
+    case .random(var generator):
+      let number = generator.next() % 6
+      faults = .random(generator)
+      return [.offline, .requestLost, .replyLost, nil, nil, nil][Int(number)]
     }
   }
 
   /// Applies an edit, unless its id was accepted before.
-  private func apply(
+  private func applyOnce(
     _ edit: NumberedEdit, _ key: String, _ id: MutationID, _ applied: [AppliedEdit]
   ) -> Result<NumberedNotes, Failure> {
     if let index = applied.firstIndex(where: { $0.id == id.rawValue }) {
@@ -174,10 +185,12 @@ actor NotesServer {
 
   private static func notes(of key: String, in applied: some Sequence<AppliedEdit>) -> NumberedNotes {
     var notes = NumberedNotes()
-    for edit in applied where edit.key == key { _ = apply(edit.edit, key, to: &notes) }
+    for entry in applied where entry.key == key { _ = apply(entry.edit, key, to: &notes) }
     return notes
   }
 
+  /// Applies an edit, and then the removal that another client makes after it, if any.
+  ///
   /// - Returns: Whether the edit could be applied without a conflict.
   private static func apply(_ edit: NumberedEdit, _ key: String, to notes: inout NumberedNotes) -> Bool {
     do throws(MutationConflict) {

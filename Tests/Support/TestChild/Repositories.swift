@@ -18,7 +18,7 @@ internal import Synchronization
 /// The process prints `durable KEY NUMBER ID` when an edit is durable, and `ended KEY NUMBER RESULT` when `perform` has
 /// returned or thrown. It prints `vanished KEY WRITER.NUMBER` if an observer saw an edit and then a value without it.
 extension TestChild {
-  private typealias Notes = SyncedRepository<NotesSource>
+  private typealias NotesRepository = SyncedRepository<NotesSource>
 
   private struct NotesSource: MutableSource {
     let server: NotesServer
@@ -48,6 +48,7 @@ extension TestChild {
 
   /// The part of a mutation's record that shows whether the mutation will still be sent.
   private struct Record: Codable, Equatable {
+    /// The reason why the mutation is no longer sent, of which only the presence matters here.
     struct Verdict: Codable, Equatable {}
 
     let verdict: Verdict?
@@ -56,12 +57,12 @@ extension TestChild {
   /// The key of the notes that another client also edits, and the key of those that no other client edits.
   private static let keys = ["shared", "own"]
 
-  private static func notesServer(beside place: URL, _ faults: NotesServer.Faults) -> NotesServer {
+  private static func makeServer(beside place: URL, faults: NotesServer.Faults) -> NotesServer {
     NotesServer(file: place.deletingLastPathComponent().appending(path: "server"), faults: faults)
   }
 
-  private static func notes(_ server: NotesServer, in store: any KeyValueStore) -> Notes {
-    Notes(
+  private static func makeRepository(of server: NotesServer, in store: any KeyValueStore) -> NotesRepository {
+    NotesRepository(
       NotesSource(server: server), store: store,
       configuration: RepositoryConfiguration(retryPolicy: RetryPolicy(base: .milliseconds(1), cap: .milliseconds(4))))
   }
@@ -71,55 +72,61 @@ extension TestChild {
   /// Edits and concurrently fetches the notes of both keys, on a server that fails half of the requests, until the
   /// process is killed.
   static func edit(as writer: String, from first: Int, seed: UInt64, in place: URL) async throws {
-    let server = notesServer(beside: place, .random(SplitMix64(seed: seed)))
-    let notes = notes(server, in: open(place))
+    let server = makeServer(beside: place, faults: .random(SplitMix64(seed: seed)))
+    let repository = makeRepository(of: server, in: open(place))
     await withTaskGroup { group in
       for key in keys {
-        group.addTask { await reportVanished(from: notes.values(of: key).subscribe(), key) }
-        group.addTask { await makeEdits(of: key, as: writer, numbers: first..<Int.max, by: notes) }
+        group.addTask { await reportVanishedEdits(in: repository.values(of: key).subscribe(), of: key) }
+        group.addTask { await makeEdits(of: key, as: writer, numbers: first..<Int.max, by: repository) }
       }
     }
   }
 
   /// Makes one edit under each key, but kills the process before the given call of the store's ``FileSystem``, counted
   /// from 1.
+  ///
+  /// Prints `done` when both edits are completed, unless the process is killed before that.
   static func edit(
-    as writer: String, number: Int, losingReplies: Bool, dyingAtCall fatal: Int, in place: URL
+    as writer: String, number: Int, losesFirstReplies: Bool, dyingAtCall fatalCall: Int, in place: URL
   ) async throws {
-    let count = Atomic(0)
+    let callCount = Atomic(0)
     let fileSystem = FileSystem { _ in
-      if count.add(1, ordering: .relaxed).newValue == fatal { kill(getpid(), SIGKILL) }
+      if callCount.add(1, ordering: .relaxed).newValue == fatalCall { kill(getpid(), SIGKILL) }
       return nil
     }
-    let notes = notes(
-      notesServer(beside: place, losingReplies ? .firstReplies : .none), in: open(place, fileSystem))
+    let server = makeServer(beside: place, faults: losesFirstReplies ? .lostFirstReplies : .none)
+    let repository = makeRepository(of: server, in: open(place, fileSystem))
     await withTaskGroup { group in
       for key in keys {
-        group.addTask { await makeEdits(of: key, as: writer, numbers: number..<number + 1, by: notes) }
+        group.addTask { await makeEdits(of: key, as: writer, numbers: number..<number + 1, by: repository) }
       }
     }
-    // An edit whose reply was lost is sent again.
-    try await notes.waitForPendingMutations()
+    // Waits, because an edit whose reply was lost is sent again.
+    try await repository.waitForPendingMutations()
     say("done")
   }
 
-  /// Makes edits, each as soon as the previous one is durable, with at most three calls in flight.
-  private static func makeEdits(of key: String, as writer: String, numbers: Range<Int>, by notes: Notes) async {
-    let events = notes.events.subscribe()
+  /// Makes edits, each after the previous one is durable, with at most three calls in flight.
+  private static func makeEdits(
+    of key: String, as writer: String, numbers: Range<Int>, by repository: NotesRepository
+  ) async {
+    let events = repository.events.subscribe()
     await withTaskGroup(of: Void.self) { group in
-      var callCount = 0
+      var concurrentCallCount = 0
       for number in numbers {
-        if callCount == 3 {
+        if concurrentCallCount == 3 {
           await group.next()
-          callCount -= 1
+          concurrentCallCount -= 1
         }
         let edit = NumberedEdit(writer: writer, number: number)
-        // Every edit becomes durable, except a `setFirstAgain` whose note is already known to be removed.
+        // Every edit becomes durable, except a `setFirstAgain` whose note is already known to be removed. Only the
+        // result of the call shows whether that is the case.
         if edit.change == .setFirstAgain {
-          guard await perform(edit, on: key, by: notes) else { continue }
+          let becameDurable = await perform(edit, on: key, by: repository)
+          guard becameDurable else { continue }
         } else {
-          group.addTask { _ = await perform(edit, on: key, by: notes) }
-          callCount += 1
+          group.addTask { _ = await perform(edit, on: key, by: repository) }
+          concurrentCallCount += 1
         }
         for await event in events {
           guard case .mutationEnqueued(let id, key) = event else { continue }
@@ -127,8 +134,8 @@ extension TestChild {
           break
         }
         if number.isMultiple(of: 3) {
-          // The server fails at random. A failure is ignored, because the next fetch follows soon.
-          do throws(RepositoryError<NotesServer.Failure>) { try await notes.reload(key) } catch {}
+          // The server may fail at random. A failure is ignored, because no edit depends on the fetch.
+          do throws(RepositoryError<NotesServer.Failure>) { try await repository.reload(key) } catch {}
         }
       }
     }
@@ -137,10 +144,10 @@ extension TestChild {
   /// Performs an edit, and prints its result.
   ///
   /// - Returns: Whether the edit was possible on the repository's value, and so became durable.
-  private static func perform(_ edit: NumberedEdit, on key: String, by notes: Notes) async -> Bool {
+  private static func perform(_ edit: NumberedEdit, on key: String, by repository: NotesRepository) async -> Bool {
     let result: String
     do throws(RepositoryError<NotesServer.Failure>) {
-      switch try await notes.perform(edit, on: key) {
+      switch try await repository.perform(edit, on: key) {
       case .confirmed: result = "confirmed"
       case .queued: result = "queued"
       case .conflicted: result = "conflicted"
@@ -156,14 +163,14 @@ extension TestChild {
     return result != "impossible"
   }
 
-  private static func reportVanished(
-    from values: MulticastSubscription<NumberedNotes, Never>, _ key: String
+  private static func reportVanishedEdits(
+    in values: MulticastSubscription<NumberedNotes, Never>, of key: String
   ) async {
-    var last: Set<String> = []
+    var previousNames: Set<String> = []
     for await value in values {
       let names = value.editNames
-      for name in last.subtracting(names).sorted() { say("vanished \(key) \(name)") }
-      last = names
+      for name in previousNames.subtracting(names).sorted() { say("vanished \(key) \(name)") }
+      previousNames = names
     }
   }
 
@@ -175,42 +182,47 @@ extension TestChild {
   /// - `listed KEY WRITER.NUMBER ID STANDING`: a mutation that the repository's `mutations` still list
   /// - `records COUNT`: the number of stored records of mutations
   /// - `stored KEY agrees` and `observed KEY agrees`: the stored and the observed value equal the server's
+  /// - `vanished KEY WRITER.NUMBER`: an edit that an observed value has and the next one lacks
+  ///
+  /// Any other line reports a fault.
   static func deliverEdits(in place: URL) async throws {
-    let server = notesServer(beside: place, .none)
+    let server = makeServer(beside: place, faults: .none)
     let store = open(place)
-    let (values, states) = try await deliver(notes(server, in: store), in: place)
+    let (values, states) = try await deliverAll(by: makeRepository(of: server, in: store), in: place)
     for key in keys {
       let expected = await server.notes(of: key)
       let stored = try await store.load(StoreKey<NumberedNotes>("notes", id: key))?.value
-      report("stored", key, stored, expected)
+      reportAgreement(of: "stored", key, stored, expected)
       // The repository has been released, so these subscriptions finish.
-      var state: RepositoryState<NumberedNotes, RepositoryError<NotesServer.Failure>>?
-      for await next in states[key]! { state = next }
-      report("observed", key, state?.value, expected)
-      if state?.isPending ?? true { say("\(key) is pending") }
-      var first: NumberedNotes?
-      var last: Set<String> = []
+      var lastState: RepositoryState<NumberedNotes, RepositoryError<NotesServer.Failure>>?
+      for await state in states[key]! { lastState = state }
+      reportAgreement(of: "observed", key, lastState?.value, expected)
+      if lastState?.isPending ?? true { say("\(key) is pending") }
+      var firstValue: NumberedNotes?
+      var previousNames: Set<String> = []
       for await value in values[key]! {
-        first = first ?? value
-        for name in last.subtracting(value.editNames).sorted() { say("vanished \(key) \(name)") }
-        last = value.editNames
+        firstValue = firstValue ?? value
+        for name in previousNames.subtracting(value.editNames).sorted() { say("vanished \(key) \(name)") }
+        previousNames = value.editNames
       }
-      say(["first", key].joined(separator: " ") + (first?.editNames.sorted() ?? []).map { " \($0)" }.joined())
+      say(["first", key].joined(separator: " ") + (firstValue?.editNames.sorted() ?? []).map { " \($0)" }.joined())
     }
   }
 
-  /// - Returns: The subscriptions with all values and states that were sent to observers.
-  private static func deliver(_ notes: Notes, in place: URL) async throws -> (
+  /// Waits until all mutations are delivered, and reports those that are still listed, and the number of records.
+  ///
+  /// - Returns: The subscriptions with all values and states that were sent to observers, by key.
+  private static func deliverAll(by repository: NotesRepository, in place: URL) async throws -> (
     [String: MulticastSubscription<NumberedNotes, Never>],
     [String: MulticastSubscription<RepositoryState<NumberedNotes, RepositoryError<NotesServer.Failure>>, Never>]
   ) {
-    let values = Dictionary(uniqueKeysWithValues: keys.map { ($0, notes.values(of: $0).subscribe()) })
-    let states = Dictionary(uniqueKeysWithValues: keys.map { ($0, notes.states(of: $0).subscribe()) })
+    let values = Dictionary(uniqueKeysWithValues: keys.map { ($0, repository.values(of: $0).subscribe()) })
+    let states = Dictionary(uniqueKeysWithValues: keys.map { ($0, repository.states(of: $0).subscribe()) })
     // Waits until the stored values have been read: the first list of pending mutations, even an empty one, arrives
     // after that.
-    for key in keys { for await _ in notes.pendingMutations(of: key) { break } }
-    try await notes.waitForPendingMutations()
-    for item in try await notes.mutations.list() {
+    for key in keys { for await _ in repository.pendingMutations(of: key) { break } }
+    try await repository.waitForPendingMutations()
+    for item in try await repository.mutations.list() {
       let standing =
         switch item.standing {
         case .conflicted: "conflicted"
@@ -219,7 +231,8 @@ extension TestChild {
         }
       say("listed \(item.key) \(item.mutation.name) \(item.id) \(standing)")
     }
-    // A repository stores the result of a mutation after reporting it, so it must exist until all results are stored.
+    // A repository stores the result of a mutation after reporting it, so this one must exist until all results are
+    // stored.
     try await reportRecords(in: open(place))
     return (values, states)
   }
@@ -230,7 +243,7 @@ extension TestChild {
     var count = 0
     for entry in records {
       var record: Record? = entry.stored.value
-      while let known = record, known.verdict == nil {
+      while let current = record, current.verdict == nil {
         await Task.yield()
         record = try await store.load(entry.key)?.value
       }
@@ -239,11 +252,11 @@ extension TestChild {
     say("records \(count)")
   }
 
-  private static func report(
-    _ what: String, _ key: String, _ notes: NumberedNotes?, _ expected: NumberedNotes
+  private static func reportAgreement(
+    of kind: String, _ key: String, _ notes: NumberedNotes?, _ expected: NumberedNotes
   ) {
     // If no edit was applied, the store may be empty.
     let agrees = notes ?? NumberedNotes() == expected
-    say("\(what) \(key) " + (agrees ? "agrees" : "differs: \(String(describing: notes)) for \(expected)"))
+    say("\(kind) \(key) " + (agrees ? "agrees" : "differs: \(String(describing: notes)) for \(expected)"))
   }
 }

@@ -3,7 +3,11 @@ internal import GraphQLClient
 internal import TestSupport
 
 extension TestChild {
-  /// Sends a request that contains the script of its own response, using `URLSession`.
+  /// Sends a request with `URLSession`, and prints the error if the call fails.
+  ///
+  /// - Parameters:
+  ///   - address: The URL of a ``ScriptedServer`` that answers each request with the script in the request.
+  ///   - script: The JSON of that script.
   static func askByURLSession(_ address: String, _ script: String) async throws {
     guard let url = URL(string: address) else { fail("\(address) is not a URL") }
     let variables = ScriptedServer.RequestedScript(

@@ -17,7 +17,7 @@ internal import Synchronization
 /// There are two users, Jake and Mary. Each has a stored value and pending mutations of it, all of which contain the
 /// user's name.
 extension TestChild {
-  private typealias Words = SyncedRepository<WordsSource>
+  private typealias WordsRepository = SyncedRepository<WordsSource>
 
   /// The key of a user's words.
   private struct WordsKey: RepositoryKey {
@@ -36,7 +36,7 @@ extension TestChild {
     func apply(to words: inout [String]) { words.append(text) }
   }
 
-  /// A server to which no mutation can be sent, so that all mutations stay pending.
+  /// A source that can't send any mutation, so that all mutations stay pending.
   private struct WordsSource: MutableSource {
     struct Failure: Error {}
 
@@ -56,28 +56,30 @@ extension TestChild {
     let phase: String
   }
 
-  private static func words(in store: any KeyValueStore) -> Words {
-    Words(WordsSource(), store: store, configuration: RepositoryConfiguration())
+  private static func makeRepository(in store: any KeyValueStore) -> WordsRepository {
+    WordsRepository(WordsSource(), store: store, configuration: RepositoryConfiguration())
   }
 
   /// Stores the values and the pending mutations of both users.
   static func keepWords(in place: URL) async throws {
-    let words = words(in: open(place))
+    let repository = makeRepository(in: open(place))
     for key in WordsKey.all {
-      try await words.reload(key)
-      for number in 1...2 { try await words.perform(Word(text: "\(key.storeID)'s \(number)"), on: key) }
+      try await repository.reload(key)
+      for number in 1...2 { try await repository.perform(Word(text: "\(key.storeID)'s \(number)"), on: key) }
     }
     say("kept")
   }
 
   /// Signs Jake out, but kills the process before the given call of the store's ``FileSystem``, counted from 1.
-  static func signOut(dyingAtCall fatal: Int, in place: URL) async throws {
-    let count = Atomic(0)
+  ///
+  /// Prints `done` when the sign-out is completed, unless the process is killed before that.
+  static func signOut(dyingAtCall fatalCall: Int, in place: URL) async throws {
+    let callCount = Atomic(0)
     let fileSystem = FileSystem { _ in
-      if count.add(1, ordering: .relaxed).newValue == fatal { kill(getpid(), SIGKILL) }
+      if callCount.add(1, ordering: .relaxed).newValue == fatalCall { kill(getpid(), SIGKILL) }
       return nil
     }
-    try await words(in: open(place, fileSystem)).signOut(userID: "jake", unsent: .discard)
+    try await makeRepository(in: open(place, fileSystem)).signOut(userID: "jake", unsent: .discard)
     say("done")
   }
 
@@ -86,29 +88,30 @@ extension TestChild {
   /// - `phase PHASE…`: the phases of the users' records; none if no sign-out has begun
   /// - `words/KEY/WORD…`: the words that the repository shows for a user
   static func finishSignOut(in place: URL) async throws {
-    let words = words(in: open(place))
+    let repository = makeRepository(in: open(place))
     // Uses a second store, because a store object reads a collection as only one type of value.
     let store = open(place)
     // This call for Mary also continues the sign-out of Jake.
-    try await words.reload(WordsKey.all[1])
-    var phase = try await phases(in: store)
-    let end = ContinuousClock.now + .seconds(60)
-    while phase.contains("signingOut") {
-      if .now > end { fail("The sign-out did not finish.") }
+    try await repository.reload(WordsKey.all[1])
+    var phases = try await loadPhases(in: store)
+    let deadline = ContinuousClock.now + .seconds(60)
+    while phases.contains("signingOut") {
+      if .now > deadline { fail("The sign-out did not finish.") }
       try await Task.sleep(for: .milliseconds(1))
-      phase = try await phases(in: store)
+      phases = try await loadPhases(in: store)
     }
-    say((["phase"] + phase).joined(separator: " "))
+    say((["phase"] + phases).joined(separator: " "))
     for key in WordsKey.all {
-      for await _ in words.pendingMutations(of: key) { break }
-      for await state in words.states(of: key) {
+      // Waits until the stored words have been read: the first list of pending mutations arrives after that.
+      for await _ in repository.pendingMutations(of: key) { break }
+      for await state in repository.states(of: key) {
         say((["words", key.storeID] + (state.value ?? [])).joined(separator: "/"))
         break
       }
     }
   }
 
-  private static func phases(in store: any KeyValueStore) async throws -> [String] {
+  private static func loadPhases(in store: any KeyValueStore) async throws -> [String] {
     try await store.observe(collection: "words.users", as: UserPhase.self).stored.map(\.stored.value.phase)
   }
 }

@@ -16,13 +16,13 @@ internal import Repository
 actor StepsServer {
   private let file: CInt
   /// A file that is locked by the process that is sending steps.
-  private let senders: CInt
-  private var requestCount = 0
+  private let senderLock: CInt
+  private var inFlightRequestCount = 0
 
   init(beside place: URL) {
     let folder = place.deletingLastPathComponent()
     file = Self.openFile(folder.appending(path: "server"))
-    senders = Self.openFile(folder.appending(path: "senders"))
+    senderLock = Self.openFile(folder.appending(path: "senders"))
   }
 
   private static func openFile(_ url: URL) -> CInt {
@@ -31,15 +31,15 @@ actor StepsServer {
     return file
   }
 
-  /// Begins a request that sends a step; ``end()`` must end it.
-  private func begin() {
-    if requestCount == 0, flock(senders, LOCK_EX | LOCK_NB) != 0 { append("overlap") }
-    requestCount += 1
+  /// Begins a request that sends a step; ``endRequest()`` must end it.
+  private func beginRequest() {
+    if inFlightRequestCount == 0, flock(senderLock, LOCK_EX | LOCK_NB) != 0 { append("overlap") }
+    inFlightRequestCount += 1
   }
 
-  private func end() {
-    requestCount -= 1
-    if requestCount == 0 { flock(senders, LOCK_UN) }
+  private func endRequest() {
+    inFlightRequestCount -= 1
+    if inFlightRequestCount == 0 { flock(senderLock, LOCK_UN) }
   }
 
   private func append(_ line: String) {
@@ -49,7 +49,8 @@ actor StepsServer {
     }
   }
 
-  private var lines: [[Substring]] {
+  /// Returns the words of each line of the file.
+  private func readLines() -> [[Substring]] {
     let length = Int(lseek(file, 0, SEEK_END))
     var bytes = [UInt8](repeating: 0, count: length)
     guard pread(file, &bytes, length, 0) == length else { TestChild.fail("pread: \(errno)") }
@@ -57,19 +58,20 @@ actor StepsServer {
   }
 
   /// Returns the number of the last step of each writer in a lane.
-  func steps(of lane: String) -> [String: Int] {
+  func lastSteps(in lane: String) -> [String: Int] {
     var steps: [String: Int] = [:]
-    for line in lines where line.count == 5 && line[1] == lane { steps[String(line[2])] = Int(line[3]) }
+    // The line of a step has five words, unlike the line `overlap`.
+    for words in readLines() where words.count == 5 && words[1] == lane { steps[String(words[2])] = Int(words[3]) }
     return steps
   }
 
   /// Records a step, unless a step with the same id is already recorded.
   func take(_ step: Step, _ lane: String, _ id: MutationID) async -> MutationReply<Steps> {
-    begin()
-    defer { end() }
+    beginRequest()
+    defer { endRequest() }
     // Gives another process the opportunity to send a request at the same time.
     await Task.yield()
-    if !lines.contains(where: { $0[0] == id.rawValue }) {
+    if !readLines().contains(where: { $0[0] == id.rawValue }) {
       append("\(id) \(lane) \(step.writer) \(step.number) \(getpid())")
     }
     return .done

@@ -1,28 +1,28 @@
 internal import DataStore
 internal import Multicast
 
-/// Commands that use the texts of a store that another process uses as well.
+/// Commands that use texts in a store, which another process uses at the same time.
 extension TestChild {
-  private static func key(_ userID: String) -> StoreKey<String> { StoreKey("text", id: userID) }
+  private static func key(_ id: String) -> StoreKey<String> { StoreKey("text", id: id) }
 
-  /// Saves a text for a user.
-  static func save(_ text: String, for userID: String, in store: any KeyValueStore) async throws {
-    try await store.save(text, for: key(userID))
+  /// Saves the text with an id.
+  static func save(_ text: String, for id: String, in store: any KeyValueStore) async throws {
+    try await store.save(text, for: key(id))
   }
 
-  /// Removes a user's text.
-  static func remove(_ userID: String, in store: any KeyValueStore) async throws {
-    try await store.remove(key(userID))
+  /// Removes the text with an id.
+  static func remove(_ id: String, in store: any KeyValueStore) async throws {
+    try await store.remove(key(id))
   }
 
-  /// Prints each change of a user's text, until standard input ends.
-  static func follow(_ userID: String, in store: any KeyValueStore) async throws {
-    let changes = try await store.changes(of: key(userID)).subscribe()
-    let following = Task {
+  /// Prints `ready`, then the text with an id, if it is stored, and then its changes, until standard input ends.
+  static func follow(_ id: String, in store: any KeyValueStore) async throws {
+    let changes = try await store.changes(of: key(id)).subscribe()
+    let printer = Task {
       say("ready")
       for await change in changes { say(change.stored.map { "saved \($0.value)" } ?? "removed") }
     }
     while readLine() != nil {}
-    following.cancel()
+    printer.cancel()
   }
 }

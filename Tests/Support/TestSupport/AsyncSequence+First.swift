@@ -1,5 +1,7 @@
 extension AsyncSequence where Failure == Never, Element: Sendable {
   /// Returns the first `count` elements, or fewer if the sequence ends earlier.
+  ///
+  /// - Parameter count: The number of elements, at least 1.
   package func first(_ count: Int) async -> [Element] {
     var elements: [Element] = []
     for await element in self {

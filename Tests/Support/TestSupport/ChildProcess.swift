@@ -13,8 +13,8 @@ package struct ChildProcess {
   package let identifier: pid_t
   private let socket: FileHandle
   /// The termination status of the child, once it has ended.
-  private let ends: Task<End, Never>
-  private var lines: AsyncStream<String>.Iterator
+  private let termination: Task<End, Never>
+  private var lineIterator: AsyncStream<String>.Iterator
 
   /// The termination status of a child.
   package enum End: Equatable, Sendable {
@@ -25,6 +25,7 @@ package struct ChildProcess {
     package static var killed: End { .signal(SIGKILL) }
 
     fileprivate init(waitStatus: CInt) {
+      // The lowest seven bits are the signal that ended the child, or 0 if it exited. The second byte is the exit code.
       let signal = waitStatus & 0x7F
       self = signal == 0 ? .exit(waitStatus >> 8 & 0xFF) : .signal(signal)
     }
@@ -34,13 +35,13 @@ package struct ChildProcess {
   ///
   /// - Parameters:
   ///   - command: The command that the child runs.
-  ///   - folder: The place that is passed to the command, usually that of a store; see ``SharedPlace``.
+  ///   - place: The place that is passed to the command, usually that of a store; see ``SharedPlace``.
   ///   - arguments: Further arguments of the command.
-  package init(_ command: String, _ folder: URL, _ arguments: [String] = []) throws {
+  package init(_ command: String, _ place: URL, _ arguments: [String] = []) throws {
     let (ownSocket, childSocket) = try SocketPair.make()
     // If this process kept the child's socket open, the output wouldn't end when the child ends.
     defer { close(childSocket) }
-    let words = [Self.executable, command, folder.path(percentEncoded: false)] + arguments
+    let words = [Self.executable, command, place.path(percentEncoded: false)] + arguments
     let identifier: pid_t
     do {
       identifier = try Self.spawn(words, inputAndOutput: childSocket)
@@ -51,14 +52,14 @@ package struct ChildProcess {
     self.identifier = identifier
     let socket = FileHandle(fileDescriptor: ownSocket, closeOnDealloc: true)
     self.socket = socket
-    let (lines, line) = AsyncStream<String>.makeStream()
-    self.lines = lines.makeAsyncIterator()
-    ends = Task {
+    let (lines, lineContinuation) = AsyncStream<String>.makeStream()
+    lineIterator = lines.makeAsyncIterator()
+    termination = Task {
       await withCheckedContinuation { continuation in
         // A read blocks its thread, which therefore must not belong to Swift concurrency.
         Thread.detachNewThread {
-          SocketPair.forEachLine(from: socket.fileDescriptor) { line.yield($0) }
-          line.finish()
+          SocketPair.forEachLine(from: socket.fileDescriptor) { lineContinuation.yield($0) }
+          lineContinuation.finish()
           var status: CInt = 0
           while waitpid(identifier, &status, 0) == -1, errno == EINTR {}
           continuation.resume(returning: End(waitStatus: status))
@@ -69,7 +70,7 @@ package struct ChildProcess {
 
   /// Waits for the next line, and returns it; `nil` at the end of the child's output.
   package mutating func line() async -> String? {
-    await lines.next()
+    await lineIterator.next()
   }
 
   /// Waits for the end of the child's output, and returns all remaining lines.
@@ -81,21 +82,21 @@ package struct ChildProcess {
 
   /// Kills the child with `SIGKILL`.
   package func kill() {
-    signal(SIGKILL)
+    sendSignal(SIGKILL)
   }
 
   /// Suspends the child with `SIGSTOP`, until it is killed.
   package func stop() {
-    signal(SIGSTOP)
+    sendSignal(SIGSTOP)
   }
 
-  private func signal(_ number: CInt) {
+  private func sendSignal(_ signal: CInt) {
     #if canImport(Darwin)
-      Darwin.kill(identifier, number)
+      Darwin.kill(identifier, signal)
     #elseif canImport(Glibc)
-      Glibc.kill(identifier, number)
+      Glibc.kill(identifier, signal)
     #elseif canImport(Musl)
-      Musl.kill(identifier, number)
+      Musl.kill(identifier, signal)
     #endif
   }
 
@@ -106,19 +107,19 @@ package struct ChildProcess {
 
   /// Waits for the child to end, and returns its termination status.
   package func end() async -> End {
-    await ends.value
+    await termination.value
   }
 
   /// Starts a child, waits for it to end, and returns its termination status.
-  package static func run(_ command: String, _ folder: URL, _ arguments: [String] = []) async throws -> End {
-    try await ChildProcess(command, folder, arguments).end()
+  package static func run(_ command: String, _ place: URL, _ arguments: [String] = []) async throws -> End {
+    try await ChildProcess(command, place, arguments).end()
   }
 
   /// The path of `TestChild`, which lies beside the bundle of the tests or beside the executable that runs them.
   private static let executable: String = {
     let bundle = Bundle.allBundles.first { $0.bundleURL.pathExtension == "xctest" }
-    let tests = bundle?.bundleURL ?? Bundle.main.executableURL!
-    return tests.deletingLastPathComponent().appending(path: "TestChild").path(percentEncoded: false)
+    let testsURL = bundle?.bundleURL ?? Bundle.main.executableURL!
+    return testsURL.deletingLastPathComponent().appending(path: "TestChild").path(percentEncoded: false)
   }()
 
   /// The environment of a child.

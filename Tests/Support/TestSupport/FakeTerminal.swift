@@ -6,14 +6,14 @@ package final class FakeTerminal: TerminalType {
   package let channel = MulticastChannel<TerminalEvent, Never>(buffering: .unbounded)
   /// All frames in order, with a replay, so that a test can inspect earlier frames.
   package let frames = MulticastRelay<Frame>(replay: 1_000, buffering: .unbounded)
-  private let shown = Lock<[Frame]>([])
+  private let shownFrames = Lock<[Frame]>([])
   /// All frames without a replay, so that a test can wait for the next one.
   private let newFrames = MulticastRelay<Frame>(buffering: .unbounded)
-  /// The names of the methods that were called without an error, except ``show(_:)``.
+  /// The names of the methods that were called and didn't throw: `open`, `suspend` and `close`.
   package let calls = MulticastRelay<String>(replay: 100, buffering: .unbounded)
   package let size: TerminalSize
   private let openFailure: TerminalError?
-  private let failure: TerminalError?
+  private let showFailure: TerminalError?
   private let whileShowing: @Sendable () async -> Void
 
   /// Creates a terminal.
@@ -29,7 +29,7 @@ package final class FakeTerminal: TerminalType {
   ) {
     self.size = size
     self.openFailure = openFailure
-    self.failure = failure
+    self.showFailure = failure
     self.whileShowing = whileShowing
   }
 
@@ -42,8 +42,8 @@ package final class FakeTerminal: TerminalType {
   }
 
   package func show(_ frame: Frame) async throws(TerminalError) {
-    if let failure { throw failure }
-    shown.withLock { $0.append(frame) }
+    if let showFailure { throw showFailure }
+    shownFrames.withLock { $0.append(frame) }
     frames.send(frame)
     newFrames.send(frame)
     await whileShowing()
@@ -66,7 +66,7 @@ package final class FakeTerminal: TerminalType {
 
 extension FakeTerminal {
   /// The lines of all frames so far.
-  package var allFrames: [[String]] { shown.withLock { $0.map(\.lines) } }
+  package var allFrames: [[String]] { shownFrames.withLock { $0.map(\.lines) } }
 
   /// Types a text, and returns the lines of the first later frame that satisfies the condition.
   package func lines(afterTyping text: String, where isWanted: @Sendable ([String]) -> Bool) async -> [String] {

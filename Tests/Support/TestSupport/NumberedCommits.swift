@@ -2,7 +2,7 @@ package import DataStore
 
 /// A kind of numbered commits, each of which is determined by its number.
 ///
-/// The number of commits therefore determines the values that a test must find in the store.
+/// The kind and the number of the last commit therefore determine the values that a test must find in the store.
 package enum NumberedCommits: String, CaseIterable, Sendable {
   /// Each commit saves or removes one of three values.
   case values
@@ -10,8 +10,8 @@ package enum NumberedCommits: String, CaseIterable, Sendable {
   case batches
   /// Each commit changes one element of a partitioned value.
   case parts
-  /// The commits take turns: one of each other kind, one that changes a partitioned value and other values, and one
-  /// that changes a single value.
+  /// The commits take turns: one of each of the other kinds, one that changes a partitioned value and other values, and
+  /// one that changes a single value.
   case mixed
 
   private enum Edit {
@@ -123,6 +123,7 @@ package enum NumberedCommits: String, CaseIterable, Sendable {
 
   private static func key(_ id: String) -> StoreKey<[Int]> { StoreKey(collection, id: id) }
 
+  /// Returns the value that a commit saves: its number, repeated so that a mixture of two values would be visible.
   private static func value(_ number: Int) -> [Int] { Array(repeating: number, count: 300) }
 
   private static func changedDocument(

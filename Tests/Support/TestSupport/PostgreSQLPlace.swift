@@ -46,7 +46,7 @@
     ///
     /// - Parameters:
     ///   - timeout: The timeout of the store's calls.
-    ///   - host: The host to connect to; `nil` for the server's own.
+    ///   - host: The host to connect to; `nil` for the host in ``address``.
     package func store(timeout: Duration = .seconds(5), host: String? = nil) -> PostgreSQLStore {
       PostgreSQLStore(address: address + (host.map { " host=\($0)" } ?? ""), timeout: timeout)
     }
@@ -72,7 +72,8 @@
       _ = try? connection().run(script: "DROP OWNED BY \(role); DROP ROLE \(role)")
     }
 
-    /// Calls `body` while a connection has a role from ``createRole()``, and then removes the role.
+    /// Calls `body` while a connection uses a new role from ``createRole()``, then resets the connection's role and
+    /// removes the new one.
     package func withOtherRole(on connection: PostgreSQLConnection, _ body: () throws -> Void) throws {
       let role = try createRole()
       defer { removeRole(role) }

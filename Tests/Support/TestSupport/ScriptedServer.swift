@@ -72,10 +72,10 @@ package struct ScriptedServer {
   }
 
   private let listener: Int32
-  private let served = Counter()
+  private let servedRequests = Counter()
 
   /// The number of requests with a script that ``serveRequestedScripts()`` has received.
-  package var servedCount: Int { served.count.withLock { $0 } }
+  package var servedCount: Int { servedRequests.count.withLock { $0 } }
 
   private final class Counter: Sendable {
     let count = Lock(0)
@@ -102,10 +102,10 @@ package struct ScriptedServer {
     _ body: (URL) async throws -> sending Result
   ) async throws -> (result: Swift.Result<Result, any Error>, request: String) {
     let server = try ScriptedServer()
-    let (requests, request) = AsyncStream<String>.makeStream()
+    let (requestHeads, headContinuation) = AsyncStream<String>.makeStream()
     Thread.detachNewThread {
-      request.yield(server.serveOne(script))
-      request.finish()
+      headContinuation.yield(server.answerOneRequest(with: script))
+      headContinuation.finish()
     }
     let result: Swift.Result<Result, any Error>
     do {
@@ -114,10 +114,10 @@ package struct ScriptedServer {
       result = .failure(error)
     }
     try server.wakeUp()
-    var received = ""
-    for await request in requests { received = request }
+    var requestHead = ""
+    for await head in requestHeads { requestHead = head }
     close(server.listener)
-    return (result, received)
+    return (result, requestHead)
   }
 
   /// Serves any number of connections until the process ends, and answers each request with its ``RequestedScript``.
@@ -134,30 +134,30 @@ package struct ScriptedServer {
       let variables: RequestedScript
     }
     defer { Self.end(connection) }
-    var rest: [UInt8] = []
-    while let request = Self.readRequest(from: connection, &rest) {
+    var unprocessed: [UInt8] = []
+    while let request = Self.readRequest(from: connection, &unprocessed) {
       guard let script = try? JSONDecoder().decode(Request.self, from: Data(request.body)).variables.script
       else { return }
-      served.count.withLock { $0 += 1 }
-      guard Self.answer(script, on: connection) else { return }
+      servedRequests.count.withLock { $0 += 1 }
+      guard Self.answer(with: script, on: connection) else { return }
     }
   }
 
   /// Reads a request, answers it, and returns its head, or an empty string if no complete request arrived.
-  private func serveOne(_ script: Script) -> String {
+  private func answerOneRequest(with script: Script) -> String {
     let connection = acceptConnection()
     guard connection >= 0 else { return "" }
     defer { Self.end(connection) }
-    var rest: [UInt8] = []
-    guard let request = Self.readRequest(from: connection, &rest) else { return "" }
-    _ = Self.answer(script, on: connection)
+    var unprocessed: [UInt8] = []
+    guard let request = Self.readRequest(from: connection, &unprocessed) else { return "" }
+    _ = Self.answer(with: script, on: connection)
     return request.head
   }
 
   /// Answers a request, and returns whether to read another one from the connection.
-  private static func answer(_ script: Script, on connection: Int32) -> Bool {
+  private static func answer(with script: Script, on connection: Int32) -> Bool {
     guard send(script.bytes, to: connection),
-      send(repeating(script.repeated, script.repetitionCount), to: connection)
+      send(repetition(of: script.repeated, count: script.repetitionCount), to: connection)
     else { return false }
     switch script.ending {
     case .close:
@@ -168,7 +168,8 @@ package struct ScriptedServer {
     case .trickle:
       while send(Data(" ".utf8), to: connection) { Thread.sleep(forTimeInterval: 0.01) }
     case .flood(let bytes):
-      let block = repeating(bytes, 65536 / bytes.count + 1)
+      // A block has more than 64 KiB, so that a call sends many bytes.
+      let block = repetition(of: bytes, count: 65_536 / bytes.count + 1)
       while send(block, to: connection) {}
     case .keepAlive:
       return true
@@ -176,7 +177,7 @@ package struct ScriptedServer {
     return false
   }
 
-  private static func repeating(_ bytes: Data, _ count: Int) -> Data {
+  private static func repetition(of bytes: Data, count: Int) -> Data {
     var repeated = Data(capacity: bytes.count * count)
     for _ in 0..<count { repeated.append(bytes) }
     return repeated
@@ -192,7 +193,8 @@ package struct ScriptedServer {
 
   private func acceptConnection() -> Int32 {
     let connection = accept(listener, nil, nil)
-    // On Darwin, this must precede the first response, because it fails once the client has closed the connection.
+    // On Darwin, the option must be set before the first response, because setting it fails once the client has closed
+    // the connection.
     if connection >= 0 { StreamSocket.disableSIGPIPE(of: connection) }
     return connection
   }
@@ -200,15 +202,15 @@ package struct ScriptedServer {
   private static func listen() throws -> Int32 {
     let descriptor = socket(AF_INET, StreamSocket.type, 0)
     guard descriptor >= 0 else { throw SocketFailure(operation: "socket", code: errno) }
-    let bound = withAddress(port: 0) { bind(descriptor, $0, $1) }
+    let bindResult = withAddress(port: 0) { bind(descriptor, $0, $1) }
     #if canImport(Darwin)
-      let listening = Darwin.listen(descriptor, 128)
+      let listenResult = Darwin.listen(descriptor, 128)
     #elseif canImport(Glibc)
-      let listening = Glibc.listen(descriptor, 128)
+      let listenResult = Glibc.listen(descriptor, 128)
     #else
-      let listening = Musl.listen(descriptor, 128)
+      let listenResult = Musl.listen(descriptor, 128)
     #endif
-    guard bound == 0, listening == 0 else {
+    guard bindResult == 0, listenResult == 0 else {
       defer { close(descriptor) }
       throw SocketFailure(operation: "bind and listen", code: errno)
     }
@@ -222,11 +224,11 @@ package struct ScriptedServer {
     let connection = socket(AF_INET, StreamSocket.type, 0)
     guard connection >= 0 else { throw SocketFailure(operation: "socket", code: errno) }
     defer { Self.end(connection) }
-    let connected = Self.withAddress(port: try Self.port(of: listener)) { connect(connection, $0, $1) }
-    guard connected == 0 else { throw SocketFailure(operation: "connect", code: errno) }
+    let connectResult = Self.withAddress(port: try Self.port(of: listener)) { connect(connection, $0, $1) }
+    guard connectResult == 0 else { throw SocketFailure(operation: "connect", code: errno) }
   }
 
-  /// Calls `body` with the address of a port of this machine.
+  /// Calls `body` with the address of a port on the loopback interface, 127.0.0.1.
   private static func withAddress<Result>(
     port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
   ) -> Result {
@@ -242,10 +244,10 @@ package struct ScriptedServer {
   private static func port(of listener: Int32) throws -> UInt16 {
     var address = sockaddr_in()
     var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-    let found = withUnsafeMutableBytes(of: &address) {
+    let result = withUnsafeMutableBytes(of: &address) {
       getsockname(listener, $0.baseAddress!.assumingMemoryBound(to: sockaddr.self), &length)
     }
-    guard found == 0 else { throw SocketFailure(operation: "getsockname", code: errno) }
+    guard result == 0 else { throw SocketFailure(operation: "getsockname", code: errno) }
     return UInt16(bigEndian: address.sin_port)
   }
 
@@ -253,25 +255,26 @@ package struct ScriptedServer {
   ///
   /// - Parameters:
   ///   - connection: The descriptor of the connection.
-  ///   - rest: The bytes that were read beyond the end of the previous request; updated for the next call.
+  ///   - unprocessed: The bytes that were received after the end of the previous request; updated for the next call.
   private static func readRequest(
-    from connection: Int32, _ rest: inout [UInt8]
+    from connection: Int32, _ unprocessed: inout [UInt8]
   ) -> (head: String, body: [UInt8])? {
     var buffer = [UInt8](repeating: 0, count: 65536)
-    let blank = Array("\r\n\r\n".utf8)
+    let separator = Array("\r\n\r\n".utf8)
     while true {
-      if let end = rest.firstRange(of: blank) {
-        let head = String(decoding: rest[..<end.lowerBound], as: UTF8.self)
-        let length = head.firstMatch(of: /(?i)content-length: (\d+)/).flatMap { Int($0.output.1) } ?? 0
-        if rest.count - end.upperBound >= length {
-          let body = Array(rest[end.upperBound..<end.upperBound + length])
-          rest.removeFirst(end.upperBound + length)
+      if let separatorRange = unprocessed.firstRange(of: separator) {
+        let head = String(decoding: unprocessed[..<separatorRange.lowerBound], as: UTF8.self)
+        let bodyStart = separatorRange.upperBound
+        let bodyLength = head.firstMatch(of: /(?i)content-length: (\d+)/).flatMap { Int($0.output.1) } ?? 0
+        if unprocessed.count - bodyStart >= bodyLength {
+          let body = Array(unprocessed[bodyStart..<bodyStart + bodyLength])
+          unprocessed.removeFirst(bodyStart + bodyLength)
           return (head, body)
         }
       }
       let count = recv(connection, &buffer, buffer.count, 0)
       guard count > 0 else { return nil }
-      rest += buffer[..<count]
+      unprocessed += buffer[..<count]
     }
   }
 

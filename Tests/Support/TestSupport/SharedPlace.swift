@@ -46,7 +46,7 @@ package final class SharedPlace: Sendable {
   package let folder = TemporaryFolder()
   private let kind: Kind
   #if PostgreSQL
-    private let server: PostgreSQLPlace?
+    private let postgreSQLPlace: PostgreSQLPlace?
   #endif
 
   /// Creates the folder and, on a server, the schema; the first process that opens the store creates the rest.
@@ -63,21 +63,21 @@ package final class SharedPlace: Sendable {
     #endif
     }
     #if PostgreSQL
-      server = kind == .server ? try PostgreSQLPlace() : nil
-      if let server { try Data(server.address.utf8).write(to: url) }
+      postgreSQLPlace = kind == .server ? try PostgreSQLPlace() : nil
+      if let postgreSQLPlace { try Data(postgreSQLPlace.address.utf8).write(to: url) }
     #endif
   }
 
   /// Waits until the effects of a process that has been killed are final.
   ///
-  /// A server may still make a commit that it received from the process, until it has ended the process's connections.
+  /// Until a server has ended the process's connections, it may still make a commit that the process has sent.
   package func waitForEffects(of process: ChildProcess) throws {
     #if PostgreSQL
-      try server?.connection().run(
+      try postgreSQLPlace?.connection().run(
         script: """
           DO $$ BEGIN
             WHILE EXISTS (
-              SELECT FROM pg_stat_activity WHERE application_name = '\(Self.name(of: process.identifier))'
+              SELECT FROM pg_stat_activity WHERE application_name = '\(Self.connectionName(of: process.identifier))'
             ) LOOP
               PERFORM pg_sleep(0.005), pg_stat_clear_snapshot();
             END LOOP;
@@ -87,7 +87,7 @@ package final class SharedPlace: Sendable {
   }
 
   /// The name of a process's connections to a server.
-  private static func name(of process: pid_t) -> String { "process-\(process)" }
+  private static func connectionName(of process: pid_t) -> String { "process-\(process)" }
 
   /// Opens the store.
   package func open() throws -> any KeyValueStore { try Self.open(url) }
@@ -106,7 +106,7 @@ package final class SharedPlace: Sendable {
     #if PostgreSQL
       case "postgresql":
         PostgreSQLStore(
-          address: try String(contentsOf: place, encoding: .utf8) + " application_name=\(name(of: getpid()))",
+          address: try String(contentsOf: place, encoding: .utf8) + " application_name=\(connectionName(of: getpid()))",
           timeout: .seconds(60))
     #endif
     case "": FileStore(folder: place, fileSystem: fileSystem, lockTimeout: .seconds(60))

@@ -10,9 +10,10 @@ internal import Foundation
 
 /// Creates the connection to a child process.
 ///
-/// The connection is a pair of sockets, because another child that starts at the same time can inherit the ends of a
-/// `Pipe`. That child would then keep the output of this one open, and two such children would wait for each other. On
-/// Linux, other children can't inherit the sockets, because `SOCK_CLOEXEC` marks them when they are created.
+/// The connection is a pair of sockets, because a second child that starts at the same time can inherit the ends of the
+/// first child's `Pipe`. The second child would then keep the first one's output open, and two such children would wait
+/// for each other. On Linux, other children can't inherit the sockets, because `SOCK_CLOEXEC` marks them when they are
+/// created.
 enum SocketPair {
   #if canImport(Darwin)
     private static let type = StreamSocket.type
@@ -37,16 +38,16 @@ enum SocketPair {
 
   /// Calls `body` with each complete line, until the other end is closed.
   static func forEachLine(from socket: CInt, _ body: (String) -> Void) {
-    var rest: [UInt8] = []
+    var unprocessed: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 4096)
     while true {
       let count = read(socket, &buffer, buffer.count)
       if count == -1, errno == EINTR { continue }
       if count <= 0 { return }
-      rest += buffer[..<count]
-      while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
-        body(String(decoding: rest[..<end], as: UTF8.self))
-        rest.removeSubrange(...end)
+      unprocessed += buffer[..<count]
+      while let lineEnd = unprocessed.firstIndex(of: UInt8(ascii: "\n")) {
+        body(String(decoding: unprocessed[..<lineEnd], as: UTF8.self))
+        unprocessed.removeSubrange(...lineEnd)
       }
     }
   }

@@ -21,8 +21,8 @@ package struct Stamp: Codable, Hashable, Sendable {
 /// A commit replaces the previous stamp, and each process numbers its commits in ascending order. A reader that has
 /// seen a stamp replaced must therefore never see it again, and never see a smaller number of the same process.
 package struct StampOrder: Sendable {
-  private var last: Stamp?
-  private var newest: [Int: Int] = [:]
+  private var lastStamp: Stamp?
+  private var newestNumberByWriter: [Int: Int] = [:]
 
   package init() {}
 
@@ -30,11 +30,11 @@ package struct StampOrder: Sendable {
   ///
   /// - Returns: Whether the stamp is the same as the previous one or newer.
   package mutating func record(_ stamp: Stamp?) -> Bool {
-    if stamp == last { return true }
+    if stamp == lastStamp { return true }
     // The stamp is never removed, so `nil` after a stamp is an older state.
-    guard let stamp, stamp.number > newest[stamp.writer] ?? 0 else { return false }
-    newest[stamp.writer] = stamp.number
-    last = stamp
+    guard let stamp, stamp.number > newestNumberByWriter[stamp.writer] ?? 0 else { return false }
+    newestNumberByWriter[stamp.writer] = stamp.number
+    lastStamp = stamp
     return true
   }
 }

@@ -9,13 +9,13 @@ package final class TemporaryFolder: Sendable {
   /// - Parameter inMemory: Whether the folder is on a volume in memory, if the system has one. There, no call waits for
   ///   a disk, and the files don't survive a loss of power.
   package init(inMemory: Bool = false) {
-    let memory = URL(filePath: "/dev/shm", directoryHint: .isDirectory)
-    let isThere = FileManager.default.isWritableFile(atPath: memory.path(percentEncoded: false))
-    url = (inMemory && isThere ? memory : FileManager.default.temporaryDirectory).appending(
+    let memoryVolume = URL(filePath: "/dev/shm", directoryHint: .isDirectory)
+    let hasMemoryVolume = FileManager.default.isWritableFile(atPath: memoryVolume.path(percentEncoded: false))
+    url = (inMemory && hasMemoryVolume ? memoryVolume : FileManager.default.temporaryDirectory).appending(
       path: "moments-tests-\(UUID().uuidString)", directoryHint: .isDirectory)
   }
 
-  /// Returns a folder that exists and is empty.
+  /// Creates an empty folder, and returns it.
   package static func existing() throws -> TemporaryFolder {
     let folder = TemporaryFolder()
     try folder.create()

@@ -141,19 +141,19 @@ MUTANTS = [
         "an element that a subscriber still needs is kept (C26)",
         (
             STATE,
-            "        if place < needed {\n          needed = place\n",
-            "        if place < needed {\n          needed = place + 1\n",
+            "        if place < firstNeeded {\n          firstNeeded = place\n",
+            "        if place < firstNeeded {\n          firstNeeded = place + 1\n",
         ),
     ),
     mutant(
         "floor-ignores-the-replay",
         "the replay is kept (C4)",
-        (STATE, "    var needed = replayStart\n", "    var needed = head\n"),
+        (STATE, "    var firstNeeded = replayStart\n", "    var firstNeeded = head\n"),
     ),
     mutant(
         "floor-never-raised",
         "an element that no subscriber needs is released (C26)",
-        (STATE, "    defer { floor = needed }\n    return needed - floor\n", "    return 0\n"),
+        (STATE, "    defer { floor = firstNeeded }\n    return firstNeeded - floor\n", "    return 0\n"),
     ),
     mutant(
         "floor-raised-half-as-often",
@@ -205,7 +205,7 @@ MUTANTS = [
         "cancelling also releases the batch that a call is taking from (C15)",
         (
             SUBSCRIBER,
-            "      while self?.discardBatchIfFree() == false { await Task.yield() }\n",
+            "      while self?.discardBatchIfGateIsFree() == false { await Task.yield() }\n",
             "      _ = self\n",
         ),
     ),
@@ -247,8 +247,8 @@ MUTANTS = [
         "a cancelled task's next call returns nil (C15)",
         (
             SUBSCRIBER,
-            "isBatchEmpty.load(ordering: .relaxed) || Task.isCancelled || !enterGate()",
-            "isBatchEmpty.load(ordering: .relaxed) || !enterGate()",
+            "isBatchEmpty.load(ordering: .relaxed) || Task.isCancelled || !enterGateIfFree()",
+            "isBatchEmpty.load(ordering: .relaxed) || !enterGateIfFree()",
         ),
     ),
     mutant(
@@ -291,7 +291,7 @@ MUTANTS = [
     mutant(
         "send-after-the-end",
         "send after termination has no effect (C12)",
-        (CONTENTS, "    if state.hasEnded { return nil }\n", ""),
+        (CONTENTS, "    if state.hasTerminated { return nil }\n", ""),
     ),
     mutant(
         "hand-off-keeps-the-cursor",
@@ -414,7 +414,7 @@ MUTANTS = [
         "the received elements are the sent ones (C1)",
         (RING, "    if untilWrap < count { (target + untilWrap).initialize(from: slots, count: count &- untilWrap) }\n",
          "    if untilWrap < count {"
-            " (target + untilWrap).initialize(from: slots + first, count: count &- untilWrap) }\n"),
+            " (target + untilWrap).initialize(from: slots + firstIndex, count: count &- untilWrap) }\n"),
     ),
     mutant(
         "ring-never-shrinks",

@@ -11,7 +11,7 @@ struct ListSelectionTests {
     #expect(selection.index(in: []) == 0)
   }
 
-  @Test func `The selection follows its row, and stays nearby when the row is removed`() {
+  @Test func `The selection follows its row, and moves to a row nearby when its row is removed`() {
     var selection = ListSelection<String>()
     selection.select(2, in: ids)
     #expect(selection.index(in: ["new"] + ids) == 3)
@@ -27,6 +27,7 @@ struct ListSelectionTests {
     #expect(selection.index(in: ids) == 3)
     selection.select(-1, in: ids)
     #expect(selection.index(in: ids) == 0)
+    // An empty list has no row to select, so the selection is unchanged.
     selection.select(1, in: [])
     #expect(selection.index(in: ids) == 0)
   }
@@ -42,12 +43,12 @@ struct ListSelectionTests {
 
   @Test func `Movement keys move the selection, and other keys are not handled`() {
     var selection = ListSelection<String>()
-    let moves: [Key] = [
+    let movementKeys: [Key] = [
       .down, .character("j"), .up, .character("k"), .end, .home, .character("G"), .character("g"), .pageDown, .pageUp,
       .character(" "),
     ]
     var indices: [Int] = []
-    for key in moves {
+    for key in movementKeys {
       let isHandled = selection.press(key, in: ids, pageHeight: 2)
       #expect(isHandled)
       indices.append(selection.index(in: ids))

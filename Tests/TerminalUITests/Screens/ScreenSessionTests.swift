@@ -24,6 +24,7 @@ import Testing
   ) async {
     let session = makeSession()
     async let ending = session.run()
+    // Waits until the session has opened the terminal, because earlier keys would be lost.
     _ = await terminal.calls.stream.first(1)
     terminal.type(text)
     #expect(await ending == expected)
@@ -51,7 +52,7 @@ import Testing
   @Test func `A terminal that cannot be taken over is reported, and the screen never runs`() async {
     let error = TerminalError(code: 25, operation: "tcgetattr")
     #expect(await makeSession(on: FakeTerminal(openFailure: error)).run() == .failed(error))
-    #expect(screen.runs == [])
+    #expect(screen.log == [])
   }
 
   @Test func `Cancelling the session restores the terminal`() async {
@@ -68,11 +69,11 @@ import Testing
     async let ending = session.run()
     _ = await terminal.frames.stream.first(1)
     _ = await terminal.lines(afterTyping: "w") { $0[0] == "1 key" }
-    await screen.gate.arrivals()
+    await screen.actionGate.arrivals()
     terminal.type("q")
     _ = await ending
-    // The order is not fixed, because the same cancellation ends the action and the screen.
-    #expect(screen.runs.contains("waited") && screen.runs.contains("ended"))
+    // The order is not fixed, because the same cancellation ends the action and the screen's `run()`.
+    #expect(screen.log.contains("w completed") && screen.log.contains("run ended"))
   }
 
   // MARK: Keys
@@ -93,8 +94,8 @@ import Testing
     async let ending = session.run()
     _ = await terminal.frames.stream.first(1)
     _ = await terminal.lines(afterTyping: "wjj") { $0[0] == "3 keys" }
-    #expect(screen.runs.last != "waited")
-    screen.gate.open()
+    #expect(screen.log.last != "w completed")
+    screen.actionGate.open()
     _ = await terminal.lines(afterTyping: "j") { $0[0] == "4 keys" }
     terminal.type("q")
     _ = await ending
@@ -107,10 +108,10 @@ import Testing
     _ = await terminal.lines(afterTyping: "fjjfq\u{1A}") { $0[0] == "1 key" }
     #expect(await terminal.calls.stream.first(2) == ["open", "suspend"])
     #expect(screen.keys == [.character("f")])
-    screen.gate.open()
+    screen.actionGate.open()
     #expect(await ending == .quit)
     #expect(screen.keys == "fjjfq".map(Key.character))
-    #expect(screen.runs.filter { $0 == "first" }.count == 2)
+    #expect(screen.log.filter { $0 == "f completed" }.count == 2)
   }
 
   @Test func `Pending keys are discarded when the user leaves`() async {
@@ -128,23 +129,23 @@ import Testing
     _ = await terminal.frames.stream.first(1)
     terminal.type(String(repeating: "n", count: 1_000) + "q")
     _ = await ending
-    #expect(screen.numbers == Array(1...1_000))
+    #expect(screen.actionNumbers == Array(1...1_000))
   }
 
   @Test func `An Escape byte becomes a key after a delay, unless the rest of a sequence arrives first`() async {
-    let gate = Gate()
+    let pauseGate = Gate()
     let session = makeSession { duration in
-      if duration == ScreenSession.escapeDuration { await gate.pass() }
+      if duration == ScreenSession.escapeDuration { await pauseGate.pass() }
     }
     async let ending = session.run()
     _ = await terminal.frames.stream.first(1)
     terminal.type("\u{1B}")
-    await gate.arrivals(1)
+    await pauseGate.arrivals(1)
     _ = await terminal.lines(afterTyping: "[A") { $0[0] == "1 key" }
     terminal.type("\u{1B}")
-    await gate.arrivals(2)
+    await pauseGate.arrivals(2)
     #expect(screen.keys == [.up])
-    gate.open()
+    pauseGate.open()
     _ = await terminal.lines { $0[0] == "2 keys" }
     terminal.type("q")
     _ = await ending
@@ -193,70 +194,77 @@ import Testing
   }
 
   @Test func `A burst of changes while a frame is written becomes one frame`() async {
-    let gate = Gate()
-    let isHeld = Lock(false)
-    let terminal = FakeTerminal(whileShowing: { if isHeld.withLock({ $0 }) { await gate.pass() } })
+    let showGate = Gate()
+    let holdsFrames = Lock(false)
+    let terminal = FakeTerminal(whileShowing: { if holdsFrames.withLock({ $0 }) { await showGate.pass() } })
     let session = makeSession(on: terminal)
     async let ending = session.run()
     _ = await terminal.frames.stream.first(1)
-    isHeld.withLock { $0 = true }
+    holdsFrames.withLock { $0 = true }
     terminal.type("j")
-    await gate.arrivals()
-    let before = terminal.allFrames.count
+    await showGate.arrivals()
+    let frameCountBeforeBurst = terminal.allFrames.count
     for _ in 0..<49 { terminal.type("j") }
+    // Usually enough time for the session to deliver these keys.
     for _ in 0..<1_000 { await Task.yield() }
-    gate.open()
+    showGate.open()
     _ = await terminal.lines { $0[0] == "50 keys" }
     // One frame with all changes, or two if the session was still delivering keys when the gate opened.
-    #expect(terminal.allFrames.count <= before + 2)
+    #expect(terminal.allFrames.count <= frameCountBeforeBurst + 2)
     terminal.type("q")
     _ = await ending
   }
 
   @Test func `Frames are separated by a pause, no matter how many changes occur`() async {
-    let gate = Gate()
+    let pauseGate = Gate()
     let session = makeSession { duration in
       #expect(duration == ScreenSession.frameDuration)
-      await gate.pass()
+      await pauseGate.pass()
     }
     async let ending = session.run()
-    await gate.arrivals()
+    await pauseGate.arrivals()
     for _ in 0..<50 {
       terminal.type("j")
       await Task.yield()
     }
     #expect(terminal.allFrames.count == 1)
-    gate.open()
+    pauseGate.open()
     _ = await terminal.lines { $0[0] == "50 keys" }
     terminal.type("q")
     _ = await ending
   }
 
   @Test func `A session that has ended does not retain its screen`() async {
-    weak var released: KeyScreen?
+    weak var weakScreen: KeyScreen?
     do {
       let screen = KeyScreen()
-      released = screen
-      let session = ScreenSession(of: screen, on: terminal) { _ in }
+      weakScreen = screen
+      let session = ScreenSession(of: screen, on: terminal, pause: { _ in })
+      // The session doesn't receive this key, because it isn't running yet.
       terminal.type("q")
       async let ending = session.run()
       _ = await terminal.calls.stream.first(1)
       terminal.type("q")
       _ = await ending
     }
-    #expect(released == nil)
+    #expect(weakScreen == nil)
   }
 }
 
-/// A screen that shows the number of pressed keys, and its size.
+/// A screen that shows the number of pressed keys, and the size of the terminal.
+///
+/// The key `q` quits. The actions of `w` and `f` wait for ``actionGate``, and the keys after `f` wait for its action.
+/// The action of `n` records the number of its key. The other keys have no action.
 @MainActor
 @Observable
 private final class KeyScreen: LiveScreen {
   private(set) var keys: [Key] = []
-  private(set) var runs: [String] = []
-  private(set) var numbers: [Int] = []
+  /// What ``run()`` and the actions of `w` and `f` have done so far.
+  private(set) var log: [String] = []
+  /// The numbers of the `n` keys, in the order of their actions; the first key has the number 1.
+  private(set) var actionNumbers: [Int] = []
   var hasFrame = true
-  let gate = Gate()
+  let actionGate = Gate()
 
   func frame(size: TerminalSize) -> Frame? {
     guard hasFrame else { return nil }
@@ -272,24 +280,25 @@ private final class KeyScreen: LiveScreen {
     case .character("q"): .quit
     case .character("w"):
       .perform {
-        await self.gate.pass()
+        await self.actionGate.pass()
+        // Continues for a while even after its cancellation, so that a session that doesn't wait for it ends earlier.
         for _ in 0..<100 { await Task.yield() }
-        self.runs.append("waited")
+        self.log.append("w completed")
       }
     case .character("f"):
       .performFirst {
-        await self.gate.pass()
-        self.runs.append("first")
+        await self.actionGate.pass()
+        self.log.append("f completed")
       }
-    case .character("n"): .perform { [number = keys.count] in self.numbers.append(number) }
+    case .character("n"): .perform { [number = keys.count] in self.actionNumbers.append(number) }
     default: nil
     }
   }
 
   func run() async {
-    runs.append("began")
+    log.append("run began")
     // This gate is never opened, so only cancellation ends the wait.
     await Gate().pass()
-    runs.append("ended")
+    log.append("run ended")
   }
 }

@@ -12,15 +12,16 @@ struct FrameRendererModelTests {
     TextStyle(attributes: .inverse),
   ]
 
-  @Test(arguments: ScreenEmulator.Emoji.allCases)
-  func `A terminal shows the last frame, no matter how wide it draws emoji`(emoji: ScreenEmulator.Emoji) {
+  @Test(arguments: ScreenEmulator.EmojiDrawing.allCases)
+  func `A terminal shows the last frame, no matter how wide it draws emoji`(emojiDrawing: ScreenEmulator.EmojiDrawing) {
     var random = SplitMix(state: 41)
     for _ in 0..<60 {
       let size = TerminalSize(columns: .random(in: 1...18, using: &random), rows: .random(in: 1...4, using: &random))
       var renderer = FrameRenderer(capabilities: TerminalCapabilities(colors: .basic, synchronizesOutput: true))
-      var screen = ScreenEmulator(size: size, emoji: emoji)
+      var screen = ScreenEmulator(size: size, emojiDrawing: emojiDrawing)
       var frame = Frame(size: size)
       for step in 0..<30 {
+        // Some frames start blank instead of as a copy of the last one.
         if step.isMultiple(of: 10) { frame = Frame(size: size) }
         for _ in 0..<Int.random(in: 0...4, using: &random) {
           frame.write(
@@ -49,8 +50,8 @@ struct FrameRendererModelTests {
       let found = Array(shown[column..<column + max(1, cell.span)])
       if cell.character.hasUncertainWidth {
         // The columns may be blank or show a part of the character, but not what was there before.
-        let parts = ["", " ", String(cell.character)] + cell.character.unicodeScalars.map { String($0) }
-        if !found.allSatisfy(parts.contains) { return "\(found) instead of \(cell.character) in column \(column)" }
+        let accepted = ["", " ", String(cell.character)] + cell.character.unicodeScalars.map { String($0) }
+        if !found.allSatisfy(accepted.contains) { return "\(found) instead of \(cell.character) in column \(column)" }
       } else {
         let expected = cell.span == 2 ? [String(cell.character), ""] : [String(cell.character)]
         if found != expected { return "\(found) instead of \(expected) in column \(column)" }

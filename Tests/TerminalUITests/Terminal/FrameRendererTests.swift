@@ -5,6 +5,7 @@ import Testing
 struct FrameRendererTests {
   private static let red = TextStyle(color: TerminalColor(basic: 1, indexed: 203, direct: 0xFF5F5F))
 
+  /// Returns a frame of these lines that is `columns` wide.
   private func frame(_ columns: Int, _ lines: [String], style: TextStyle = .plain) -> Frame {
     var frame = Frame(size: TerminalSize(columns: columns, rows: lines.count))
     for (row, line) in lines.enumerated() { frame.write(line, row: row, column: 0, style: style) }
@@ -12,52 +13,52 @@ struct FrameRendererTests {
   }
 
   /// Returns the output for the last of several frames, with `E` for the escape character.
-  private func last(_ frames: Frame..., colors: ColorDepth = .none, synchronizes: Bool = false) -> String {
+  private func outputForLast(_ frames: Frame..., colors: ColorDepth = .none, synchronizes: Bool = false) -> String {
     var renderer = FrameRenderer(
       capabilities: TerminalCapabilities(colors: colors, synchronizesOutput: synchronizes))
     return frames.map { renderer.render($0) }.last!.replacing("\u{1B}", with: "E")
   }
 
   @Test func `The first frame clears the screen and writes the cells that are not blank`() {
-    #expect(last(frame(10, ["", "ab", "", "  c"])) == "E[mE[2JE[H\r\nabE[4;3Hc")
+    #expect(outputForLast(frame(10, ["", "ab", "", "  c"])) == "E[mE[2JE[H\r\nabE[4;3Hc")
   }
 
   @Test func `A frame equal to the last one produces no output`() {
-    #expect(last(frame(10, ["ab", "山"]), frame(10, ["ab", "山"]), synchronizes: true) == "")
+    #expect(outputForLast(frame(10, ["ab", "山"]), frame(10, ["ab", "山"]), synchronizes: true) == "")
   }
 
   @Test func `Only cells that differ are written`() {
-    #expect(last(frame(20, ["one", "two"]), frame(20, ["one", "tWo"])) == "E[2;2HW")
-    #expect(last(frame(20, ["abcdefghij"]), frame(20, ["Abcdefghij"])) == "E[HA")
+    #expect(outputForLast(frame(20, ["one", "two"]), frame(20, ["one", "tWo"])) == "E[2;2HW")
+    #expect(outputForLast(frame(20, ["abcdefghij"]), frame(20, ["Abcdefghij"])) == "E[HA")
   }
 
   @Test func `A short gap between changed cells is written again, and a longer gap is skipped by moving the cursor`() {
-    #expect(last(frame(20, ["abcdefghij"]), frame(20, ["AbcDefghij"])) == "E[HAbcD")
-    #expect(last(frame(20, ["abcdefghij"]), frame(20, ["AbcdefghiJ"])) == "E[HAE[8CJ")
+    #expect(outputForLast(frame(20, ["abcdefghij"]), frame(20, ["AbcDefghij"])) == "E[HAbcD")
+    #expect(outputForLast(frame(20, ["abcdefghij"]), frame(20, ["AbcdefghiJ"])) == "E[HAE[8CJ")
   }
 
   @Test func `The cursor moves to the next line with a line break if that takes the fewest bytes`() {
-    #expect(last(frame(9, ["a", "b"]), frame(9, ["A", "B"])) == "E[HA\r\nB")
+    #expect(outputForLast(frame(9, ["a", "b"]), frame(9, ["A", "B"])) == "E[HA\r\nB")
   }
 
   @Test func `Cells that become blank at a row's end are cleared if many, and overwritten with spaces if few`() {
-    #expect(last(frame(20, ["sunset"]), frame(20, ["su"])) == "E[1;3HE[K")
-    #expect(last(frame(20, ["sunset"]), frame(20, ["suns"])) == "E[1;5H  ")
+    #expect(outputForLast(frame(20, ["sunset"]), frame(20, ["su"])) == "E[1;3HE[K")
+    #expect(outputForLast(frame(20, ["sunset"]), frame(20, ["suns"])) == "E[1;5H  ")
   }
 
   @Test func `A wide character takes two columns and is written as a whole`() {
-    #expect(last(frame(20, ["山水x"]), frame(20, ["山月x"])) == "E[1;3H月")
-    #expect(last(frame(20, ["山水x"]), frame(20, ["山abx"])) == "E[1;3Hab")
-    #expect(last(frame(20, ["abx"]), frame(20, ["山x"])) == "E[H山")
+    #expect(outputForLast(frame(20, ["山水x"]), frame(20, ["山月x"])) == "E[1;3H月")
+    #expect(outputForLast(frame(20, ["山水x"]), frame(20, ["山abx"])) == "E[1;3Hab")
+    #expect(outputForLast(frame(20, ["abx"]), frame(20, ["山x"])) == "E[H山")
     // After a wide character, the cursor is known to be two columns further.
-    #expect(last(frame(20, ["山bc"]), frame(20, ["水bC"])) == "E[H水bC")
+    #expect(outputForLast(frame(20, ["山bc"]), frame(20, ["水bC"])) == "E[H水bC")
   }
 
   @Test func `After a changed character of uncertain width, the cursor is positioned and the row's rest is written`() {
-    #expect(last(frame(20, ["a👨‍👩‍👧‍👦b"])) == "E[mE[2JE[Ha  E[1;2H👨‍👩‍👧‍👦E[1;4HbE[K")
-    #expect(last(frame(8, ["a👨‍👩‍👧‍👦b"]), frame(8, ["A👨‍👩‍👧‍👦b"])) == "E[HA")
-    #expect(last(frame(8, ["a👨‍👩‍👧‍👦b"]), frame(8, ["axxb"])) == "E[1;2HxxbE[K")
-    #expect(last(frame(8, ["axxb"]), frame(8, ["a🇦🇺b"])) == "E[1;2H  E[1;2H🇦🇺E[1;4HbE[K")
+    #expect(outputForLast(frame(20, ["a👨‍👩‍👧‍👦b"])) == "E[mE[2JE[Ha  E[1;2H👨‍👩‍👧‍👦E[1;4HbE[K")
+    #expect(outputForLast(frame(8, ["a👨‍👩‍👧‍👦b"]), frame(8, ["A👨‍👩‍👧‍👦b"])) == "E[HA")
+    #expect(outputForLast(frame(8, ["a👨‍👩‍👧‍👦b"]), frame(8, ["axxb"])) == "E[1;2HxxbE[K")
+    #expect(outputForLast(frame(8, ["axxb"]), frame(8, ["a🇦🇺b"])) == "E[1;2H  E[1;2H🇦🇺E[1;4HbE[K")
   }
 
   @Test func `Style sequences are written only where the style changes`() {
@@ -66,7 +67,7 @@ struct FrameRendererTests {
     styled.write("c", row: 0, column: 2, style: TextStyle(color: Self.red.color, attributes: .bold))
     styled.write("d", row: 0, column: 3, style: Self.red)
     styled.write("e", row: 0, column: 4)
-    #expect(last(styled, colors: .basic) == "E[mE[2JE[HE[1mabE[31mcE[0;31mdE[me")
+    #expect(outputForLast(styled, colors: .basic) == "E[mE[2JE[HE[1mabE[31mcE[0;31mdE[me")
   }
 
   @Test(arguments: [
@@ -74,11 +75,11 @@ struct FrameRendererTests {
     (.direct, "E[mE[2JE[HE[38;2;255;95;95maE[m"),
   ])
   func `Colors are limited to those that the terminal has`(colors: ColorDepth, expected: String) {
-    #expect(last(frame(9, ["a"], style: Self.red), colors: colors) == expected)
+    #expect(outputForLast(frame(9, ["a"], style: Self.red), colors: colors) == expected)
   }
 
   @Test func `Without colors, a change of color produces no output`() {
-    #expect(last(frame(9, ["a"]), frame(9, ["a"], style: Self.red)) == "")
+    #expect(outputForLast(frame(9, ["a"]), frame(9, ["a"], style: Self.red)) == "")
   }
 
   @Test func `The bright colors of the theme have parameters of their own`() {
@@ -87,18 +88,18 @@ struct FrameRendererTests {
   }
 
   @Test func `A new size draws everything again, and so does forgetting the last frame`() {
-    #expect(last(frame(9, ["ab"]), frame(8, ["ab"])) == "E[mE[2JE[Hab")
+    #expect(outputForLast(frame(9, ["ab"]), frame(8, ["ab"])) == "E[mE[2JE[Hab")
     var renderer = FrameRenderer(capabilities: TerminalCapabilities(colors: .none, synchronizesOutput: false))
-    let first = renderer.render(frame(9, ["ab"]))
+    let firstOutput = renderer.render(frame(9, ["ab"]))
     renderer.forget()
-    #expect(renderer.render(frame(9, ["ab"])) == first)
+    #expect(renderer.render(frame(9, ["ab"])) == firstOutput)
   }
 
   @Test func `The start and the end of a frame are marked if the terminal supports that`() {
-    #expect(last(frame(9, ["a"]), frame(9, ["b"]), synchronizes: true) == "E[?2026hE[HbE[?2026l")
+    #expect(outputForLast(frame(9, ["a"]), frame(9, ["b"]), synchronizes: true) == "E[?2026hE[HbE[?2026l")
   }
 
   @Test func `After a character at the right edge, the cursor is positioned explicitly`() {
-    #expect(last(frame(2, ["ab", "cd"]), frame(2, ["aB", "Cd"])) == "E[1;2HBE[2HC")
+    #expect(outputForLast(frame(2, ["ab", "cd"]), frame(2, ["aB", "Cd"])) == "E[1;2HBE[2HC")
   }
 }

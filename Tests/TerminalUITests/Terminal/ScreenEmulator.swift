@@ -5,7 +5,7 @@
 /// The emulated terminal doesn't wrap lines.
 struct ScreenEmulator {
   /// The way in which a terminal draws a character of uncertain width.
-  enum Emoji: CaseIterable {
+  enum EmojiDrawing: CaseIterable {
     /// As one character, with the width that this program assumes.
     case joined
     /// As all its parts, side by side.
@@ -14,14 +14,14 @@ struct ScreenEmulator {
     case narrow
   }
 
-  let emoji: Emoji
+  let emojiDrawing: EmojiDrawing
   /// The characters of each row, with an empty text for the second column of a wide character.
   private(set) var cells: [[String]]
   private var row = 0
   private var column = 0
 
-  init(size: TerminalSize, emoji: Emoji) {
-    self.emoji = emoji
+  init(size: TerminalSize, emojiDrawing: EmojiDrawing) {
+    self.emojiDrawing = emojiDrawing
     // A real screen is not blank at the start.
     cells = Array(repeating: Array(repeating: "?", count: size.columns), count: size.rows)
   }
@@ -30,7 +30,7 @@ struct ScreenEmulator {
     var rest = output[...]
     while let character = rest.popFirst() {
       switch character {
-      case "\u{1B}": control(&rest)
+      case "\u{1B}": performControlSequence(&rest)
       case "\r": column = 0
       case "\r\n": (row, column) = (row + 1, 0)
       default: put(character)
@@ -38,13 +38,16 @@ struct ScreenEmulator {
     }
   }
 
-  private mutating func control(_ rest: inout Substring) {
+  /// Removes the rest of a control sequence, which follows the escape character, from the output and performs it.
+  private mutating func performControlSequence(_ rest: inout Substring) {
+    // Every sequence of the renderer continues with `[`.
     rest.removeFirst()
     let parameters = rest.prefix { !$0.isLetter }
     rest.removeFirst(parameters.count)
     let numbers = parameters.split(separator: ";").compactMap { Int($0) }
     switch rest.removeFirst() {
     case "H":
+      // Rows and columns are numbered from 1.
       (row, column) = (numbers.first ?? 1, numbers.count > 1 ? numbers[1] : 1)
       row -= 1
       column -= 1
@@ -58,7 +61,7 @@ struct ScreenEmulator {
 
   private mutating func put(_ character: Character) {
     guard character.hasUncertainWidth else { return put(String(character), width: character.displayWidth) }
-    switch emoji {
+    switch emojiDrawing {
     case .joined: put(String(character), width: character.displayWidth)
     case .narrow: put(String(character), width: 1)
     case .split:

@@ -17,111 +17,120 @@ import Testing
 /// The tests are serialized, because a process has one terminal to restore and one handler for each signal.
 @Suite(.timeLimit(.minutes(15)), .serialized) struct TerminalTests {
   private static let size = TerminalSize(columns: 20, rows: 3)
-  private static let takeover = "E[?1049hE[?25lE[?7lE[?2004h"
-  private static let restoration = TerminalRestoration.sequence.replacing("\u{1B}", with: "E")
+  // The texts named output have `E` for the escape character, as `PseudoTerminal.output(upTo:)` has.
+  private static let takeoverOutput = "E[?1049hE[?25lE[?7lE[?2004h"
+  private static let takeoverEnd = "\u{1B}[?2004h"
+  private static let restorationOutput = TerminalRestoration.sequence.replacing("\u{1B}", with: "E")
 
   private func makeTerminal(
-    _ pseudo: PseudoTerminal, restorationTimeout: Int = TerminalRestoration.timeout
+    on pseudoTerminal: PseudoTerminal, restorationTimeout: Int = TerminalRestoration.timeout
   ) -> Terminal {
     Terminal(
-      device: pseudo.device, capabilities: TerminalCapabilities(colors: .none, synchronizesOutput: false),
+      device: pseudoTerminal.device, capabilities: TerminalCapabilities(colors: .none, synchronizesOutput: false),
       restorationTimeout: restorationTimeout)
   }
 
   @Test func `A terminal is taken over, written to, and restored`() async throws {
-    let pseudo = try PseudoTerminal(size: Self.size)
-    let before = try pseudo.modes()
-    let terminal = makeTerminal(pseudo)
+    let pseudoTerminal = try PseudoTerminal(size: Self.size)
+    let modesBefore = try pseudoTerminal.modes()
+    let terminal = makeTerminal(on: pseudoTerminal)
     #expect(try await terminal.open() == Self.size)
-    #expect(try pseudo.modes() != before)
+    #expect(try pseudoTerminal.modes() != modesBefore)
     var frame = Frame(size: Self.size)
     frame.write("山", row: 1, column: 0)
     try await terminal.show(frame)
+    // An equal frame produces no output.
     try await terminal.show(frame)
     await terminal.close()
-    #expect(try pseudo.modes() == before)
+    #expect(try pseudoTerminal.modes() == modesBefore)
+    // A closed terminal shows no frame.
     try await terminal.show(Frame(size: Self.size))
     #expect(
-      await pseudo.output(upTo: TerminalRestoration.sequence)
-        == Self.takeover + "E[mE[2JE[H\r\n山" + Self.restoration)
-    pseudo.hangUp()
-    pseudo.close()
+      await pseudoTerminal.output(upTo: TerminalRestoration.sequence)
+        == Self.takeoverOutput + "E[mE[2JE[H\r\n山" + Self.restorationOutput)
+    pseudoTerminal.hangUp()
+    pseudoTerminal.close()
   }
 
   @Test func `A terminal is restored even if its output buffer is full for a moment`() async throws {
-    let pseudo = try PseudoTerminal(size: Self.size)
-    let before = try pseudo.modes()
-    let terminal = makeTerminal(pseudo, restorationTimeout: 1_000_000)
+    let pseudoTerminal = try PseudoTerminal(size: Self.size)
+    let modesBefore = try pseudoTerminal.modes()
+    // The timeout, in milliseconds, is longer than the buffer can be full.
+    let terminal = makeTerminal(on: pseudoTerminal, restorationTimeout: 1_000_000)
     _ = try await terminal.open()
-    _ = await pseudo.output(upTo: "\u{1B}[?2004h")
-    _ = fcntl(pseudo.device.output, F_SETFL, O_NONBLOCK)
-    try pseudo.stall()
-    async let closed: Void = terminal.close()
+    _ = await pseudoTerminal.output(upTo: Self.takeoverEnd)
+    // A write to a full buffer then fails instead of blocking.
+    _ = fcntl(pseudoTerminal.device.output, F_SETFL, O_NONBLOCK)
+    try pseudoTerminal.stall()
+    async let closing: Void = terminal.close()
     // Enough time for `close()` to find the output buffer full.
     for _ in 0..<1_000 { await Task.yield() }
-    pseudo.resume()
-    await closed
-    #expect(try pseudo.modes() == before)
-    #expect(await pseudo.output(upTo: TerminalRestoration.sequence).hasSuffix("x" + Self.restoration))
-    pseudo.hangUp()
-    pseudo.close()
+    pseudoTerminal.resume()
+    await closing
+    #expect(try pseudoTerminal.modes() == modesBefore)
+    // The letter is the last one with which `stall()` filled the buffer.
+    #expect(await pseudoTerminal.output(upTo: TerminalRestoration.sequence).hasSuffix("x" + Self.restorationOutput))
+    pseudoTerminal.hangUp()
+    pseudoTerminal.close()
   }
 
   @Test func `The modes are restored even if the terminal accepts no output`() async throws {
-    let pseudo = try PseudoTerminal(size: Self.size)
-    let before = try pseudo.modes()
-    let terminal = makeTerminal(pseudo)
+    let pseudoTerminal = try PseudoTerminal(size: Self.size)
+    let modesBefore = try pseudoTerminal.modes()
+    let terminal = makeTerminal(on: pseudoTerminal)
     _ = try await terminal.open()
-    _ = await pseudo.output(upTo: "\u{1B}[?2004h")
-    try pseudo.stall()
+    _ = await pseudoTerminal.output(upTo: Self.takeoverEnd)
+    try pseudoTerminal.stall()
     await terminal.close()
-    #expect(try pseudo.modes() == before)
-    pseudo.hangUp()
-    pseudo.resume()
+    #expect(try pseudoTerminal.modes() == modesBefore)
+    pseudoTerminal.hangUp()
+    pseudoTerminal.resume()
     // The output ends without the sequence that restores the terminal.
-    #expect(await pseudo.output(upTo: TerminalRestoration.sequence) == "")
-    pseudo.close()
+    #expect(await pseudoTerminal.output(upTo: TerminalRestoration.sequence) == "")
+    pseudoTerminal.close()
   }
 
   @Test func `Keys arrive as they are typed, without line buffering or echo`() async throws {
-    let pseudo = try PseudoTerminal(size: Self.size)
-    let terminal = makeTerminal(pseudo)
+    let pseudoTerminal = try PseudoTerminal(size: Self.size)
+    let terminal = makeTerminal(on: pseudoTerminal)
     let events = terminal.events.subscribe()
     _ = try await terminal.open()
     var bytes: [UInt8] = []
-    pseudo.type("j\u{3}\r")
+    pseudoTerminal.type("j\u{3}\r")
     for await event in events {
-      if case .input(let more) = event { bytes += more }
+      if case .input(let newBytes) = event { bytes += newBytes }
       if bytes.count >= 3 { break }
     }
     #expect(bytes == [0x6A, 0x03, 0x0D])
     await terminal.close()
-    #expect(await pseudo.output(upTo: TerminalRestoration.sequence) == Self.takeover + Self.restoration)
-    pseudo.hangUp()
-    pseudo.close()
+    #expect(
+      await pseudoTerminal.output(upTo: TerminalRestoration.sequence)
+        == Self.takeoverOutput + Self.restorationOutput)
+    pseudoTerminal.hangUp()
+    pseudoTerminal.close()
   }
 
   @Test func `Keys arrive from a terminal that reuses the descriptors of a closed one`() async throws {
     for _ in 0..<100 {
-      let pseudo = try PseudoTerminal(size: Self.size)
-      let terminal = makeTerminal(pseudo)
+      let pseudoTerminal = try PseudoTerminal(size: Self.size)
+      let terminal = makeTerminal(on: pseudoTerminal)
       let events = terminal.events.subscribe()
       _ = try await terminal.open()
-      pseudo.type("j")
+      pseudoTerminal.type("j")
       var iterator = events.makeAsyncIterator()
       #expect(await iterator.next() == .input([0x6A]))
       await terminal.close()
-      pseudo.hangUp()
-      pseudo.close()
+      pseudoTerminal.hangUp()
+      pseudoTerminal.close()
     }
   }
 
   @Test func `A change of the window's size is reported`() async throws {
-    let pseudo = try PseudoTerminal(size: Self.size)
-    let terminal = makeTerminal(pseudo)
+    let pseudoTerminal = try PseudoTerminal(size: Self.size)
+    let terminal = makeTerminal(on: pseudoTerminal)
     let events = terminal.events.subscribe()
     _ = try await terminal.open()
-    pseudo.resize(to: TerminalSize(columns: 100, rows: 30))
+    pseudoTerminal.resize(to: TerminalSize(columns: 100, rows: 30))
     // The kernel sends the signal only to the foreground job of a terminal. The pseudo-terminal has no job, so the test
     // sends the signal.
     kill(getpid(), SIGWINCH)
@@ -129,28 +138,28 @@ import Testing
     #expect(await iterator.next() == .resized(TerminalSize(columns: 100, rows: 30)))
     await terminal.close()
     #expect(await iterator.next() == nil)
-    pseudo.hangUp()
-    pseudo.close()
+    pseudoTerminal.hangUp()
+    pseudoTerminal.close()
   }
 
   @Test func `A signal that arrives just before the terminal is closed is left to the program's own handler`()
     async throws
   {
     var action = signalAction { _ in ReceivedSignals.count.add(1, ordering: .sequentiallyConsistent) }
-    var earlier = sigaction()
-    sigaction(SIGHUP, &action, &earlier)
-    defer { sigaction(SIGHUP, &earlier, nil) }
-    let pseudo = try PseudoTerminal(size: Self.size)
-    let terminal = makeTerminal(pseudo)
+    var earlierAction = sigaction()
+    sigaction(SIGHUP, &action, &earlierAction)
+    defer { sigaction(SIGHUP, &earlierAction, nil) }
+    let pseudoTerminal = try PseudoTerminal(size: Self.size)
+    let terminal = makeTerminal(on: pseudoTerminal)
     _ = try await terminal.open()
-    let pipe = try #require(await terminal.signals)
-    await terminal.close(afterReceiving: SIGHUP, through: pipe)
+    let signalPipe = try #require(await terminal.signalPipe)
+    await terminal.close(afterReceiving: SIGHUP, through: signalPipe)
     while ReceivedSignals.count.load(ordering: .sequentiallyConsistent) == 0 { await Task.yield() }
     // Simulates that the time limit for handling the signal passes.
-    Terminal.terminate(by: SIGHUP, through: pipe)
+    Terminal.terminate(by: SIGHUP, through: signalPipe)
     #expect(ReceivedSignals.count.load(ordering: .sequentiallyConsistent) == 1)
-    pseudo.hangUp()
-    pseudo.close()
+    pseudoTerminal.hangUp()
+    pseudoTerminal.close()
   }
 
   @Test func `A crash reaches the program's own handler, even while another thread takes over or restores a terminal`()
@@ -164,29 +173,29 @@ import Testing
       TerminalRestoration.arm(device, modes: termios(), timeout: 0)
       Thread.detachNewThread {
         while true {
-          TerminalRestoration.disarm()
+          TerminalRestoration.restoreAndDisarm()
           TerminalRestoration.arm(device, modes: termios(), timeout: 0)
         }
       }
       // On Darwin, the threads that run tasks can't raise signals.
-      let unexpected: Int? = await withCheckedContinuation { continuation in
+      let firstUncountedSignal: Int? = await withCheckedContinuation { continuation in
         Thread.detachNewThread {
-          let unexpected = (1...100_000).first { number in
+          let firstUncountedSignal = (1...100_000).first { raisedCount in
             raise(SIGFPE)
-            return ReceivedSignals.count.load(ordering: .sequentiallyConsistent) != number
+            return ReceivedSignals.count.load(ordering: .sequentiallyConsistent) != raisedCount
           }
-          continuation.resume(returning: unexpected)
+          continuation.resume(returning: firstUncountedSignal)
         }
       }
-      #expect(unexpected == nil)
+      #expect(firstUncountedSignal == nil)
     }
   }
 
   @Test func `A terminal can't be opened again after it was closed`() async {
     let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-      let pseudo = try PseudoTerminal(size: TerminalSize(columns: 20, rows: 3))
+      let pseudoTerminal = try PseudoTerminal(size: TerminalSize(columns: 20, rows: 3))
       let terminal = Terminal(
-        device: pseudo.device, capabilities: TerminalCapabilities(colors: .none, synchronizesOutput: false))
+        device: pseudoTerminal.device, capabilities: TerminalCapabilities(colors: .none, synchronizesOutput: false))
       _ = try await terminal.open()
       await terminal.close()
       _ = try await terminal.open()
@@ -201,7 +210,7 @@ private enum ReceivedSignals {
 }
 
 extension Terminal {
-  /// Closes the terminal after a signal was received and before the actor handles it.
+  /// Receives a signal, and closes the terminal before the actor handles the signal.
   fileprivate func close(afterReceiving signal: CInt, through pipe: SignalPipe) async {
     receive(signal, through: pipe)
     await close()

@@ -16,7 +16,9 @@ struct TerminalTextTests {
     ("soft\u{AD}hyphen", "softhyphen"),
     ("👨‍👩‍👧‍👦", "👨‍👩‍👧‍👦"), ("🏴󠁧󠁢󠁳󠁣󠁴󠁿", "🏴󠁧󠁢󠁳󠁣󠁴󠁿"), ("line\u{2028}paragraph\u{2029}", "line paragraph "),
   ])
-  func `Printable text contains no command to the terminal`(text: String, expected: String) {
+  func `Printable text contains no command to the terminal, no direction change and no zero-width character`(
+    text: String, expected: String
+  ) {
     #expect(Array(TerminalText.printable(text).unicodeScalars) == Array(expected.unicodeScalars))
   }
 
@@ -50,6 +52,7 @@ struct TerminalTextTests {
     #expect(TerminalText.wrapped("Nine  hours of rain ", to: 9) == ["Nine", "hours of", "rain"])
     #expect(TerminalText.wrapped("Nine hours", to: 80) == ["Nine hours"])
     #expect(TerminalText.wrapped("  ", to: 80) == [])
+    // Text is never wrapped to a single column, because a wide character would have no room in it.
     #expect(TerminalText.wrapped("a", to: 1) == [])
   }
 

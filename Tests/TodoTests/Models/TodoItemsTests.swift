@@ -36,14 +36,15 @@ import Testing
     items.add(first)
     items.add(second)
     second.name = "the second"
-    let changes = [items.update(second), items.toggle(first.id)]
-    #expect(changes == [true, true])
+    let wereFound = [items.update(second), items.toggle(first.id)]
+    #expect(wereFound == [true, true])
     #expect(items[first.id]?.isFinished == true)
     #expect(items[second.id]?.name == "the second")
     items.delete(first.id)
     #expect(items.elements == [second])
-    let missing = [items.update(first), items.toggle(first.id)]
-    #expect(missing == [false, false])
+    let wereFoundAfterDeletion = [items.update(first), items.toggle(first.id)]
+    #expect(wereFoundAfterDeletion == [false, false])
+    // Adding an item whose id is in the list doesn't add a second one.
     items.add(second)
     #expect(items.elements == [second])
     items.clear()

@@ -21,11 +21,11 @@ import Todo
       TodoItem(id: milk.id, name: "买牛奶和面包"), TodoItem(id: report.id, name: "写周报", isFinished: true),
     ]
     #expect(try await list.fetchItems().elements == expected)
-    let relaunched = TodoList(store: InMemoryStore(storage: storage))
-    #expect(try await relaunched.fetchItems().elements == expected)
-    try await relaunched.delete(id: milk.id)
-    #expect(try await relaunched.fetchItems().elements == [expected[1]])
-    try await relaunched.clear()
+    let listAfterRelaunch = TodoList(store: InMemoryStore(storage: storage))
+    #expect(try await listAfterRelaunch.fetchItems().elements == expected)
+    try await listAfterRelaunch.delete(id: milk.id)
+    #expect(try await listAfterRelaunch.fetchItems().elements == [expected[1]])
+    try await listAfterRelaunch.clear()
     #expect(try await TodoList(store: InMemoryStore(storage: storage)).fetchItems().elements == [])
   }
 
@@ -36,9 +36,11 @@ import Todo
     var changes = try await list.changes().makeAsyncIterator()
     #expect(await changes.next()?.stored?.value.elements == [milk])
     try await list.add(report)
+    // These two calls change nothing, so no change is observed.
     try await list.delete(id: UUID())
     _ = try await list.fetchItems()
     try await list.clear()
+    // The list is empty already, so this call changes nothing either.
     try await list.clear()
     try await list.add(report)
     #expect(await changes.next()?.stored?.value.elements == [milk, report])
@@ -64,10 +66,10 @@ import Todo
       for (index, item) in items.enumerated() { group.addTask { try await lists[index % 2].add(item) } }
       try await group.waitForAll()
     }
-    let kept = try await lists[0].fetchItems()
-    #expect(kept.elements.count == 40)
-    #expect(Set(kept.elements) == Set(items))
-    #expect(try await lists[1].fetchItems() == kept)
+    let storedItems = try await lists[0].fetchItems()
+    #expect(storedItems.elements.count == 40)
+    #expect(Set(storedItems.elements) == Set(items))
+    #expect(try await lists[1].fetchItems() == storedItems)
   }
 
   @Test func `An edit that changes nothing stores nothing`() async throws {
@@ -87,10 +89,10 @@ import Todo
     #expect(try await list.fetchItems().elements == [])
   }
 
-  @Test func `A corrupt value is reported once and quarantined, and the list continues empty`() async throws {
+  @Test func `A corrupt value is reported once and quarantined, and the list is empty afterwards`() async throws {
     let storage = InMemoryStorage()
-    let name = try TodoList.key.keyName.encoded()
-    storage[name] = Data("no list".utf8)
+    let encodedKey = try TodoList.key.keyName.encoded()
+    storage[encodedKey] = Data("no list".utf8)
     let list = TodoList(store: InMemoryStore(storage: storage))
     let error = try await #require(throws: TodoListError.self) { try await list.add(milk) }
     guard case .store(.undecodable(_, let movedTo, _)) = error else {
@@ -103,28 +105,28 @@ import Todo
   }
 
   @Test func `If the store can't be written, an edit throws, and the list is unchanged`() async throws {
-    let failure = StoreError.writeFailed(SystemError(code: 28, operation: "write", path: "/store"))
-    let isFull = Lock(false)
+    let diskFullError = StoreError.writeFailed(SystemError(code: 28, operation: "write", path: "/store"))
+    let isDiskFull = Lock(false)
     let list = TodoList(
       store: InterposedStore(beforeSaving: { _ throws(StoreError) in
-        if isFull.withLock({ $0 }) { throw failure }
+        if isDiskFull.withLock({ $0 }) { throw diskFullError }
       }))
     try await list.add(milk)
-    isFull.withLock { $0 = true }
-    await #expect(throws: TodoListError.store(failure)) { try await list.add(TodoItem(name: "bread")) }
-    await #expect(throws: TodoListError.store(failure)) { try await list.toggle(id: milk.id) }
-    await #expect(throws: TodoListError.store(failure)) { try await list.clear() }
+    isDiskFull.withLock { $0 = true }
+    await #expect(throws: TodoListError.store(diskFullError)) { try await list.add(TodoItem(name: "bread")) }
+    await #expect(throws: TodoListError.store(diskFullError)) { try await list.toggle(id: milk.id) }
+    await #expect(throws: TodoListError.store(diskFullError)) { try await list.clear() }
     #expect(try await list.fetchItems().elements == [milk])
-    #expect(TodoListError.store(failure).description == failure.description)
+    #expect(TodoListError.store(diskFullError).description == diskFullError.description)
   }
 
   @Test func `An edit completes, even if its caller is cancelled`() async throws {
     let list = TodoList(store: InMemoryStore())
-    let add = Task {
+    let caller = Task {
       withUnsafeCurrentTask { $0?.cancel() }
       try await list.add(milk)
     }
-    try await add.value
+    try await caller.value
     #expect(try await list.fetchItems().elements == [milk])
   }
 }

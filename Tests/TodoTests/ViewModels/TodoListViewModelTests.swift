@@ -14,13 +14,13 @@ import Todo
     let list: TodoList
     private(set) var lines: [String] = []
     private(set) var model: TodoListViewModel!
-    private var running: Task<Void, Never>?
+    private var runTask: Task<Void, Never>?
 
     init(items: [TodoItem] = []) async throws {
       list = TodoList(store: InMemoryStore(storage: storage))
       for item in items { try await list.add(item) }
       model = TodoListViewModel(todoList: list) { [weak self] line in self?.lines.append(line) }
-      running = Task { [model] in await model?.run() }
+      runTask = Task { [model] in await model?.run() }
       await until { [model] in model?.isLoaded == true && model?.items == items }
     }
 
@@ -32,8 +32,8 @@ import Todo
     }
 
     func close() async {
-      running?.cancel()
-      await running?.value
+      runTask?.cancel()
+      await runTask?.value
     }
   }
 
@@ -41,14 +41,14 @@ import Todo
   private let report = TodoItem(name: "写周报")
 
   @Test func `The stored list is shown with its title and its buttons`() async throws {
-    let empty = try await Screen()
-    #expect(empty.model.title == "Todo")
-    #expect(empty.model.isAddEnabled)
-    #expect(!empty.model.isClearEnabled)
+    let emptyScreen = try await Screen()
+    #expect(emptyScreen.model.title == "Todo")
+    #expect(emptyScreen.model.isAddEnabled)
+    #expect(!emptyScreen.model.isClearEnabled)
     let screen = try await Screen(items: [milk, report])
     #expect(screen.model.title == "2 ToDos")
     #expect(screen.model.isClearEnabled)
-    await empty.close()
+    await emptyScreen.close()
     await screen.close()
   }
 
@@ -79,16 +79,16 @@ import Todo
 
   @Test func `Opening Add again discards the item of an Add screen that is still open`() async throws {
     let screen = try await Screen()
-    let first = try #require(screen.model.openAdd())
-    first.name = "买牛奶"
-    first.done()
+    let firstDetail = try #require(screen.model.openAdd())
+    firstDetail.name = "买牛奶"
+    firstDetail.done()
     try await screen.settle()
-    let abandoned = try #require(screen.model.openAdd())
-    abandoned.name = "写周报"
-    let last = try #require(screen.model.openAdd())
-    #expect(last.name == "")
-    abandoned.done()
-    last.cancel()
+    let abandonedDetail = try #require(screen.model.openAdd())
+    abandonedDetail.name = "写周报"
+    let lastDetail = try #require(screen.model.openAdd())
+    #expect(lastDetail.name == "")
+    abandonedDetail.done()
+    lastDetail.cancel()
     try await screen.settle()
     await until { screen.model.detail == nil }
     #expect(screen.model.items.map(\.name) == ["买牛奶"])
@@ -151,7 +151,7 @@ import Todo
     let storage = InMemoryStorage()
     storage[try TodoList.key.keyName.encoded()] = Data("no list".utf8)
     let model = TodoListViewModel(todoList: TodoList(store: InMemoryStore(storage: storage)))
-    let running = Task { await model.run() }
+    let runTask = Task { await model.run() }
     await until { model.error != nil }
     guard case .store(.undecodable(_, let movedTo, _)) = model.error else {
       Issue.record("Unexpected error \(String(describing: model.error))")
@@ -162,24 +162,24 @@ import Todo
     detail.name = "买牛奶"
     detail.done()
     await until { model.title == "1 ToDos" }
-    running.cancel()
-    await running.value
+    runTask.cancel()
+    await runTask.value
   }
 
-  @Test func `A value that becomes corrupt while the screen runs is reported, even if a call from elsewhere finds it`()
+  @Test func `A value that becomes corrupt while the model runs is reported, even if another caller reads it first`()
     async throws
   {
     let screen = try await Screen(items: [milk])
     screen.storage[try TodoList.key.keyName.encoded()] = Data("no list".utf8)
-    let thrown = try await #require(throws: TodoListError.self) { try await screen.list.fetchItems() }
+    let thrownError = try await #require(throws: TodoListError.self) { try await screen.list.fetchItems() }
     await until { screen.model.error != nil }
-    #expect(screen.model.error == thrown)
+    #expect(screen.model.error == thrownError)
     // The stored list is empty now, and so is the shown one.
     await until { screen.model.items.isEmpty }
     await screen.close()
   }
 
-  @Test func `A corrupt value is reported once, and not again when the screen runs again`() async throws {
+  @Test func `A corrupt value is reported once, and not again when the model runs again`() async throws {
     let screen = try await Screen(items: [milk])
     screen.storage[try TodoList.key.keyName.encoded()] = Data("no list".utf8)
     await #expect(throws: TodoListError.self) { try await screen.list.fetchItems() }
@@ -188,15 +188,17 @@ import Todo
     await model.clear()
     #expect(model.error == nil)
     await screen.close()
-    let running = Task { await model.run() }
+    let runTask = Task { await model.run() }
     try await screen.list.add(report)
     await until { model.items == [report] }
+    // A new subscription, such as that of the model's second run, receives the event again. This gives the model enough
+    // time to handle it.
     let events = screen.list.events.subscribe()
     for await _ in events { break }
     for _ in 0..<100 { await Task.yield() }
     #expect(model.error == nil)
-    running.cancel()
-    await running.value
+    runTask.cancel()
+    await runTask.value
   }
 
   @Test func `A list that can't be read sets the error`() async {
@@ -211,43 +213,47 @@ import Todo
 
   @Test func `Two screens of one list agree`() async throws {
     let screen = try await Screen(items: [milk])
-    let second = TodoListViewModel(todoList: screen.list)
-    let running = Task { await second.run() }
-    await until { second.items.count == 1 }
-    await second.toggle(id: milk.id)
-    await until { screen.model.items.first?.isFinished == true && second.items.first?.isFinished == true }
-    running.cancel()
-    await running.value
+    let secondModel = TodoListViewModel(todoList: screen.list)
+    let runTask = Task { await secondModel.run() }
+    await until { secondModel.items.count == 1 }
+    await secondModel.toggle(id: milk.id)
+    await until { screen.model.items.first?.isFinished == true && secondModel.items.first?.isFinished == true }
+    runTask.cancel()
+    await runTask.value
     await screen.close()
   }
 
   @Test func `A model that is dropped while it observes the list is released with its detail model`() async throws {
     let list = TodoList(store: InMemoryStore())
-    let lines = CurrentValueRelay<[String]>([])
-    var model: TodoListViewModel? = TodoListViewModel(todoList: list) { line in lines.update { $0.append(line) } }
-    weak let released = model
+    let printedLines = CurrentValueRelay<[String]>([])
+    var model: TodoListViewModel? = TodoListViewModel(todoList: list) { line in
+      printedLines.update { $0.append(line) }
+    }
+    weak let weakModel = model
     #expect(model?.isLoaded == false)
-    let running = Task { [weak model] in await model?.run() }
+    let runTask = Task { [weak model] in await model?.run() }
     try await list.add(milk)
-    await until { released?.items.count == 1 }
-    weak let detail = model?.openAdd()
-    #expect(detail != nil)
+    await until { weakModel?.items.count == 1 }
+    weak let weakDetail = model?.openAdd()
+    #expect(weakDetail != nil)
     model = nil
-    #expect(released == nil)
-    #expect(detail == nil)
-    await running.value
-    for await lines in lines.stream where lines == ["Finish adding a new todo."] { break }
+    #expect(weakModel == nil)
+    #expect(weakDetail == nil)
+    await runTask.value
+    for await lines in printedLines.stream where lines == ["Finish adding a new todo."] { break }
   }
 
-  @Test func `An item that Done sends is stored, even if the model of the list is dropped at once`() async throws {
+  @Test func `An item that Done sends is stored, even if the model of the list is dropped immediately`() async throws {
     let list = TodoList(store: InMemoryStore())
-    let lines = CurrentValueRelay<[String]>([])
-    var model: TodoListViewModel? = TodoListViewModel(todoList: list) { line in lines.update { $0.append(line) } }
+    let printedLines = CurrentValueRelay<[String]>([])
+    var model: TodoListViewModel? = TodoListViewModel(todoList: list) { line in
+      printedLines.update { $0.append(line) }
+    }
     let detail = try #require(model?.openAdd())
     detail.name = "买牛奶"
     detail.done()
     model = nil
-    for await lines in lines.stream where lines == ["Finish adding a new todo."] { break }
+    for await lines in printedLines.stream where lines == ["Finish adding a new todo."] { break }
     #expect(try await list.fetchItems().elements.map(\.name) == ["买牛奶"])
   }
 
@@ -256,19 +262,20 @@ import Todo
   {
     // In a separate process, in which no other channels and subscriptions are alive.
     await #expect(processExitsWith: .success) {
-      try await Self.openAThousandTimes()
+      try await Self.openAndCloseDetailScreens()
     }
   }
 
-  private static func openAThousandTimes() async throws {
+  private static func openAndCloseDetailScreens() async throws {
     precondition(MulticastDiagnostics.liveChannels == 0)
     precondition(MulticastDiagnostics.liveSubscriptions == 0)
     var screen: Screen? = try await Screen(items: [TodoItem(name: "买牛奶")])
     let model = { screen!.model! }
-    let channels = MulticastDiagnostics.liveChannels
-    let subscriptions = MulticastDiagnostics.liveSubscriptions
-    precondition(channels > 0)
-    precondition(subscriptions == 2)
+    let channelCount = MulticastDiagnostics.liveChannels
+    let subscriptionCount = MulticastDiagnostics.liveSubscriptions
+    precondition(channelCount > 0)
+    // The model subscribes to the events of the store and to the changes of the list.
+    precondition(subscriptionCount == 2)
     for round in 0..<1000 {
       switch round % 4 {
       case 0: model().openAdd()?.cancel()
@@ -282,16 +289,17 @@ import Todo
         model().detail?.cancel()
       default:
         let detail = model().openAdd()
-        precondition(MulticastDiagnostics.liveChannels == channels + 1)
-        precondition(MulticastDiagnostics.liveSubscriptions == subscriptions + 1)
+        precondition(MulticastDiagnostics.liveChannels == channelCount + 1)
+        precondition(MulticastDiagnostics.liveSubscriptions == subscriptionCount + 1)
         detail?.done()
         detail?.cancel()
       }
       try await screen?.settle()
     }
+    // Each detail screen prints one line, and every fourth round opens two screens.
     precondition(screen?.lines.count == 1250)
-    precondition(MulticastDiagnostics.liveChannels == channels)
-    precondition(MulticastDiagnostics.liveSubscriptions == subscriptions)
+    precondition(MulticastDiagnostics.liveChannels == channelCount)
+    precondition(MulticastDiagnostics.liveSubscriptions == subscriptionCount)
     await screen?.close()
     screen = nil
     precondition(MulticastDiagnostics.liveSubscriptions == 0)

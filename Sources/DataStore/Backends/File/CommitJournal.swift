@@ -3,9 +3,10 @@ internal import Foundation
 /// The intended changes of a commit of several files.
 ///
 /// A commit writes the journal before it changes the first file, so that an interrupted commit can be finished. The
-/// journal names each ``StagedFile`` with new bytes, its length and its checksum. The journal is in force once it is
-/// durable under ``fileName``. The next process that opens the folder finishes the commit. That process first makes the
-/// journal durable, because the process that wrote the journal may have ended before doing so.
+/// journal lists each ``StagedFile`` with its final name, length and checksum, and each file to remove. The journal is
+/// in force once it is durable under ``fileName``. The next process that opens the folder finishes an interrupted
+/// commit. That process first makes the journal durable, because the process that wrote the journal may have ended
+/// before doing so.
 ///
 /// A loss of power may preserve the journal's name and lose the names of staged files, because neither is durable
 /// before the folder is synchronized. Such a journal is incomplete: its commit was not made, and none of its files has
@@ -20,14 +21,16 @@ struct CommitJournal: Codable, Equatable {
   }
 
   static let fileName = ".DataStore-journal"
-  private static let format = 1
+  private static let currentFormat = 1
+  /// The number of hexadecimal digits before the JSON.
+  private static let checksumLength = 8
 
   let format: Int
   let replacements: [Replacement]
   let removals: [String]
 
   init(replacements: [Replacement], removals: [String]) {
-    format = Self.format
+    format = Self.currentFormat
     self.replacements = replacements
     self.removals = removals
   }
@@ -49,8 +52,8 @@ struct CommitJournal: Codable, Equatable {
   ///
   /// - Throws: ``Corruption``, with the reason why the bytes aren't a journal that can be finished.
   static func decode(_ bytes: Data) throws(Corruption) -> CommitJournal {
-    let json = bytes.dropFirst(8)
-    guard bytes.prefix(8).elementsEqual(CRC32C.checksum(of: json).hexadecimalDigits.utf8) else {
+    let json = bytes.dropFirst(checksumLength)
+    guard bytes.prefix(checksumLength).elementsEqual(CRC32C.checksum(of: json).hexadecimalDigits.utf8) else {
       throw Corruption(reason: "the checksum is wrong: the bytes were changed or cut off")
     }
     let journal: CommitJournal
@@ -59,7 +62,7 @@ struct CommitJournal: Codable, Equatable {
     } catch {
       throw Corruption(reason: String(describing: error))
     }
-    guard journal.format == format else { throw Corruption(reason: "the format \(journal.format) is unknown") }
+    guard journal.format == currentFormat else { throw Corruption(reason: "the format \(journal.format) is unknown") }
     // A journal must name only files of the store, because a forged one could otherwise change other files.
     let isValid =
       journal.replacements.allSatisfy { StagedFile.isName($0.stagedName) && FileName.isStoreFile($0.fileName) }
@@ -95,7 +98,7 @@ enum FileName {
     return isQuarantined(fileName) ? fileName : nil
   }
 
-  /// Returns whether a name is one of ``StoreBackend/quarantineName(for:at:attempt:)``, and not only similar to it.
+  /// Returns whether a file name ends as the names of ``StoreBackend/quarantineName(for:at:attempt:)`` do.
   private static func isQuarantined(_ fileName: String) -> Bool {
     guard let mark = fileName.range(of: StoredItem.quarantineMark, options: .backwards) else { return false }
     return fileName[mark.upperBound...].wholeMatch(of: /\d{8}T\d{6}\.\d{3}Z(-\d+)?/) != nil

@@ -29,7 +29,7 @@ package struct FileBackend: StoreBackend {
   /// Whether this backend has made the name of the folder durable in its parent.
   private var folderIsDurable = false
   /// Whether this backend has looked for the staged files of processes that have ended.
-  private var isSwept = false
+  private var folderIsSwept = false
   private var watch: FolderWatch?
   /// Asks the store to check for changes.
   private var wake: (@Sendable () -> Void)?
@@ -40,11 +40,11 @@ package struct FileBackend: StoreBackend {
   private var stagedNames = StagedFile.Names()
   private var events: [StoreEvent] = []
   /// The folder, while this backend holds its lock.
-  private var locked: StoreFolder?
-  /// Whether there was no folder when the current snapshot or decision began.
-  private var isMissing = false
+  private var lockedFolder: StoreFolder?
+  /// Whether the folder counts as missing, because it was missing when the current snapshot or decision began.
+  private var folderCountsAsMissing = false
   /// The bytes that were read while the folder was locked, by name.
-  private var readsUnderLock: [String: Data?] = [:]
+  private var bytesReadUnderLock: [String: Data?] = [:]
 
   /// Creates a backend for a folder, which the first write creates if it is missing.
   ///
@@ -70,7 +70,7 @@ package struct FileBackend: StoreBackend {
       guard let folder = try openFolder() else { return nil }
       try finishJournal(in: folder)
       let bytes = try folder.read(FileName.encode(name))
-      if locked != nil { readsUnderLock[name] = .some(bytes) }
+      if lockedFolder != nil { bytesReadUnderLock[name] = .some(bytes) }
       return bytes
     } catch {
       throw .readFailed(error)
@@ -106,30 +106,30 @@ package struct FileBackend: StoreBackend {
       // Without a folder there are no values to remove.
       return try withoutFolder(decide) != .abandon
     }
-    var staged: [(staged: StagedFile, fileName: String)] = []
+    var stagedWrites: [(staged: StagedFile, fileName: String)] = []
     // After a successful commit the list is empty: the files have other names, or a journal in force still needs them.
-    defer { for (file, _) in staged { folder.discard(file.name) } }
+    defer { for (file, _) in stagedWrites { folder.discard(file.name) } }
     for write in writes {
       let file = try mapErrors(to: failure) { (self) throws(SystemError) in
         try folder.stage(write.bytes, &self.stagedNames)
       }
-      staged.append((file, FileName.encode(write.name)))
+      stagedWrites.append((file, FileName.encode(write.name)))
     }
     let isCommitted = try withLock(of: folder, failure) { (self: inout Self) throws(StoreError) in
       guard case .proceed(let removals) = try decide(&self) else { return false }
       try self.mapErrors(to: failure) { (self) throws(SystemError) in
-        // A commit of a single file needs the old bytes, to restore them if a later step fails.
-        let old: Data? =
-          switch (staged.count, self.readsUnderLock[writes.first?.name ?? ""]) {
-          case (1, let read?): read
-          case (1, nil): try folder.read(staged[0].fileName)
+        // A commit of a single write needs the old bytes, to restore them if a later step fails.
+        let oldBytes: Data? =
+          switch (stagedWrites.count, self.bytesReadUnderLock[writes.first?.name ?? ""]) {
+          case (1, let bytes?): bytes
+          case (1, nil): try folder.read(stagedWrites[0].fileName)
           default: nil
           }
-        try folder.commit(staged, removing: removals.map(FileName.encode), replacing: old, &self.stagedNames)
+        try folder.commit(stagedWrites, removing: removals.map(FileName.encode), replacing: oldBytes, &self.stagedNames)
       }
       return true
     }
-    if isCommitted { staged = [] }
+    if isCommitted { stagedWrites = [] }
     return isCommitted
   }
 
@@ -185,9 +185,9 @@ package struct FileBackend: StoreBackend {
     guard let watch else { return .names([]) }
     do throws(SystemError) {
       let files = try watch.takeChangedFiles()
-      let isKnown = !checkFoundNoFolder
-      checkFoundNoFolder = isMissing
-      guard let files, isKnown else { return .unknown }
+      let lastCheckFoundFolder = !checkFoundNoFolder
+      checkFoundNoFolder = folderCountsAsMissing
+      guard let files, lastCheckFoundFolder else { return .unknown }
       return .names(files.compactMap(FileName.decode))
     } catch {
       self.watch = nil
@@ -200,7 +200,7 @@ package struct FileBackend: StoreBackend {
   /// The folder may have appeared after that check looked for it and before the check took the watch's reports. Then no
   /// other report follows.
   private mutating func recheckIfFolderAppeared() {
-    guard checkFoundNoFolder, !isMissing else { return }
+    guard checkFoundNoFolder, !folderCountsAsMissing else { return }
     do throws(SystemError) {
       if try openFolder() == nil { return }
     } catch {
@@ -215,8 +215,8 @@ package struct FileBackend: StoreBackend {
   ///
   /// It also returns `nil` if the folder was missing when the current snapshot or decision began.
   private mutating func openFolder() throws(SystemError) -> StoreFolder? {
-    if let locked { return locked }
-    if isMissing { return nil }
+    if let lockedFolder { return lockedFolder }
+    if folderCountsAsMissing { return nil }
     defer { watch?.checkFolder() }
     do throws(SystemError) {
       let folder = try StoreFolder(path: path, fileSystem: fileSystem)
@@ -246,7 +246,7 @@ package struct FileBackend: StoreBackend {
 
   /// Finishes an interrupted commit and removes abandoned staged files, once, unless the folder is already locked.
   private mutating func sweep(_ folder: StoreFolder) {
-    guard !isSwept else { return }
+    guard !folderIsSwept else { return }
     do throws(SystemError) {
       try folder.lock(atMost: .zero)
       defer { folder.unlock() }
@@ -259,8 +259,8 @@ package struct FileBackend: StoreBackend {
 
   /// Removes, once, the staged files of processes that ended during a commit, in the locked folder.
   private mutating func sweepLocked(_ folder: StoreFolder) {
-    guard !isSwept else { return }
-    isSwept = true
+    guard !folderIsSwept else { return }
+    folderIsSwept = true
     do throws(SystemError) {
       try folder.discardAbandonedFiles(olderThan: abandonedAge)
     } catch {
@@ -272,7 +272,7 @@ package struct FileBackend: StoreBackend {
   ///
   /// While this backend holds the lock, there is nothing to do, because it finished the journal when it took the lock.
   private mutating func finishJournal(in folder: StoreFolder) throws(SystemError) {
-    guard locked == nil, try folder.hasJournal else { return }
+    guard lockedFolder == nil, try folder.hasJournal else { return }
     try folder.lock(atMost: lockTimeout)
     defer { folder.unlock() }
     if let event = try folder.finishJournal(at: Date()) { events.append(event) }
@@ -282,10 +282,10 @@ package struct FileBackend: StoreBackend {
   private mutating func withoutFolder<Result>(
     _ body: (inout Self) throws(StoreError) -> Result
   ) throws(StoreError) -> Result {
-    let wasMissing = isMissing
-    isMissing = true
+    let countedAsMissing = folderCountsAsMissing
+    folderCountsAsMissing = true
     defer {
-      isMissing = wasMissing
+      folderCountsAsMissing = countedAsMissing
       recheckIfFolderAppeared()
     }
     return try body(&self)
@@ -296,7 +296,7 @@ package struct FileBackend: StoreBackend {
     of folder: StoreFolder, _ failure: (SystemError) -> StoreError,
     _ body: (inout Self) throws(StoreError) -> Result
   ) throws(StoreError) -> Result {
-    if locked != nil { return try body(&self) }
+    if lockedFolder != nil { return try body(&self) }
     let timeout = lockTimeout
     try mapErrors(to: failure) { (_) throws(SystemError) in try folder.lock(atMost: timeout) }
     defer { folder.unlock() }
@@ -305,8 +305,8 @@ package struct FileBackend: StoreBackend {
     // If many processes use the folder, its lock is rarely free when `openFolder()` tries to sweep. So the sweep is
     // made here too, where the folder is locked anyway.
     sweepLocked(folder)
-    locked = folder
-    defer { (locked, readsUnderLock) = (nil, [:]) }
+    lockedFolder = folder
+    defer { (lockedFolder, bytesReadUnderLock) = (nil, [:]) }
     return try body(&self)
   }
 

@@ -13,8 +13,8 @@ public import Foundation
 ///   Network file systems often don't, and no system reports that a parent of the folder was renamed. In these cases,
 ///   the next call notices the changes.
 /// - **Locking**: Calls that change a value take turns with those of other processes and stores, by a lock on the
-///   folder. A call that doesn't get the lock within five seconds throws. So do the calls whose commits were to be
-///   written together with its commit; see ``BackedStore``.
+///   folder. A call that doesn't get the lock within five seconds throws. Calls whose commits would have been written
+///   together with the commit of that call throw too; see ``BackedStore``.
 /// - **Size**: Each file of a value may have up to one gibibyte. A larger file is left unchanged, and calls for its key
 ///   throw.
 /// - **Other files** in the folder are left unchanged.

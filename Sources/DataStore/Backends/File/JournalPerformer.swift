@@ -31,24 +31,24 @@ struct JournalPerformer {
 
   /// Makes the changes of a journal that is in force, and then removes the journal.
   ///
-  /// - Parameter hasChanged: Set to `true` when the first file has changed. New parts don't count, because no stored
-  ///   value refers to them yet.
-  func finish(in folder: borrowing Descriptor, _ hasChanged: inout Bool) throws(SystemError) {
+  /// - Parameter hasChangedValue: Set to `true` when the first file has changed. New parts don't count, because no
+  ///   stored value refers to them yet.
+  func finish(in folder: borrowing Descriptor, _ hasChangedValue: inout Bool) throws(SystemError) {
     for replacement in journal.replacements {
       let existed = try renameIfThere(replacement.stagedName, to: replacement.fileName, in: folder)
-      if existed, !StorePartName.isPart(replacement.fileName) { hasChanged = true }
+      if existed, !StorePartName.isPart(replacement.fileName) { hasChangedValue = true }
     }
-    for fileName in journal.removals where try removeIfThere(fileName, in: folder) { hasChanged = true }
+    for fileName in journal.removals where try removeIfThere(fileName, in: folder) { hasChangedValue = true }
     try fileSystem.synchronize(folder)
-    // The removal becomes durable before the next commit is acknowledged. If a loss of power undoes it before that,
-    // finishing the journal again changes no acknowledged value.
+    // The removal of the journal becomes durable before the next commit is acknowledged. If a loss of power undoes it
+    // before that, finishing the journal again changes no acknowledged value.
     try fileSystem.unlink(CommitJournal.fileName, in: folder)
   }
 
   /// Rolls back a journal that has not changed any value, and removes it.
   ///
-  /// New parts get back the names of their staged files, which the backend then discards. They aren't removed here, so
-  /// that the journal can still be finished if its removal fails.
+  /// New parts get back the names of their staged files, and the backend later discards them. They aren't removed here,
+  /// so that the journal can still be finished if its removal fails.
   ///
   /// - Returns: Whether the journal is no longer in force.
   func rollBack(in folder: borrowing Descriptor) -> Bool {

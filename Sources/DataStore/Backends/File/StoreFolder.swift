@@ -46,7 +46,7 @@ final class StoreFolder {
   /// The lock ends with the process that holds it. On a volume that doesn't support locks, this returns without one,
   /// and concurrent commits of two processes may ignore each other.
   ///
-  /// - Throws: `EWOULDBLOCK` if the lock is still held after the timeout, or the error of the call.
+  /// - Throws: `EWOULDBLOCK` if the lock is still held after the timeout, or any other error of `flock`.
   func lock(atMost timeout: Duration) throws(SystemError) {
     do throws(SystemError) {
       try fileSystem.lock(descriptor, atMost: timeout)
@@ -68,15 +68,16 @@ final class StoreFolder {
   // MARK: - Staging
 
   /// Creates a staged file with the given bytes, and synchronizes it.
-  func stage(_ bytes: Data, _ names: inout StagedFile.Names) throws(SystemError) -> StagedFile {
+  func stage(_ bytes: Data, _ stagedNames: inout StagedFile.Names) throws(SystemError) -> StagedFile {
     while true {
-      let name = names.next()
+      let name = stagedNames.next()
       let file = try fileSystem.create(name, in: descriptor)
       do throws(SystemError) {
-        // Before the file is locked, another process may mistake it for an abandoned one and remove it.
-        let isLocked = try fileSystem.tryToLock(file) != false
-        let isLinked = try fileSystem.status(of: file).linkCount > 0
-        guard isLocked, isLinked else { continue }
+        // Before the file is locked, another process may mistake it for an abandoned one, lock it and remove it. Then
+        // the file is created again under another name.
+        let isLockedByOther = try fileSystem.tryToLock(file) == false
+        let isRemoved = try fileSystem.status(of: file).linkCount == 0
+        if isLockedByOther || isRemoved { continue }
         try fileSystem.append(bytes, to: file)
         try fileSystem.synchronize(file)
       } catch {
@@ -104,7 +105,7 @@ final class StoreFolder {
       switch try fileSystem.tryToLock(file) {
       case true: discard(name)
       case false: continue
-      case nil: if try fileSystem.status(of: file).changed <= Int(time(nil)) - age { discard(name) }
+      case nil: if try fileSystem.status(of: file).changeTime <= Int(time(nil)) - age { discard(name) }
       }
     }
   }
@@ -114,9 +115,9 @@ final class StoreFolder {
   /// Makes the changes of a commit, durably: all of them or, if it throws, none.
   ///
   /// A commit of several files writes a journal. Once the journal is in force, a change may be impossible, for example
-  /// because a file is immutable, or because a folder has its name. If no value has changed yet, the commit is then
-  /// rolled back, and this function throws. After any other error, or if a value has changed or the rollback fails, the
-  /// commit counts as made, and every later call tries again to finish it; see ``finishJournal(at:)``.
+  /// because a file is immutable, or because a folder has the name of a file. If no value has changed yet, the commit
+  /// is then rolled back, and this function throws. After any other error, or if a value has changed or the rollback
+  /// fails, the commit counts as made, and every later call tries again to finish it; see ``finishJournal(at:)``.
   ///
   /// A commit of a single file needs no journal, because it can be undone: the old file is restored after an error.
   ///
@@ -125,25 +126,25 @@ final class StoreFolder {
   ///   durable nor be undone.
   func commit(
     _ writes: [(staged: StagedFile, fileName: String)], removing removals: [String], replacing old: Data?,
-    _ names: inout StagedFile.Names
+    _ stagedNames: inout StagedFile.Names
   ) throws(SystemError) {
     for (staged, _) in writes { staged.close() }
     switch (writes.count, removals.count) {
     case (0, 0): break
-    case (1, 0): try replace(writes[0].fileName, old, by: writes[0].staged, &names)
-    case (0, 1): try remove(removals[0], by: names.next())
-    default: try commitWithJournal(writes, removing: removals, &names)
+    case (1, 0): try replace(writes[0].fileName, old, by: writes[0].staged, &stagedNames)
+    case (0, 1): try remove(removals[0], via: stagedNames.next())
+    default: try commitWithJournal(writes, removing: removals, &stagedNames)
     }
   }
 
   private func replace(
-    _ fileName: String, _ old: Data?, by staged: StagedFile, _ names: inout StagedFile.Names
+    _ fileName: String, _ old: Data?, by staged: StagedFile, _ stagedNames: inout StagedFile.Names
   ) throws(SystemError) {
     try fileSystem.rename(staged.name, to: fileName, in: descriptor)
     do throws(SystemError) {
       try fileSystem.synchronize(descriptor)
     } catch {
-      try undoChange(of: fileName) { () throws(SystemError) in try restore(old, as: fileName, &names) }
+      try undoChange(of: fileName) { () throws(SystemError) in try restore(old, as: fileName, &stagedNames) }
       throw error
     }
   }
@@ -162,9 +163,9 @@ final class StoreFolder {
   }
 
   /// Restores the old bytes of a file, or removes the file if it is new.
-  private func restore(_ old: Data?, as fileName: String, _ names: inout StagedFile.Names) throws(SystemError) {
+  private func restore(_ old: Data?, as fileName: String, _ stagedNames: inout StagedFile.Names) throws(SystemError) {
     guard let old else { return try fileSystem.unlink(fileName, in: descriptor) }
-    let staged = try stage(old, &names)
+    let staged = try stage(old, &stagedNames)
     staged.close()
     try fileSystem.rename(staged.name, to: fileName, in: descriptor)
   }
@@ -172,7 +173,7 @@ final class StoreFolder {
   /// Removes a file, durably.
   ///
   /// The file has a temporary name until its removal is durable, so that it can get its old name back after an error.
-  private func remove(_ fileName: String, by temporaryName: String) throws(SystemError) {
+  private func remove(_ fileName: String, via temporaryName: String) throws(SystemError) {
     try fileSystem.rename(fileName, to: temporaryName, in: descriptor)
     do throws(SystemError) {
       try fileSystem.synchronize(descriptor)
@@ -186,7 +187,8 @@ final class StoreFolder {
   }
 
   private func commitWithJournal(
-    _ writes: [(staged: StagedFile, fileName: String)], removing removals: [String], _ names: inout StagedFile.Names
+    _ writes: [(staged: StagedFile, fileName: String)], removing removals: [String],
+    _ stagedNames: inout StagedFile.Names
   ) throws(SystemError) {
     let journal = CommitJournal(
       replacements: writes.map { staged, fileName in
@@ -194,12 +196,12 @@ final class StoreFolder {
           stagedName: staged.name, fileName: fileName, size: staged.bytes.count,
           checksum: CRC32C.checksum(of: staged.bytes))
       }, removals: removals)
-    let staged = try stage(journal.encoded, &names)
-    staged.close()
+    let stagedJournal = try stage(journal.encoded, &stagedNames)
+    stagedJournal.close()
     do throws(SystemError) {
-      try fileSystem.rename(staged.name, to: CommitJournal.fileName, in: descriptor)
+      try fileSystem.rename(stagedJournal.name, to: CommitJournal.fileName, in: descriptor)
     } catch {
-      discard(staged.name)
+      discard(stagedJournal.name)
       throw error
     }
     do throws(SystemError) {
@@ -212,13 +214,14 @@ final class StoreFolder {
       throw error
     }
     let performer = JournalPerformer(journal, fileSystem)
-    var hasChanged = false
+    var hasChangedValue = false
     do throws(SystemError) {
-      try performer.finish(in: descriptor, &hasChanged)
+      try performer.finish(in: descriptor, &hasChangedValue)
     } catch {
       // The commit counts as made while the journal is in force. Every later call finds the journal and finishes it,
       // throws the reason why it can't, or quarantines the journal.
-      guard !hasChanged, error.meansObstacle || error.meansRefusal, performer.rollBack(in: descriptor) else { return }
+      let changeIsImpossible = error.meansObstacle || error.meansRefusal
+      guard !hasChangedValue, changeIsImpossible, performer.rollBack(in: descriptor) else { return }
       // After a loss of power, the journal of a failed commit must not reappear.
       try undoChange(of: CommitJournal.fileName) { () throws(SystemError) in try fileSystem.synchronize(descriptor) }
       throw error
@@ -228,26 +231,26 @@ final class StoreFolder {
   // MARK: - Erasing
 
   /// Removes the files of values, parts and quarantined bytes that `isErased` selects, durably.
-  func erase(_ isErased: (StoredItem) -> Bool, _ names: inout StagedFile.Names) throws(SystemError) {
+  func erase(_ isErased: (StoredItem) -> Bool, _ stagedNames: inout StagedFile.Names) throws(SystemError) {
     var fileNames: [String] = []
     for fileName in try list() {
       guard let name = FileName.storedName(of: fileName) else { continue }
-      let isErased = try StoredItem.decide(name: name, isErased) { () throws(SystemError) in
+      let isSelected = try StoredItem.decide(name: name, isErased) { () throws(SystemError) in
         try self.bytes(of: fileName)
       }
-      // A folder may have such a name. It can't be removed as a file can.
-      if isErased, try fileSystem.status(of: fileName, in: descriptor).isRegularFile { fileNames.append(fileName) }
+      // A folder may have such a name. It stays, because it can't be removed like a file.
+      if isSelected, try fileSystem.status(of: fileName, in: descriptor).isRegularFile { fileNames.append(fileName) }
     }
-    var erased: [String] = []
+    var temporaryNames: [String] = []
     for fileName in fileNames {
-      // A file with a temporary name is removed later even if this process ends during the erasure.
-      let temporaryName = names.next()
+      // Under the name of a staged file, the file is removed later even if this process ends during the erasure.
+      let temporaryName = stagedNames.next()
       try fileSystem.rename(fileName, to: temporaryName, in: descriptor)
-      erased.append(temporaryName)
+      temporaryNames.append(temporaryName)
     }
-    if erased.isEmpty { return }
+    if temporaryNames.isEmpty { return }
     try fileSystem.synchronize(descriptor)
-    for temporaryName in erased { try fileSystem.unlink(temporaryName, in: descriptor) }
+    for temporaryName in temporaryNames { try fileSystem.unlink(temporaryName, in: descriptor) }
     try fileSystem.synchronize(descriptor)
   }
 
@@ -269,8 +272,8 @@ final class StoreFolder {
   /// staged files that it names, so that a later call can finish it. The same holds if the journal can't be read, for
   /// example because of an I/O error, since it may be complete.
   ///
-  /// So that the store stays usable, the journal is quarantined if it can't be decoded, or if an item that a store
-  /// can't use, such as a folder, has the name of one of its files or of the journal itself.
+  /// So that the store stays usable, a journal that can't be decoded is quarantined. The journal is also quarantined if
+  /// an item that a store can't use, such as a folder, has the name of the journal or of a file that the journal names.
   ///
   /// - Returns: The event to report if the journal was quarantined.
   func finishJournal(at time: Date) throws(SystemError) -> StoreEvent? {
@@ -294,8 +297,8 @@ final class StoreFolder {
         // The process that wrote the journal may have ended before the journal was durable. Without this
         // synchronization, a loss of power could keep a part of the following changes and lose the journal.
         try fileSystem.synchronize(descriptor)
-        var hasChanged = false
-        try performer.finish(in: descriptor, &hasChanged)
+        var hasChangedValue = false
+        try performer.finish(in: descriptor, &hasChangedValue)
       } else {
         // The commit was not made, or it was finished before a later commit replaced one of its files.
         try fileSystem.unlink(CommitJournal.fileName, in: descriptor)
@@ -325,7 +328,8 @@ final class StoreFolder {
     guard hasNoLocks else { return path }
     let newName = String(path.dropFirst(descriptor.path.count + 1))
     if try read(newName) == bytes { return path }
-    // Another process saved a value between the read and the rename, and `newName` now has its bytes.
+    // Another process saved a value between the read and the rename, and `newName` now has its bytes. They are moved
+    // back, unless a still newer value was saved since.
     if try fileSystem.exists(fileName, in: descriptor) {
       discard(newName)
     } else {
@@ -372,7 +376,7 @@ final class StoreFolder {
 
   /// Returns a free name for quarantined bytes, and reserves it by an empty file.
   ///
-  /// Without the reservation, the rename could replace a file that got the name after the search.
+  /// Without the reservation, the rename could replace a file that got the name in the meantime.
   private func reserveQuarantineName(for name: String, at time: Date) throws(SystemError) -> String {
     var attempt = 1
     while true {

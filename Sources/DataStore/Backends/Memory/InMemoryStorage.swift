@@ -10,7 +10,7 @@ public final class InMemoryStorage: Sendable {
   /// A store that is notified when other stores change the storage.
   private struct Watcher {
     /// The names that other stores have changed since the last call of `takeChangedNames(_:)`.
-    var names: [String] = []
+    var changedNames: [String] = []
     let onChange: @Sendable () -> Void
   }
 
@@ -29,7 +29,7 @@ public final class InMemoryStorage: Sendable {
       if watchers.isEmpty { return [] }
       var wakes: [@Sendable () -> Void] = []
       for id in watchers.keys where id != writer {
-        watchers[id]!.names += names
+        watchers[id]!.changedNames += names
         wakes.append(watchers[id]!.onChange)
       }
       return wakes
@@ -89,7 +89,7 @@ public final class InMemoryStorage: Sendable {
   func move(
     _ bytes: Data, from name: String, by writer: ObjectIdentifier, to newName: (_ attempt: Int) -> String
   ) -> String? {
-    let moved: (to: String, wakes: [@Sendable () -> Void])? = contents.withLock { contents in
+    let moved: (newName: String, wakes: [@Sendable () -> Void])? = contents.withLock { contents in
       guard contents.bytes[name] == bytes else { return nil }
       var attempt = 1
       while contents.bytes[newName(attempt)] != nil { attempt += 1 }
@@ -99,14 +99,14 @@ public final class InMemoryStorage: Sendable {
     }
     guard let moved else { return nil }
     for wake in moved.wakes { wake() }
-    return moved.to
+    return moved.newName
   }
 
   // MARK: - Watching
 
   /// Starts to notify a store of the changes of other stores.
   ///
-  /// - Parameter id: The identity of the store's backend: the `writer` of the store's own changes.
+  /// - Parameter id: The identity of the store's backend. A change with this `writer` is the store's own.
   func startWatching(_ id: ObjectIdentifier, _ onChange: @escaping @Sendable () -> Void) {
     let watcher = Watcher(onChange: onChange)
     contents.withLock { $0.watchers[id] = watcher }
@@ -123,8 +123,8 @@ public final class InMemoryStorage: Sendable {
   /// A name that was changed twice is returned twice.
   func takeChangedNames(_ id: ObjectIdentifier) -> [String] {
     contents.withLock { contents in
-      defer { contents.watchers[id]?.names = [] }
-      return contents.watchers[id]?.names ?? []
+      defer { contents.watchers[id]?.changedNames = [] }
+      return contents.watchers[id]?.changedNames ?? []
     }
   }
 

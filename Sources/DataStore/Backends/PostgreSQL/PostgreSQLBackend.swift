@@ -120,9 +120,9 @@
       do throws(StoreError) {
         return try makeCommits(group, deciding: decide).map { .success($0) }
       } catch {
-        if group.count == 1 || error.concernsServer { return group.map { _ in .failure(error) } }
+        if group.count == 1 || error.wouldFailOtherCommits { return group.map { _ in .failure(error) } }
       }
-      return try commitOneByOne(group, endingAt: \.concernsServer, deciding: decide)
+      return try commitOneByOne(group, endingAt: \.wouldFailOtherCommits, deciding: decide)
     }
 
     /// Makes all commits of a group in one transaction.
@@ -376,7 +376,7 @@
       let (connection, isNew) = try database.connect(failure)
       if isNew {
         log.recordConnectionLoss()
-        watch?.replaceConnection(by: connection.writer)
+        watch?.replaceWriter(by: connection.writer)
       }
       return connection
     }

@@ -4,25 +4,26 @@
 
   extension PostgreSQLConnection {
     /// Sends an element each time a lock is released in this process.
-    private static let releases = MulticastRelay<Void>(buffering: .latest)
+    private static let lockReleases = MulticastRelay<Void>(buffering: .latest)
     /// The queue on which locks are checked and released, because a task must not block a shared thread.
-    private static let queue = DispatchQueue(label: "DataStore.PostgreSQLLocks", attributes: .concurrent)
+    private static let lockQueue = DispatchQueue(label: "DataStore.PostgreSQLLocks", attributes: .concurrent)
 
     /// Acquires an advisory lock, unless it is held.
     ///
     /// The lock belongs to this connection: the server releases it when the connection is lost, and a new connection
     /// doesn't have it.
     func acquireLock(_ name: String) throws(SystemError) -> StoreLockResult {
-      guard try tryToLock(name) else { return .held(releases: Self.releases.stream) }
+      guard try tryToLock(name) else { return .held(releases: Self.lockReleases.stream) }
       return .acquired(
         StoreLock {
+          // Checks whether the lock is still held: the server keeps it as long as this connection lasts.
           await withCheckedContinuation { continuation in
-            Self.queue.async { continuation.resume(returning: self.isAlive) }
+            Self.lockQueue.async { continuation.resume(returning: self.isAlive) }
           }
         } unlock: {
-          Self.queue.async {
+          Self.lockQueue.async {
             self.unlock(name)
-            Self.releases.send(())
+            Self.lockReleases.send(())
           }
         })
     }

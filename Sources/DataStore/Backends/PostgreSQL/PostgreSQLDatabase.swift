@@ -28,22 +28,22 @@
     ) throws(StoreError) -> (connection: PostgreSQLConnection, isNew: Bool) {
       if let connection, !connection.isLost { return (connection, isNew: false) }
       connection = nil
-      let new: PostgreSQLConnection
-      let found: Int64
+      let newConnection: PostgreSQLConnection
+      let foundVersion: Int64
       do throws(SystemError) {
-        new = try PostgreSQLConnection(address, timeout: timeout)
-        try new.run(script: PostgreSQLLayout.settings(timeout: timeout))
-        let tablesExist = try new.first(PostgreSQLLayout.tablesExist) { $0.bool(0) } ?? false
-        if !tablesExist { try new.run(script: PostgreSQLLayout.creation) }
-        found = try new.first(PostgreSQLLayout.foundVersion) { $0.integer(0) } ?? 0
+        newConnection = try PostgreSQLConnection(address, timeout: timeout)
+        try newConnection.run(script: PostgreSQLLayout.settings(timeout: timeout))
+        let tablesExist = try newConnection.first(PostgreSQLLayout.tablesExist) { $0.bool(0) } ?? false
+        if !tablesExist { try newConnection.run(script: PostgreSQLLayout.creation) }
+        foundVersion = try newConnection.first(PostgreSQLLayout.foundVersion) { $0.integer(0) } ?? 0
       } catch {
         throw failure(error)
       }
-      if found > PostgreSQLLayout.version {
-        throw .newerStore(path: new.place, found: Int(found), supported: Int(PostgreSQLLayout.version))
+      if foundVersion > PostgreSQLLayout.version {
+        throw .newerStore(path: newConnection.place, found: Int(foundVersion), supported: Int(PostgreSQLLayout.version))
       }
-      connection = new
-      return (new, isNew: true)
+      connection = newConnection
+      return (newConnection, isNew: true)
     }
   }
 #endif

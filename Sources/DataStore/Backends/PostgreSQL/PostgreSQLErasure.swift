@@ -13,33 +13,33 @@
     /// - Returns: Whether it deleted a row of an item.
     func deleteRows(where isErased: (StoredItem) -> Bool, number: Int64) throws(SystemError) -> Bool {
       var change = PostgreSQLChange()
-      func isErasedItem(
-        _ name: String, _ statement: String, _ parameter: PostgreSQLParameter
+      func shouldErase(
+        _ name: String, readBy statement: String, _ parameter: PostgreSQLParameter
       ) throws(SystemError) -> Bool {
         try StoredItem.decide(name: name, isErased) { () throws(SystemError) in
           try connection.first(statement, parameter) { $0.bytes(0) } ?? Data()
         }
       }
-      for (names, read) in [
+      for (namesStatement, readStatement) in [
         (PostgreSQLLayout.names, PostgreSQLLayout.read), (PostgreSQLLayout.partNames, PostgreSQLLayout.readPart),
       ] {
-        for name in try connection.all(names, read: { $0.text(0) }) {
-          if try isErasedItem(name, read, .text(name)) { change.remove(name) }
+        for name in try connection.all(namesStatement, read: { $0.text(0) }) {
+          if try shouldErase(name, readBy: readStatement, .text(name)) { change.remove(name) }
         }
       }
       _ = try connection.make(change, number: number, known: nil)
-      var hasErased = !change.isEmpty
+      var hasDeletedRow = !change.isEmpty
       for (id, name) in try connection.all(PostgreSQLLayout.quarantined, read: { ($0.integer(0), $0.text(1)) }) {
-        if try isErasedItem(name, PostgreSQLLayout.readQuarantined, .integer(id)) {
+        if try shouldErase(name, readBy: PostgreSQLLayout.readQuarantined, .integer(id)) {
           try connection.run(PostgreSQLLayout.removeQuarantined, .integer(id))
-          hasErased = true
+          hasDeletedRow = true
         }
       }
       // The log contains the names of erased items, so all earlier entries are deleted. Other stores notice that and
       // read all of their values again.
-      let newest = try connection.first(PostgreSQLLayout.logErasure) { $0.integer(0) } ?? 0
-      try connection.run(PostgreSQLLayout.forgetEntries, .integer(newest))
-      return hasErased
+      let newestEntry = try connection.first(PostgreSQLLayout.logErasure) { $0.integer(0) } ?? 0
+      try connection.run(PostgreSQLLayout.forgetEntries, .integer(newestEntry))
+      return hasDeletedRow
     }
 
     /// Rewrites the tables without the bytes of deleted rows.
@@ -49,9 +49,9 @@
     func rewriteTables() throws(SystemError) -> [String] {
       var skipped: [String] = []
       for table in PostgreSQLLayout.erasedTables {
-        let number = try fileNumber(of: table)
+        let oldFileNumber = try fileNumber(of: table)
         try connection.run(script: PostgreSQLLayout.rewrite(table))
-        if try fileNumber(of: table) == number { skipped.append(table) }
+        if try fileNumber(of: table) == oldFileNumber { skipped.append(table) }
       }
       return skipped
     }

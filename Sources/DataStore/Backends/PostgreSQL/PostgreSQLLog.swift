@@ -1,7 +1,9 @@
 #if PostgreSQL
   /// A backend's position in the log of changes, and the changes that it hasn't reported yet.
   struct PostgreSQLLog {
-    /// A name in a change of another writer, or a change without such names.
+    /// A row of the result of ``PostgreSQLLayout/entries``.
+    ///
+    /// Each name in a change of another writer has a row. A change without such names has one row without a name.
     struct Row {
       /// The last number that the change has taken.
       var id: Int64
@@ -49,14 +51,14 @@
     mutating func record(_ rows: [Row]) -> Bool {
       // A log that was empty at the last read has no gap if it begins with the first change of all. Any other log has
       // none if it still contains the last known change.
-      let hasKnown = newest == 0 ? (rows.first?.previous ?? 0) == 0 : rows.first?.id == newest
-      let new = rows.filter { $0.id != newest }
-      let isComplete = hasKnown && !new.contains(where: \.isUnknown)
-      let names = new.compactMap(\.name)
+      let hasNoGap = newest == 0 ? (rows.first?.previous ?? 0) == 0 : rows.first?.id == newest
+      let newRows = rows.filter { $0.id != newest }
+      let namesAreComplete = hasNoGap && !newRows.contains(where: \.isUnknown)
+      let names = newRows.compactMap(\.name)
       newest = rows.last?.id ?? 0
-      if isComplete, names.isEmpty { return false }
+      if namesAreComplete, names.isEmpty { return false }
       version += 1
-      if !isComplete {
+      if !namesAreComplete {
         unreported = .unknown
       } else if case .names(let earlier) = unreported {
         unreported = .names(earlier + names)
@@ -75,9 +77,9 @@
     /// The version isn't restored. Two states must never have the same version, because the store recognizes unchanged
     /// values by the version.
     mutating func rollBack(to earlier: Self) {
-      let next = version == earlier.version ? version : version + 1
+      let newVersion = version == earlier.version ? version : version + 1
       self = earlier
-      version = next
+      version = newVersion
     }
 
     /// Returns the external changes that were not reported yet.

@@ -1,7 +1,7 @@
 #if PostgreSQL
   /// A commit that was sent to the server, and whose transaction isn't known to have ended.
   struct PostgreSQLSentCommit<Result> {
-    /// The number of the last entry in the log that the backend had read.
+    /// The number of the last entry in the log that the backend had read when it sent the commit.
     let known: Int64
     /// The connection's number in the log.
     let writer: Int64
@@ -20,10 +20,11 @@
       on connection: PostgreSQLConnection, _ failure: (SystemError) -> StoreError
     ) throws(StoreError) -> Bool {
       do throws(SystemError) {
-        let wasMade = try connection.first(
+        let answer = try connection.first(
           PostgreSQLLayout.wasMade, .integer(known), .integer(writer), .integer(number)
         ) { $0.optionalBool(0) }
-        guard let wasMade = wasMade ?? nil else { throw .unknownOutcome(connection.place, after: loss) }
+        // Without an answer, or with a null, the log no longer shows whether the commit was made.
+        guard let wasMade = answer ?? nil else { throw .unknownOutcome(connection.place, after: loss) }
         return wasMade
       } catch {
         throw failure(error)

@@ -7,8 +7,8 @@
   /// or later as the server.
   ///
   /// - **Durability**: An acknowledged change is as durable as the server's commits with `synchronous_commit = on`.
-  /// - **Atomicity**: A commit is one transaction. Saves and commits that are pending at the same time share a
-  ///   transaction.
+  /// - **Atomicity**: A commit is made in one transaction. Saves and commits that are pending at the same time may
+  ///   share a transaction.
   /// - **Ordering**: Observers of all stores over the database receive changes in the order of the commits.
   /// - **External changes** are reported by the server immediately while the store is observed, including those of
   ///   other programs that change the table `datastore_value`.
@@ -20,8 +20,8 @@
   /// - **Privacy**: libpq encrypts and authenticates the connection as configured by the address, by the environment
   ///   variables whose names begin with `PG`, or by a password file.
   /// - **Roles**: The role that creates the tables owns them. Another role needs all privileges on the tables and
-  ///   sequences whose names begin with `datastore_`. If the server doesn't let this role rewrite a table,
-  ///   an ``erase(where:)`` that deletes items throws afterwards, because bytes of them may be left.
+  ///   sequences whose names begin with `datastore_`. If the server doesn't let this role rewrite a table, an
+  ///   ``erase(where:)`` that deletes items throws afterwards, because bytes of them may be left.
   public struct PostgreSQLStore: ForwardingStore {
     package let base: BackedStore<PostgreSQLBackend>
 
@@ -44,8 +44,8 @@
 
     /// Erases items so that no trace of them is left in the tables.
     ///
-    /// There is one exception: rows that an older transaction of the server can still read stay until that transaction
-    /// has ended and the server vacuums the tables.
+    /// There is one exception: rows that a transaction from before the erasure can still read stay until that
+    /// transaction has ended and the server vacuums the tables.
     ///
     /// It doesn't erase the copies that the server keeps outside the tables, such as its write-ahead log, replicas and
     /// backups. They are the responsibility of the server's owner.

@@ -41,8 +41,8 @@
     /// commit of that connection late, without the store's knowledge.
     ///
     /// - Parameter writer: The number of the new connection.
-    func replaceConnection(by writer: Int64) {
-      listener.replaceConnection(by: writer)
+    func replaceWriter(by writer: Int64) {
+      listener.replaceWriter(by: writer)
     }
 
     /// Notifies once more after a delay, unless such a notification is already pending.
@@ -66,8 +66,11 @@
     private final class Listener: @unchecked Sendable {
       // Unchecked: all mutable state is used only on the queue.
 
+      /// The delay before the first attempt to connect again, and before the first repeated notification, in
+      /// milliseconds.
+      private static let shortestDelay = 10
       /// The longest delay between two attempts to connect, in milliseconds.
-      private static let longestDelay = 1_000
+      private static let longestReconnectionDelay = 1_000
       /// The longest delay before a repeated notification, in milliseconds.
       private let longestRepetitionDelay: Int
 
@@ -81,11 +84,11 @@
       private var source: (any DispatchSourceRead)?
       private var hasEnded = false
       /// The delay before the next attempt to connect, in milliseconds.
-      private var delay = 10
+      private var reconnectionDelay = Listener.shortestDelay
       /// The delay before the next repeated notification, in milliseconds.
-      private var repetitionDelay = 10
-      /// Whether a notification is about to be repeated.
-      private var isRepeating = false
+      private var repetitionDelay = Listener.shortestDelay
+      /// Whether a repeated notification is pending.
+      private var isRepetitionPending = false
 
       init(
         _ address: String, timeout: Duration, knowingChangesOf writer: Int64, onChange: @escaping @Sendable () -> Void
@@ -99,9 +102,9 @@
           do throws(SystemError) {
             try connect()
             do throws(SystemError) { try register() } catch {
-              guard error.isLockedOut else { throw error }
+              guard error.isLockout else { throw error }
               // The watch registers as soon as the client that has locked the store allows it, and then notifies.
-              reconnect()
+              reconnectLater()
             }
             return .success(())
           } catch {
@@ -130,7 +133,7 @@
         let socket = fcntl(connection.socket, F_DUPFD_CLOEXEC, 0)
         guard socket >= 0 else { throw SystemError(code: errno, operation: "fcntl", path: connection.place) }
         let source = DispatchSource.makeReadSource(fileDescriptor: socket, queue: queue)
-        source.setEventHandler { [weak self] in self?.read() }
+        source.setEventHandler { [weak self] in self?.readNotifications() }
         source.setCancelHandler { close(socket) }
         (self.connection, self.source) = (connection, source)
         source.activate()
@@ -139,10 +142,10 @@
       /// Registers the connection, after it has begun to listen, and resets the delay between attempts to connect.
       private func register() throws(SystemError) {
         try connection?.run(PostgreSQLLayout.registerWatch, .integer(writer))
-        delay = 10
+        reconnectionDelay = Self.shortestDelay
       }
 
-      func replaceConnection(by writer: Int64) {
+      func replaceWriter(by writer: Int64) {
         queue.async {
           self.writer = writer
           // If the connection is lost, the next one registers.
@@ -151,7 +154,7 @@
             try self.register()
             self.onChange()
           } catch {
-            self.reconnect()
+            self.reconnectLater()
           }
         }
       }
@@ -163,12 +166,12 @@
 
       func repeatNotification() {
         queue.async {
-          // If the connection is lost, the registration of the next one counts as a notification.
-          if self.hasEnded || self.isRepeating || self.connection == nil { return }
-          self.isRepeating = true
+          // If the connection is lost, a notification follows the registration of the next one.
+          if self.hasEnded || self.isRepetitionPending || self.connection == nil { return }
+          self.isRepetitionPending = true
           self.queue.asyncAfter(deadline: .now() + .milliseconds(self.repetitionDelay)) { [weak self] in
             guard let self, !hasEnded else { return }
-            isRepeating = false
+            isRepetitionPending = false
             repetitionDelay = min(2 * repetitionDelay, longestRepetitionDelay)
             onChange()
           }
@@ -176,31 +179,31 @@
       }
 
       func recordCheck() {
-        queue.async { self.repetitionDelay = 10 }
+        queue.async { self.repetitionDelay = Self.shortestDelay }
       }
 
-      private func read() {
+      private func readNotifications() {
         guard let connection else { return }
         do throws(SystemError) {
           if try connection.takeNotifications() > 0 { onChange() }
-          if connection.isLost { reconnect() }
+          if connection.isLost { reconnectLater() }
         } catch {
-          reconnect()
+          reconnectLater()
         }
       }
 
-      private func reconnect() {
+      private func reconnectLater() {
         disconnect()
-        queue.asyncAfter(deadline: .now() + .milliseconds(delay)) { [weak self] in
+        queue.asyncAfter(deadline: .now() + .milliseconds(reconnectionDelay)) { [weak self] in
           guard let self, !hasEnded else { return }
-          delay = min(2 * delay, Self.longestDelay)
+          reconnectionDelay = min(2 * reconnectionDelay, Self.longestReconnectionDelay)
           do throws(SystemError) {
             try connect()
             try register()
             onChange()
           } catch {
             // The next call of the store reports that the server can't be reached.
-            reconnect()
+            reconnectLater()
           }
         }
       }

@@ -65,17 +65,18 @@
   }
 
   extension StoreError {
-    /// Whether this error of a commit would probably fail the other commits of its group too, whatever they store.
+    /// Whether, after this error of a commit, the other commits of its group would probably fail too, whatever they
+    /// store.
     ///
     /// That is so if the store is locked, the connection is lost, transactions are in conflict, or the outcome is
     /// unknown. Other errors of the server, such as that of a full disk, don't count.
-    var concernsServer: Bool {
+    var wouldFailOtherCommits: Bool {
       guard let error = systemError else { return false }
-      return error.isLockedOut || error.isLostConnection || error.isConflict || error.isUnknownOutcome
+      return error.isLockout || error.isLostConnection || error.isConflict || error.isUnknownOutcome
     }
 
-    /// Whether to repeat the call: the connection was lost or could not be opened, or the server rolled back because of
-    /// a conflict.
+    /// Whether to repeat the call: the connection was lost or could not be opened, or the server rolled the transaction
+    /// back because of a conflict.
     ///
     /// A call that was in conflict has changed nothing. A commit whose connection was lost may have been made, so the
     /// caller asks the server before it repeats the commit.

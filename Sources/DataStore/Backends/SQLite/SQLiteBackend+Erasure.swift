@@ -26,31 +26,31 @@
 
     /// Deletes the rows that `isErased` selects, and replaces all entries of the log with one new entry.
     private func erase(_ isErased: (StoredItem) -> Bool, on connection: SQLiteConnection) throws(SystemError) {
-      var erased: [String] = []
-      for (names, read) in [
+      var selectedNames: [String] = []
+      for (namesQuery, bytesQuery) in [
         (SQLiteLayout.names, SQLiteLayout.read), (SQLiteLayout.partNames, SQLiteLayout.readPart),
       ] {
-        for name in try connection.all(names, read: { $0.text(0) }) {
-          let isErased = try StoredItem.decide(name: name, isErased) { () throws(SystemError) in
-            try connection.bytes(read, .text(name))
+        for name in try connection.all(namesQuery, read: { $0.text(0) }) {
+          let isSelected = try StoredItem.decide(name: name, isErased) { () throws(SystemError) in
+            try connection.bytes(bytesQuery, .text(name))
           }
-          if isErased { erased.append(name) }
+          if isSelected { selectedNames.append(name) }
         }
       }
-      var quarantined: [Int64] = []
+      var selectedQuarantineIDs: [Int64] = []
       for (id, name) in try connection.all(SQLiteLayout.quarantined, read: { ($0.integer(0), $0.text(1)) }) {
-        let isErased = try StoredItem.decide(name: name, isErased) { () throws(SystemError) in
+        let isSelected = try StoredItem.decide(name: name, isErased) { () throws(SystemError) in
           try connection.bytes(SQLiteLayout.readQuarantined, .integer(id))
         }
-        if isErased { quarantined.append(id) }
+        if isSelected { selectedQuarantineIDs.append(id) }
       }
-      for name in erased { try remove(name, on: connection) }
-      for id in quarantined { try connection.run(SQLiteLayout.removeQuarantined, .integer(id)) }
+      for name in selectedNames { try remove(name, on: connection) }
+      for id in selectedQuarantineIDs { try connection.run(SQLiteLayout.removeQuarantined, .integer(id)) }
       // One entry with an empty name remains, so that the numbers of later entries continue from its number. A store
       // that hasn't read all deleted entries sees a gap in the numbers before this entry, and so knows that it missed
       // changes.
       try log("", on: connection)
-      try connection.run(SQLiteLayout.cutLog, .integer(connection.lastInsertedID - 1))
+      try connection.run(SQLiteLayout.truncateLog, .integer(connection.lastInsertedID - 1))
     }
   }
 

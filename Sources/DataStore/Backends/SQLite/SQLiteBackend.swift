@@ -15,7 +15,7 @@
   /// check for external changes may fail without stopping the commit. So the backend verifies after each decision that
   /// the transaction is still open, and stores nothing if it isn't.
   package struct SQLiteBackend: StoreBackend {
-    /// Distinguishes this backend's changes from external ones.
+    /// The number that distinguishes this backend's changes from external ones in the log of changes.
     let writer = Int64.random(in: 1 ... .max)
     var database: SQLiteDatabase
     var watch: SQLiteWatch?
@@ -28,8 +28,8 @@
     ///
     /// - Parameters:
     ///   - file: The database, as a file URL.
-    ///   - busyTimeout: The limit of each wait for another process that uses the database. A call may wait several
-    ///     times.
+    ///   - busyTimeout: The limit of each wait for another process or store that uses the database. A call may wait
+    ///     several times.
     ///   - now: Returns the current time, for the name of a quarantined database.
     ///   - fileSystem: Makes the system calls that SQLite doesn't.
     package init(
@@ -123,13 +123,13 @@
         return made
       }
       if let made { return made }
-      // There is no database, so there is nothing to remove.
-      var decisions: [Bool] = []
+      // There is no database, so there is nothing to remove. A commit counts as made unless it is abandoned.
+      var countsAsMade: [Bool] = []
       for index in group.indices {
         let decision = try withoutDatabase { (backend: inout Self) throws(StoreError) in try decide(index, &backend) }
-        decisions.append(decision != .abandon)
+        countsAsMade.append(decision != .abandon)
       }
-      return decisions
+      return countsAsMade
     }
 
     /// Runs `body` as if there were no database, even if another process creates it meanwhile.
@@ -158,8 +158,8 @@
     func log(_ name: String, on connection: SQLiteConnection) throws(SystemError) {
       try connection.run(SQLiteLayout.log, .text(name), .integer(writer))
       let id = connection.lastInsertedID
-      if id % SQLiteLayout.cutInterval == 0 {
-        try connection.run(SQLiteLayout.cutLog, .integer(id - SQLiteLayout.changeLimit))
+      if id % SQLiteLayout.truncationInterval == 0 {
+        try connection.run(SQLiteLayout.truncateLog, .integer(id - SQLiteLayout.keptChangeCount))
       }
     }
 
@@ -223,7 +223,7 @@
       let result = try perform(failure, creating: creating) { (backend, connection) throws(SystemError) -> Result? in
         thrown = nil
         let result = try connection.transaction(kind) { () throws(SystemError) -> (Result?, commits: Bool) in
-          if let refusal = try backend.database.refusal(of: connection) {
+          if let refusal = try backend.database.checkLayout(of: connection) {
             thrown = refusal
             return (nil, commits: false)
           }
@@ -257,33 +257,33 @@
       _ body: (inout Self, SQLiteConnection) throws(SystemError) -> Result
     ) throws(StoreError) -> Result? {
       if isMissing { return nil }
-      if let transaction {
+      if let connection = transaction {
         do throws(SystemError) {
-          return try body(&self, transaction)
+          return try body(&self, connection)
         } catch {
           throw failure(error)
         }
       }
       while true {
-        let attempt: Attempt<Result>
+        let outcome: AttemptOutcome<Result>
         do throws(SystemError) {
-          attempt = try self.attempt(creating: creating, body)
+          outcome = try attempt(creating: creating, body)
         } catch {
           throw failure(error)
         }
-        switch attempt {
+        switch outcome {
         case .done(let result): return result
         // The reason for the refusal was found by a read, but the call that fails may be a write.
         case .refused(.readFailed(let error)): throw failure(error)
         case .refused(let error): throw error
-        case .replaced: continue
+        case .alreadyReplaced: continue
         }
       }
     }
 
     private mutating func attempt<Result>(
       creating: Bool, _ body: (inout Self, SQLiteConnection) throws(SystemError) -> Result
-    ) throws(SystemError) -> Attempt<Result> {
+    ) throws(SystemError) -> AttemptOutcome<Result> {
       defer { watch?.folderWatch.checkFolder() }
       let connection: SQLiteConnection
       switch try database.connect(creating: creating) {
@@ -295,23 +295,23 @@
         let result = try body(&self, connection)
         // The layout is checked after the body, because the statements of the body update `mayHaveChanged`. So if
         // nothing has changed, the check takes no lock. A transaction checks the layout before it changes anything.
-        if database.mayHaveChanged, let refusal = try database.refusal(of: connection) { return .refused(refusal) }
+        if database.mayHaveChanged, let refusal = try database.checkLayout(of: connection) { return .refused(refusal) }
         return .done(result)
       } catch {
         // The statement may have failed because another program has changed the layout.
-        if error.isStatementError, let refusal = try database.refusal(of: connection) { return .refused(refusal) }
+        if error.isStatementError, let refusal = try database.checkLayout(of: connection) { return .refused(refusal) }
         guard error.isCorruption else { throw error }
-        return try database.replace(because: error).map { .refused($0) } ?? .replaced
+        return try database.replace(because: error).map { .refused($0) } ?? .alreadyReplaced
       }
     }
 
-    private enum Attempt<Result> {
+    private enum AttemptOutcome<Result> {
       /// The result of the body; `nil` if there is no database.
       case done(Result?)
       /// The database can't be used, or was corrupt and is quarantined now.
       case refused(StoreError)
-      /// Another database has replaced a corrupt one.
-      case replaced
+      /// The database was corrupt, but is no longer at its path.
+      case alreadyReplaced
     }
   }
 #endif

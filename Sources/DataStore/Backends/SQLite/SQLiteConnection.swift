@@ -57,13 +57,13 @@
       self.busyTimeout = busyTimeout
       let access = isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
       var flags = access | SQLITE_OPEN_URI | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX
-      var address = "file:\(Self.escaped(path))"
+      var uri = "file:\(Self.escaped(path))"
       if let permissionsPath {
         flags |= SQLITE_OPEN_CREATE
-        address += "?modeof=\(Self.escaped(permissionsPath))"
+        uri += "?modeof=\(Self.escaped(permissionsPath))"
       }
       var handle: OpaquePointer?
-      let code = sqlite3_open_v2(address, &handle, flags, nil)
+      let code = sqlite3_open_v2(uri, &handle, flags, nil)
       guard let handle, code == SQLITE_OK else {
         let error = Self.error(code, from: "sqlite3_open_v2", path: path, handle: handle)
         sqlite3_close(handle)
@@ -85,21 +85,21 @@
     /// Sets the longest time that a statement waits for other connections.
     func setBusyTimeout(_ timeout: Duration) {
       let (seconds, attoseconds) = timeout.components
-      let milliseconds = Int64(clamping: seconds).multipliedReportingOverflow(by: 1_000)
-      let whole = milliseconds.overflow ? Int64(CInt.max) : milliseconds.partialValue
-      sqlite3_busy_timeout(handle, CInt(clamping: max(0, whole) + attoseconds / 1_000_000_000_000_000))
+      let product = Int64(clamping: seconds).multipliedReportingOverflow(by: 1_000)
+      let milliseconds = product.overflow ? Int64(CInt.max) : product.partialValue
+      sqlite3_busy_timeout(handle, CInt(clamping: max(0, milliseconds) + attoseconds / 1_000_000_000_000_000))
     }
 
     /// Prepares a statement for later runs.
     ///
     /// - Throws: An error also if a table that the statement names doesn't exist.
     func prepare(_ sql: String) throws(SystemError) {
-      _ = try statement(sql)
+      _ = try preparedStatement(sql)
     }
 
     /// Runs a statement, and keeps it prepared for later runs.
     func run(_ sql: String, _ parameters: Parameter...) throws(SystemError) {
-      _ = try rows(of: sql, parameters) { _ in }
+      _ = try readRows(of: sql, parameters) { _ in }
     }
 
     /// Runs a statement and returns what `read` makes of its first row, or `nil` if it has none.
@@ -108,14 +108,14 @@
     func first<Result>(
       _ sql: String, _ parameters: Parameter..., read: (Row) -> Result
     ) throws(SystemError) -> Result? {
-      try rows(of: sql, parameters, read: read).first
+      try readRows(of: sql, parameters, read: read).first
     }
 
     /// Runs a statement and reads its rows.
     func all<Result>(
       _ sql: String, _ parameters: Parameter..., read: (Row) -> Result
     ) throws(SystemError) -> [Result] {
-      try rows(of: sql, parameters, read: read)
+      try readRows(of: sql, parameters, read: read)
     }
 
     /// The kind of a transaction, by the statement that begins it.
@@ -164,8 +164,8 @@
 
     /// A number that changes when any connection changes the database.
     ///
-    /// Reading it takes no lock and doesn't read the database. So a change of another connection counts only after a
-    /// statement of this connection has read the database.
+    /// Reading it takes no lock and doesn't read the database. So it reflects a change of another connection only after
+    /// a statement of this connection has read the database.
     var pagerVersion: CUnsignedInt {
       var version: CUnsignedInt = 0
       // If the file doesn't support this, the version is 0, as it may be before the first change. So callers treat 0 as
@@ -188,10 +188,10 @@
   }
 
   extension SQLiteConnection {
-    private func rows<Result>(
+    private func readRows<Result>(
       of sql: String, _ parameters: [Parameter], read: (Row) -> Result
     ) throws(SystemError) -> [Result] {
-      let statement = try statement(sql)
+      let statement = try preparedStatement(sql)
       defer {
         sqlite3_reset(statement)
         sqlite3_clear_bindings(statement)
@@ -210,7 +210,7 @@
       }
     }
 
-    private func statement(_ sql: String) throws(SystemError) -> OpaquePointer {
+    private func preparedStatement(_ sql: String) throws(SystemError) -> OpaquePointer {
       if let statement = statements[sql] { return statement }
       var statement: OpaquePointer?
       try check(
@@ -255,8 +255,9 @@
       }
       var message = String(cString: sqlite3_errmsg(handle))
       let systemCode = sqlite3_system_errno(handle)
-      let isOfTheSystem = [SQLITE_IOERR, SQLITE_CANTOPEN, SQLITE_FULL, SQLITE_READONLY].contains(code & 0xFF)
-      if isOfTheSystem, systemCode != 0 { message += ", because \(String(cString: strerror(systemCode)))" }
+      let primaryCode = code & 0xFF
+      let mayHaveSystemCause = [SQLITE_IOERR, SQLITE_CANTOPEN, SQLITE_FULL, SQLITE_READONLY].contains(primaryCode)
+      if mayHaveSystemCause, systemCode != 0 { message += ", because \(String(cString: strerror(systemCode)))" }
       return SystemError(
         code: sqlite3_extended_errcode(handle), operation: operation, path: path, source: .sqlite(message: message))
     }

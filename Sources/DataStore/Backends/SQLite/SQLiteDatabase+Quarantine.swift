@@ -29,6 +29,7 @@
     ///
     /// A database of a future layout isn't corrupt, and is left unchanged.
     ///
+    /// - Parameter corrupt: The connection to the database, or `nil` if only its log is left.
     /// - Returns: The error to throw, which says where the corrupt database is now, or that the layout is a future one.
     mutating func replace(
       _ corrupt: SQLiteConnection?, in folder: borrowing Descriptor, because error: SystemError
@@ -36,8 +37,8 @@
       // The connection is closed last, because a connection whose file has moved doesn't touch the files at its old
       // path.
       defer { extendLifetime(corrupt) }
-      if let corrupt, let newer = Self.newerLayout(of: corrupt)?.refusal(of: path) { return newer }
-      let movedTo = try quarantineUnlessUnchanged(in: folder)
+      if let corrupt, let refusal = Self.newerLayout(of: corrupt)?.refusal(of: path) { return refusal }
+      let movedTo = try quarantineUnlessFailedBefore(in: folder)
       hasExisted = false
       do throws(SystemError) {
         _ = try open(in: folder, creating: true)
@@ -54,7 +55,7 @@
     /// database is watched, and until the next call that changes a value.
     ///
     /// - Throws: Also the error of the earlier attempt, if no new attempt is made.
-    private mutating func quarantineUnlessUnchanged(in folder: borrowing Descriptor) throws(SystemError) -> String {
+    private mutating func quarantineUnlessFailedBefore(in folder: borrowing Descriptor) throws(SystemError) -> String {
       if let failedQuarantine, try failedQuarantine.files == statuses(in: folder) { throw failedQuarantine.error }
       failedQuarantine = nil
       do throws(SystemError) {
@@ -90,19 +91,21 @@
         attempt += 1
       } while try isTaken(quarantineName, in: folder)
       // Before anything is moved, this throws for an item that isn't a file, such as a folder.
-      var there: [String] = []
-      for suffix in Self.suffixes where try size(of: fileName + suffix, in: folder) != nil { there.append(suffix) }
-      var moved: [String] = []
+      var existingSuffixes: [String] = []
+      for suffix in Self.suffixes where try size(of: fileName + suffix, in: folder) != nil {
+        existingSuffixes.append(suffix)
+      }
+      var movedSuffixes: [String] = []
       do throws(SystemError) {
         // The database is moved first. If the process ends before the log is moved, a later save finds the log without
         // a database and quarantines it too.
-        for suffix in there {
+        for suffix in existingSuffixes {
           try fileSystem.rename(fileName + suffix, to: quarantineName + suffix, in: folder)
-          moved.append(suffix)
+          movedSuffixes.append(suffix)
         }
         try fileSystem.synchronize(folder)
       } catch {
-        for suffix in moved.reversed() {
+        for suffix in movedSuffixes.reversed() {
           try fileSystem.rename(quarantineName + suffix, to: fileName + suffix, in: folder)
         }
         throw error
@@ -122,8 +125,9 @@
       try fileSystem.lock(descriptor, atMost: busyTimeout)
       var hasErased = false
       for name in try fileSystem.list(descriptor) where name.hasPrefix(fileName + StoredItem.quarantineMark) {
-        let isErased = try StoredItem.decide(nil, isErased) { () throws(SystemError) in try bytes(of: name) }
-        guard isErased else { continue }
+        // The files of a database belong to no single key.
+        let isSelected = try StoredItem.decide(nil, isErased) { () throws(SystemError) in try bytes(of: name) }
+        guard isSelected else { continue }
         try fileSystem.unlink(name, in: descriptor)
         hasErased = true
       }

@@ -24,8 +24,8 @@
     let busyTimeout: Duration
     let now: @Sendable () -> Date
     private(set) var connection: SQLiteConnection?
-    /// A connection to a database that isn't prepared yet, or can't be used.
-    private var spareConnection: SQLiteConnection?
+    /// A connection that stays open for the next attempt, because its database isn't prepared yet or can't be used.
+    private var keptConnection: SQLiteConnection?
     /// Whether changes of the database's files wake the store.
     ///
     /// If they do, a check must not change the files, because each change would cause another check. So a failed
@@ -47,9 +47,9 @@
 
     init(file: URL, busyTimeout: Duration, fileSystem: FileSystem, now: @escaping @Sendable () -> Date) {
       let path = file.isFileURL ? file.absoluteURL.path(percentEncoded: false) : ""
-      let end = path.lastIndex(of: "/") ?? path.startIndex
-      fileName = String(path[end...].dropFirst())
-      folder = end == path.startIndex ? "/" : String(path[..<end])
+      let lastSlash = path.lastIndex(of: "/") ?? path.startIndex
+      fileName = String(path[lastSlash...].dropFirst())
+      folder = lastSlash == path.startIndex ? "/" : String(path[..<lastSlash])
       self.fileSystem = fileSystem
       self.busyTimeout = busyTimeout
       self.now = now
@@ -58,7 +58,7 @@
     /// The name of a file that exists only while the database is being created; SQLite copies its permissions.
     var permissionsName: String { "\(fileName)-mode" }
 
-    /// Returns the connection, or `nil` if there is no database and none should be created.
+    /// Returns the open connection or opens one; `nil` if there is no database and none should be created.
     ///
     /// A file without contents counts as no database.
     mutating func connect(creating: Bool) throws(SystemError) -> Outcome<SQLiteConnection?> {
@@ -76,7 +76,7 @@
     /// the result is valid until the transaction ends.
     ///
     /// - Returns: The reason why the store must not use the database, or `nil` if it may.
-    mutating func refusal(of connection: SQLiteConnection) throws(SystemError) -> StoreError? {
+    mutating func checkLayout(of connection: SQLiteConnection) throws(SystemError) -> StoreError? {
       let dataVersion = try connection.dataVersion
       if dataVersion != self.dataVersion, let refusal = try Self.layout(of: connection).refusal(of: path) {
         return refusal
@@ -85,12 +85,12 @@
       return nil
     }
 
-    /// Records that a connection has committed a transaction in which ``refusal(of:)`` returned `nil`.
+    /// Records that a connection has committed a transaction in which ``checkLayout(of:)`` returned `nil`.
     mutating func recordChange(on connection: SQLiteConnection) {
       pagerVersion = connection.pagerVersion
     }
 
-    /// Whether another connection may have changed the database since ``refusal(of:)`` last returned `nil`.
+    /// Whether another connection may have changed the database since ``checkLayout(of:)`` last returned `nil`.
     ///
     /// A change counts only after a statement of this store's connection has read the database.
     var mayHaveChanged: Bool { connection.map { $0.pagerVersion != pagerVersion || pagerVersion == 0 } ?? true }
@@ -159,34 +159,34 @@
     mutating func open(
       in folder: borrowing Descriptor, creating: Bool
     ) throws(SystemError) -> Outcome<SQLiteConnection?> {
-      let size = try size(of: fileName, in: folder)
-      if size == nil, hasExisted { throw SystemError(code: ENOENT, operation: "open", path: path) }
-      let isEmpty = size == nil || size == 0
-      if isEmpty {
+      let databaseSize = try size(of: fileName, in: folder)
+      if databaseSize == nil, hasExisted { throw SystemError(code: ENOENT, operation: "open", path: path) }
+      let isMissingOrEmpty = databaseSize == nil || databaseSize == 0
+      if isMissingOrEmpty {
         guard creating else { return .success(nil) }
         // SQLite would delete the log of an empty database, and with it commits that are only in the log.
-        if let logSize = try self.size(of: fileName + Self.logSuffix, in: folder), logSize > 0 {
+        if let logSize = try size(of: fileName + Self.logSuffix, in: folder), logSize > 0 {
           return .failure(try replace(nil, in: folder, because: .corruption(path, "only its log is left")))
         }
       }
-      let opened = try openConnection(in: folder, isNew: size == nil)
+      let opened = try openConnection(in: folder, isNew: databaseSize == nil)
       // This comes before the first write to the database. If it fails, the database is still empty, so the next
       // attempt repeats it.
-      if isEmpty {
+      if isMissingOrEmpty {
         try discard(permissionsName, in: folder)
         try fileSystem.makeExistingFolderDurable(self.folder)
       }
-      spareConnection = isWatched ? opened : nil
+      keptConnection = isWatched ? opened : nil
       do throws(SystemError) {
-        let refusal = try prepare(opened, creating: creating)
-        if let refusal { return refusal }
-        if isEmpty { try fileSystem.synchronize(folder) }
+        let outcome = try prepare(opened, creating: creating)
+        if let outcome { return outcome }
+        if isMissingOrEmpty { try fileSystem.synchronize(folder) }
         dataVersion = try opened.dataVersion
       } catch {
-        guard error.isCorruption else { throw try explain(error, in: folder) }
+        guard error.isCorruption else { throw try specificError(for: error, in: folder) }
         return .failure(try replace(opened, in: folder, because: error))
       }
-      spareConnection = nil
+      keptConnection = nil
       connection = opened
       hasExisted = true
       connectionCount += 1
@@ -198,16 +198,16 @@
     ///
     /// To use a database in WAL mode, SQLite creates files beside it. If that fails, SQLite reports only that it can't
     /// open a file, without the reason.
-    private func explain(
-      _ error: SystemError, in folder: borrowing Descriptor
+    private func specificError(
+      for error: SystemError, in folder: borrowing Descriptor
     ) throws(SystemError) -> SystemError {
-      guard error.isCannotOpen, try fileSystem.isOnReadOnlyVolume(folder) else { return error }
+      guard error.isOpenFailure, try fileSystem.isOnReadOnlyVolume(folder) else { return error }
       return SystemError(code: EROFS, operation: "creating the files of WAL mode beside the database", path: path)
     }
 
     /// The connection that the last attempt left open, if the database is still the same file.
-    private var spare: SQLiteConnection? {
-      if let spareConnection, !spareConnection.hasMoved { spareConnection } else { nil }
+    private var reusableConnection: SQLiteConnection? {
+      if let keptConnection, !keptConnection.hasMoved { keptConnection } else { nil }
     }
 
     /// Returns the connection that the last attempt left open, or opens one.
@@ -216,7 +216,7 @@
     private func openConnection(
       in folder: borrowing Descriptor, isNew: Bool
     ) throws(SystemError) -> SQLiteConnection {
-      if let spare { return spare }
+      if let reusableConnection { return reusableConnection }
       let resolved = try fileSystem.resolve(folder)
       let prefix = resolved == "/" ? "/" : "\(resolved)/"
       guard isNew else {
@@ -256,7 +256,7 @@
       return nil
     }
 
-    /// Migrates an older layout to the newest one, unless another process has done so already.
+    /// Migrates an older layout to the current one, unless another process has done so already.
     private func migrate(_ connection: SQLiteConnection) throws(SystemError) {
       do throws(SystemError) {
         try connection.transaction { () throws(SystemError) in
@@ -281,8 +281,8 @@
         if version == 1 { return .older }
         throw .corruption(connection.path, "layout \(version) has never existed")
       }
-      let count = try connection.first("SELECT count(*) FROM sqlite_master") { $0.integer(0) } ?? 0
-      return applicationID == 0 && version == 0 && count == 0 ? .empty : .foreign
+      let schemaObjectCount = try connection.first("SELECT count(*) FROM sqlite_master") { $0.integer(0) } ?? 0
+      return applicationID == 0 && version == 0 && schemaObjectCount == 0 ? .empty : .foreign
     }
 
     /// Returns the size of a file in bytes, or `nil` if there is none.

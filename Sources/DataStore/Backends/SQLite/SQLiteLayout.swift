@@ -3,15 +3,16 @@
   ///
   /// - `value` holds the stored bytes by name.
   /// - `part` holds the parts of values that are stored in parts.
-  /// - `change` is the log of the latest changes of `value`, in commit order. `writer` is a random number that
-  ///   identifies the backend that made the change. A backend logs its own changes, on a connection that runs no
-  ///   triggers. The changes of other programs are logged by triggers, with 0 as the writer.
+  /// - `change` is the log of the latest changes of `value`, in commit order. Its column `id` numbers the changes. Its
+  ///   column `writer` is a random number that identifies the backend that made the change. A backend logs its own
+  ///   changes, on a connection that runs no triggers. The changes of other programs are logged by triggers, with 0 as
+  ///   the writer.
   /// - `quarantine` holds bytes that could not be decoded or migrated.
   ///
-  /// | layout | changes |
+  /// | layout | tables |
   /// | --- | --- |
   /// | 1 | `value`, with a version in each row; `removed`; `set_aside` |
-  /// | 2 | `part`; `change` instead of versions and `removed`, with triggers; `quarantine` instead of `set_aside` |
+  /// | 2 | `value`; `part`; `change` with triggers, instead of versions and `removed`; `quarantine` for `set_aside` |
   enum SQLiteLayout {
     /// The application ID that marks a database as a store's: `DStr`.
     static let applicationID: Int64 = 0x4453_7472
@@ -19,18 +20,18 @@
     /// The layout's version, kept as `user_version`.
     static let version: Int64 = 2
 
-    /// The number of the latest changes that remain in the log when it is truncated, except by an erasure.
-    static let changeLimit: Int64 = 4_096
+    /// The count of the latest changes that remain in the log of changes when it is truncated, except by an erasure.
+    static let keptChangeCount: Int64 = 4_096
 
-    /// The interval at which stores truncate the log, in changes.
+    /// The interval at which stores truncate the log of changes, in changes.
     ///
-    /// A store truncates the log when it adds a change whose number is a multiple of this.
-    static let cutInterval: Int64 = 1_024
+    /// A store truncates it when it adds a change whose number is a multiple of this.
+    static let truncationInterval: Int64 = 1_024
 
     /// The size in bytes to which SQLite truncates a larger write-ahead log when it restarts the log.
     ///
-    /// After 1,000 pages, SQLite restarts the log: it overwrites the log from its start. The pages need less space than
-    /// this.
+    /// After 1,000 pages, which need less space than this, SQLite restarts the log: it overwrites the log from its
+    /// start.
     static let logSizeLimit: Int64 = 4 << 20
 
     private static let tablesOfLayout2 = [
@@ -48,7 +49,7 @@
       return """
         CREATE TRIGGER \(name) AFTER \(event) ON value BEGIN
           \(entries.joined(separator: " "))
-          DELETE FROM change WHERE id <= (SELECT max(id) FROM change) - \(changeLimit);
+          DELETE FROM change WHERE id <= (SELECT max(id) FROM change) - \(keptChangeCount);
         END
         """
     }
@@ -103,7 +104,7 @@
     static let remove = "DELETE FROM value WHERE name = ?1"
     static let removePart = "DELETE FROM part WHERE name = ?1"
     static let log = "INSERT INTO change (name, writer) VALUES (?1, ?2)"
-    static let cutLog = "DELETE FROM change WHERE id <= ?1"
+    static let truncateLog = "DELETE FROM change WHERE id <= ?1"
     static let quarantine = "INSERT INTO quarantine (name, time, bytes) VALUES (?1, ?2, ?3)"
     static let lastQuarantined = "SELECT max(id) FROM quarantine"
 
@@ -116,14 +117,14 @@
     static let oldestChange = "SELECT min(id) FROM change"
 
     /// The names that other writers changed after a given change, in the order of the changes.
-    static let changedByOthers = "SELECT name FROM change WHERE id > ?1 AND writer <> ?2 ORDER BY id"
+    static let externallyChangedNames = "SELECT name FROM change WHERE id > ?1 AND writer <> ?2 ORDER BY id"
 
-    /// All statements above that read or change a table.
+    /// All statements above that read or change rows of a table.
     ///
     /// If one of them can't be prepared, the database is corrupt.
     static let statements = [
-      read, readPart, names, write, writePart, remove, removePart, log, cutLog, quarantine, lastQuarantined, partNames,
-      quarantined, readQuarantined, removeQuarantined, newestChange, oldestChange, changedByOthers,
+      read, readPart, names, write, writePart, remove, removePart, log, truncateLog, quarantine, lastQuarantined,
+      partNames, quarantined, readQuarantined, removeQuarantined, newestChange, oldestChange, externallyChangedNames,
     ]
   }
 #endif

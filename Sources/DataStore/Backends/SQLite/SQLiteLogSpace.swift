@@ -15,7 +15,7 @@
   /// lock, so no other connection writes there. The file is the one that SQLite has open, even if another file has its
   /// name by now.
   struct SQLiteLogSpace {
-    /// The smallest step, in bytes.
+    /// The smallest step, in bytes, unless the limit of the log is closer.
     static let minimumStep: Int64 = 64 << 10
 
     /// The size of the log after the last call, in bytes.
@@ -37,17 +37,18 @@
       guard sqlite3_file_control(connection, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file) == SQLITE_OK,
         let file, let methods = file.pointee.pMethods?.pointee
       else { return }
-      var found: sqlite3_int64 = 0
-      guard methods.xFileSize(file, &found) == SQLITE_OK, found != size else { return }
-      let hasGrown = size > 0 && found > size
-      size = found
+      var currentSize: sqlite3_int64 = 0
+      guard methods.xFileSize(file, &currentSize) == SQLITE_OK, currentSize != size else { return }
+      let hasGrown = size > 0 && currentSize > size
+      size = currentSize
       guard hasGrown else { return }
-      let end = min(found + max(found, Self.minimumStep), limit)
-      while size < end {
-        let count = min(end - size, Self.minimumStep)
-        // A failure does no harm: the log works at any size, and if the volume is full, the commit itself reports it.
-        guard methods.xWrite(file, Self.zeros, CInt(count), size) == SQLITE_OK else { return }
-        size += count
+      let newSize = min(currentSize + max(currentSize, Self.minimumStep), limit)
+      while size < newSize {
+        // One write can't be longer than `zeros`, which has the length of the smallest step.
+        let byteCount = min(newSize - size, Self.minimumStep)
+        // A failure does no harm: the log works at any size, and if the volume is full, the commit itself throws.
+        guard methods.xWrite(file, Self.zeros, CInt(byteCount), size) == SQLITE_OK else { return }
+        size += byteCount
       }
     }
   }

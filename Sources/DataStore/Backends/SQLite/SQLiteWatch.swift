@@ -48,13 +48,13 @@
     struct Check {
       var seen: LastSeen
       var changes: ExternalChanges
-      var writing: Writing
+      var otherWriter: OtherWriter
     }
 
     /// Whether another connection had the write lock when a check began.
-    enum Writing {
-      case none
-      case other
+    enum OtherWriter {
+      case absent
+      case present
       /// This isn't known, because the database is read-only.
       case unknown
     }
@@ -65,26 +65,26 @@
       private var delay = 1
 
       /// The longest delay while another connection is writing, in milliseconds.
-      private static let lastDelay = 250
-      /// The longest delay of a read-only database, in milliseconds; the check that follows it is the last one.
-      private static let lastDelayIfUnknown = 32_768
+      private static let longestDelay = 250
+      /// The longest delay if the database is read-only, in milliseconds; the check that follows it is the last one.
+      private static let longestDelayIfUnknown = 32_768
 
       /// Restarts from the shortest delay, after a report.
-      mutating func begin() {
+      mutating func restart() {
         delay = 1
       }
 
       /// Returns the delay in milliseconds until the next check, or `nil` if no check is to follow.
-      mutating func next(after writing: Writing) -> Int? {
-        switch writing {
-        case .none:
+      mutating func next(otherWriter: OtherWriter) -> Int? {
+        switch otherWriter {
+        case .absent:
           delay = 1
           return nil
-        case .other:
-          defer { delay = min(2 * delay, Self.lastDelay) }
-          return min(delay, Self.lastDelay)
+        case .present:
+          defer { delay = min(2 * delay, Self.longestDelay) }
+          return min(delay, Self.longestDelay)
         case .unknown:
-          guard delay <= Self.lastDelayIfUnknown else { return nil }
+          guard delay <= Self.longestDelayIfUnknown else { return nil }
           defer { delay *= 2 }
           return delay
         }
@@ -93,7 +93,7 @@
 
     /// Records whether ``wake`` was called since the last check that wasn't part of a commit.
     ///
-    /// The timer's checks don't count, because the timer doesn't call ``wake``.
+    /// A request by the timer isn't a report, because the timer doesn't call ``wake``.
     private final class Reports: Sendable {
       private let isPending = Lock(false)
 
@@ -101,7 +101,7 @@
         isPending.withLock { $0 = true }
       }
 
-      func take() -> Bool {
+      func takeIfPending() -> Bool {
         isPending.withLock { isPending in
           defer { isPending = false }
           return isPending
@@ -163,13 +163,13 @@
     }
 
     /// Restarts the schedule if there was a report since the last check.
-    func beginCheck() {
-      if reports.take() { schedule.begin() }
+    func restartScheduleIfReported() {
+      if reports.takeIfPending() { schedule.restart() }
     }
 
     /// Schedules another check if one is to follow.
-    func scheduleRecheck(after writing: Writing) {
-      guard let delay = schedule.next(after: writing) else { return }
+    func scheduleRecheck(otherWriter: OtherWriter) {
+      guard let delay = schedule.next(otherWriter: otherWriter) else { return }
       timer.schedule(deadline: .now() + .milliseconds(delay))
     }
   }
@@ -183,10 +183,11 @@
     ///   - seen: The state of the database when it was last read; `nil` if the last check failed.
     ///   - writer: The number of the backend in the log of changes. The backend's own changes are left out.
     func checkForChanges(
-      since seen: SQLiteWatch.LastSeen?, by writer: Int64
+      since seen: SQLiteWatch.LastSeen?, notBy writer: Int64
     ) throws(SystemError) -> SQLiteWatch.Check {
+      // If the last check failed, the caller ignores the changes that this one finds.
       let seen = seen ?? SQLiteWatch.LastSeen()
-      var check = SQLiteWatch.Check(seen: seen, changes: .names([]), writing: try beginWithoutWaiting())
+      var check = SQLiteWatch.Check(seen: seen, changes: .names([]), otherWriter: try beginWithoutWaiting())
       check.seen.dataVersion = try dataVersion
       if check.seen.dataVersion == seen.dataVersion { return check }
       check.seen.change = try newestChange
@@ -197,7 +198,7 @@
       } else {
         check.changes = .names(
           try all(
-            SQLiteLayout.changedByOthers, .integer(seen.change), .integer(writer)
+            SQLiteLayout.externallyChangedNames, .integer(seen.change), .integer(writer)
           ) { $0.text(0) })
       }
       return check
@@ -211,9 +212,9 @@
     /// Begins a transaction without waiting, and takes the write lock if that is possible.
     ///
     /// - Returns: Whether another connection has the write lock.
-    private func beginWithoutWaiting() throws(SystemError) -> SQLiteWatch.Writing {
+    private func beginWithoutWaiting() throws(SystemError) -> SQLiteWatch.OtherWriter {
       // The open transaction has the write lock, so no other connection is writing.
-      if isWriting { return .none }
+      if isWriting { return .absent }
       // The transaction that begins below replaces that of a snapshot, in which the caller has read nothing yet.
       rollBack()
       setBusyTimeout(.zero)
@@ -221,17 +222,17 @@
       do throws(SystemError) {
         try run("BEGIN IMMEDIATE")
         // In a database that was opened read-only, this begins a read transaction.
-        return isWriting ? .none : .unknown
+        return isWriting ? .absent : .unknown
       } catch {
         guard error.isBusy || error.isReadOnly else { throw error }
         try run("BEGIN")
-        return error.isBusy ? .other : .unknown
+        return error.isBusy ? .present : .unknown
       }
     }
   }
 
   extension SQLiteBackend {
-    /// Watches the folder of the database or, while it doesn't exist, its nearest existing ancestor.
+    /// Watches the folder of the database or, while that folder doesn't exist, its nearest existing ancestor.
     package mutating func startWatching(_ onChange: @escaping @Sendable () -> Void) throws(StoreError) {
       do throws(SystemError) {
         watch = try SQLiteWatch(database: database, onChange: onChange)
@@ -254,22 +255,22 @@
       // During a commit no other connection can write, so reports don't matter. They stay for the next check.
       if transaction?.isWriting != true {
         do throws(SystemError) {
-          // The names of the files don't matter, but the watch doesn't report the next change before this call.
+          // The names of the files don't matter, but until they are taken the watch reports no further change.
           _ = try watch.folderWatch.takeChangedFiles()
         } catch {
           self.watch = nil
           throw .readFailed(error)
         }
-        watch.beginCheck()
+        watch.restartScheduleIfReported()
       }
       let (seen, writer) = (watch.seen, writer)
       do throws(StoreError) {
         let check = try snapshot { (backend: inout Self) throws(StoreError) in
           try backend.perform(StoreError.readFailed) { (_, connection) throws(SystemError) in
-            try connection.checkForChanges(since: seen, by: writer)
+            try connection.checkForChanges(since: seen, notBy: writer)
           }
         }
-        watch.scheduleRecheck(after: check?.writing ?? .none)
+        watch.scheduleRecheck(otherWriter: check?.otherWriter ?? .absent)
         guard database.connectionCount == seen?.connectionCount else {
           // The database is another file than at the last check, or that check failed.
           try markAllSeen()
@@ -285,8 +286,8 @@
 
     /// Requests another check after a snapshot or decision without a database, unless there still is no database.
     ///
-    /// The database may have appeared after the snapshot or decision looked for it, but before the check in it took the
-    /// reports. Then no other report follows.
+    /// The database may have appeared after the snapshot or decision looked for it, but before the check in that
+    /// snapshot or decision took the reports. Then no other report follows.
     mutating func recheckIfDatabaseAppeared() {
       guard let watch, !isMissing else { return }
       do throws(SystemError) {
@@ -318,14 +319,15 @@
     /// Records that a check failed, so that the next one returns ``ExternalChanges/unknown``.
     ///
     /// The watch continues, because a database that can't be read now may become readable again, for example if it was
-    /// removed and is restored. Most errors aren't thrown, because the next read of the store meets them too.
+    /// removed and is restored. If a lock was held for too long, another check is scheduled. Most errors aren't thrown,
+    /// because the next read of the store meets them too.
     ///
     /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only, if that is the error.
     private func recordFailedCheck(_ error: StoreError) throws(StoreError) {
       watch?.seen = nil
       switch error {
       case .corruptStore: throw error
-      case .readFailed(let systemError) where systemError.isLockedOut: watch?.scheduleRecheck(after: .other)
+      case .readFailed(let systemError) where systemError.isLockout: watch?.scheduleRecheck(otherWriter: .present)
       default: break
       }
     }

@@ -7,22 +7,23 @@
     /// The statements of a store never change, so if SQLite can't prepare one, the tables of the database are not
     /// intact.
     var isCorruption: Bool {
-      isSQLite([SQLITE_CORRUPT, SQLITE_NOTADB]) || (operation == "sqlite3_prepare_v3" && isSQLite([SQLITE_ERROR]))
+      hasSQLiteCode(in: [SQLITE_CORRUPT, SQLITE_NOTADB])
+        || (operation == "sqlite3_prepare_v3" && hasSQLiteCode(in: [SQLITE_ERROR]))
     }
 
     /// Whether other connections blocked this one.
     ///
     /// `SQLITE_PROTOCOL` means that they changed the write-ahead log each time this connection was about to read it.
-    var isBusy: Bool { isSQLite([SQLITE_BUSY, SQLITE_PROTOCOL]) }
+    var isBusy: Bool { hasSQLiteCode(in: [SQLITE_BUSY, SQLITE_PROTOCOL]) }
 
     /// Whether a statement can't be executed, usually because it doesn't match the tables of the database.
-    var isStatementError: Bool { isSQLite([SQLITE_ERROR]) }
+    var isStatementError: Bool { hasSQLiteCode(in: [SQLITE_ERROR]) }
 
     /// Whether a file could not be opened or created.
-    var isCannotOpen: Bool { isSQLite([SQLITE_CANTOPEN]) }
+    var isOpenFailure: Bool { hasSQLiteCode(in: [SQLITE_CANTOPEN]) }
 
     /// Whether the database is read-only.
-    var isReadOnly: Bool { isSQLite([SQLITE_READONLY]) }
+    var isReadOnly: Bool { hasSQLiteCode(in: [SQLITE_READONLY]) }
 
     /// The error of a corruption that SQLite itself doesn't report.
     static func corruption(_ path: String, _ message: String) -> SystemError {
@@ -44,7 +45,8 @@
         source: .sqlite(message: "another connection uses the database"))
     }
 
-    private func isSQLite(_ codes: [CInt]) -> Bool {
+    private func hasSQLiteCode(in codes: [CInt]) -> Bool {
+      // The lowest byte of an extended code is the primary code.
       if case .sqlite = source { codes.contains(code & 0xFF) } else { false }
     }
   }

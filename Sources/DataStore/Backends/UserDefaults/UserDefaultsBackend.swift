@@ -32,7 +32,7 @@ package struct UserDefaultsBackend: StoreBackend {
 
   package mutating func read(_ name: String) throws(StoreError) -> Data? {
     guard defaults != nil else { throw .readFailed(noSuite) }
-    let bytes = exclusively { $0.stored(name) }
+    let bytes = exclusively { $0.storedBytes(under: name) }
     decisionReads?[name] = .some(bytes)
     return bytes
   }
@@ -40,8 +40,8 @@ package struct UserDefaultsBackend: StoreBackend {
   package mutating func snapshot<Result>(
     _ body: (inout Self) throws(StoreError) -> Result
   ) throws(StoreError) -> Result {
-    try exclusively { (self) in
-      Swift.Result { () throws(StoreError) in try body(&self) }
+    try exclusively { backend in
+      Swift.Result { () throws(StoreError) in try body(&backend) }
     }.get()
   }
 
@@ -55,7 +55,7 @@ package struct UserDefaultsBackend: StoreBackend {
     }
   }
 
-  private func stored(_ name: String) -> Data? {
+  private func storedBytes(under name: String) -> Data? {
     defaults?.object(forKey: Self.prefix + name).map(Self.bytes(of:))
   }
 
@@ -70,16 +70,17 @@ package struct UserDefaultsBackend: StoreBackend {
       for name in removals { objects[Self.prefix + name] = .some(nil) }
       for write in writes { objects[Self.prefix + write.name] = write.bytes }
       let reads = decisionReads ?? [:]
-      let outcome = exclusively { (self) in
+      let hasCommitted = exclusively { backend in
         Result { () throws(SystemError) in
-          // Another store of this process may have changed a value that the decision depends on.
-          guard reads.allSatisfy({ name, bytes in self.stored(name) == bytes }) else { return false }
-          try self.set(objects)
+          // Another store of this process may have changed a value that the decision depends on. Then the decision is
+          // made again.
+          guard reads.allSatisfy({ name, bytes in backend.storedBytes(under: name) == bytes }) else { return false }
+          try backend.set(objects)
           return true
         }
       }
       do throws(SystemError) {
-        if try outcome.get() { return true }
+        if try hasCommitted.get() { return true }
       } catch {
         throw writes.isEmpty ? .removeFailed(error) : .writeFailed(error)
       }
@@ -87,15 +88,15 @@ package struct UserDefaultsBackend: StoreBackend {
   }
 
   package mutating func quarantine(_ bytes: Data, of name: String, at time: Date) throws(StoreError) -> String? {
-    try exclusively { (self) in
-      Result { () throws(StoreError) in try self.move(bytes, toQuarantineOf: name, at: time) }
+    try exclusively { backend in
+      Result { () throws(StoreError) in try backend.move(bytes, toQuarantineOf: name, at: time) }
     }.get()
   }
 
   private func move(_ bytes: Data, toQuarantineOf name: String, at time: Date) throws(StoreError) -> String? {
     guard let defaults else { throw .writeFailed(noSuite) }
     let key = Self.prefix + name
-    guard let old = defaults.object(forKey: key), Self.bytes(of: old) == bytes else { return nil }
+    guard let object = defaults.object(forKey: key), Self.bytes(of: object) == bytes else { return nil }
     var attempt = 1
     var newKey: String
     repeat {
@@ -103,7 +104,7 @@ package struct UserDefaultsBackend: StoreBackend {
       attempt += 1
     } while defaults.object(forKey: newKey) != nil
     do throws(SystemError) {
-      try set([newKey: .some(old), key: .none])
+      try set([newKey: .some(object), key: .none])
     } catch {
       throw .writeFailed(error)
     }
@@ -114,7 +115,7 @@ package struct UserDefaultsBackend: StoreBackend {
     try allNames().filter { StoreKeyName(encoded: $0) != nil }
   }
 
-  /// The names of everything in the suite that belongs to stores, including parts and quarantined bytes.
+  /// Returns the names of everything in the suite that belongs to stores, including parts and quarantined bytes.
   private mutating func allNames() throws(StoreError) -> [String] {
     guard let defaults else { throw .readFailed(noSuite) }
     return exclusively { _ in defaults.dictionaryRepresentation() }.keys.compactMap { key in
@@ -123,15 +124,15 @@ package struct UserDefaultsBackend: StoreBackend {
   }
 
   package mutating func erase(_ isErased: (StoredItem) -> Bool) throws(StoreError) {
-    try exclusively { (self) in
+    try exclusively { backend in
       Result { () throws(StoreError) in
         var removals: [String: Any?] = [:]
-        for name in try self.allNames() {
-          let bytes = self.stored(name) ?? Data()
+        for name in try backend.allNames() {
+          let bytes = backend.storedBytes(under: name) ?? Data()
           if isErased(StoredItem(name: name) { bytes }) { removals[Self.prefix + name] = .some(nil) }
         }
         do throws(SystemError) {
-          try self.set(removals)
+          try backend.set(removals)
         } catch {
           throw StoreError.removeFailed(error)
         }

@@ -25,26 +25,28 @@
     }
 
     private func perform(_ request: HTTPRequest, _ exchange: CurlExchange) -> URLError? {
-      guard let handle = multi.handle, let easy = CurlEasy(request, exchange) else {
+      guard let multiHandle = multi.handle, let easy = CurlEasy(request, exchange) else {
         return URLError(.unknown, userInfo: [NSLocalizedDescriptionKey: "libcurl cannot prepare the request"])
       }
       return withExtendedLifetime(easy) {
-        guard CCurlMultiAdd(handle, easy.handle) else { return CurlFailure.outOfMemory }
-        defer { CCurlMultiRemove(handle, easy.handle) }
-        return transfer(easy, exchange, by: handle)
+        guard CCurlMultiAdd(multiHandle, easy.handle) else { return CurlFailure.outOfMemory }
+        defer { CCurlMultiRemove(multiHandle, easy.handle) }
+        return performUntilDone(easy, exchange, on: multiHandle)
       }
     }
 
-    private func transfer(_ easy: CurlEasy, _ exchange: CurlExchange, by handle: OpaquePointer) -> URLError? {
+    private func performUntilDone(
+      _ easy: CurlEasy, _ exchange: CurlExchange, on multiHandle: OpaquePointer
+    ) -> URLError? {
       while exchange.transfer.isRunning {
         var result: CInt = 0
-        guard CCurlMultiPerform(handle) == 0 else { return CurlFailure.outOfMemory }
-        if CCurlMultiTakeResult(handle, &result) {
+        guard CCurlMultiPerform(multiHandle) == 0 else { return CurlFailure.outOfMemory }
+        if CCurlMultiTakeResult(multiHandle, &result) {
           return exchange.failure ?? CurlFailure.error(result, easy.errorText, wasSent: easy.wasSent)
         }
         // Waits at most 500 ms, so that a cancellation is noticed even if the handle can't be woken. A handle can't be
         // woken if the process had no free file descriptors when libcurl created it.
-        _ = CCurlMultiWait(handle, 500)
+        _ = CCurlMultiWait(multiHandle, 500)
       }
       return URLError(.cancelled)
     }
@@ -79,6 +81,8 @@
     /// With libcurl before 7.80, the number is 1 from the start, because that version doesn't report attempts to send.
     private let sendCount = UnsafeMutablePointer<CInt>.allocate(capacity: 1)
 
+    /// Creates a handle for a request, or returns `nil` if libcurl can't prepare it.
+    ///
     /// - Parameters:
     ///   - request: The request to send.
     ///   - exchange: The exchange that receives the response. It must outlive this handle.
@@ -91,7 +95,7 @@
       self.handle = handle
       body = .allocate(byteCount: request.body.count, alignment: 1)
       body.copyBytes(from: request.body)
-      fields = Self.fields(of: request)
+      fields = Self.makeFields(of: request)
       CCurlEasySetDefaults(handle)
       CCurlEasySetErrorBuffer(handle, errorBuffer)
       CCurlEasySendOnce(handle, sendCount)
@@ -120,7 +124,7 @@
     /// libcurl's description of a failure, sanitized because it may quote the server.
     var errorText: String { ServerText.line(String(cString: errorBuffer)) }
 
-    private static func fields(of request: HTTPRequest) -> OpaquePointer? {
+    private static func makeFields(of request: HTTPRequest) -> OpaquePointer? {
       var headers = request.headers
       if headers["User-Agent"] == nil {
         headers["User-Agent"] = "\(programName) libcurl/\(String(cString: CCurlVersion()))"
@@ -154,10 +158,10 @@
   /// Passes bytes to the exchange, and returns the number of accepted bytes: all, or 0 to end the exchange.
   private func receive(
     _ bytes: UnsafeMutablePointer<CChar>, _ count: Int, _ context: UnsafeMutableRawPointer?,
-    _ body: (CurlExchange, Data) -> Bool
+    _ deliver: (CurlExchange, Data) -> Bool
   ) -> Int {
     guard let context else { return 0 }
     let exchange = Unmanaged<CurlExchange>.fromOpaque(context).takeUnretainedValue()
-    return body(exchange, Data(bytes: bytes, count: count)) ? count : 0
+    return deliver(exchange, Data(bytes: bytes, count: count)) ? count : 0
   }
 #endif

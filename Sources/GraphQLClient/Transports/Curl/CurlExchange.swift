@@ -15,7 +15,7 @@
     var easy: OpaquePointer?
     /// The error with which this object ended the exchange, if it did.
     private(set) var failure: URLError?
-    private var head = HTTPHeadReader()
+    private var headReader = HTTPHeadReader()
 
     init(transfer: Transfer) {
       self.transfer = transfer
@@ -23,7 +23,7 @@
 
     /// Receives a line of a head, and returns whether to continue the exchange.
     func receive(line: Data) -> Bool {
-      switch head.receive(line: line) {
+      switch headReader.receive(line: line) {
       case .proceed:
         return true
       case .head(let headers):

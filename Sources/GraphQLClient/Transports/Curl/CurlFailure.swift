@@ -16,7 +16,7 @@
       guard result != 0 else { return nil }
       let description = text.isEmpty ? "libcurl failed with error \(result)" : text
       var code = code(of: result)
-      if wasSent, [.cannotFindHost, .cannotConnectToHost].contains(code) || result == secondAttempt {
+      if wasSent, [.cannotFindHost, .cannotConnectToHost].contains(code) || result == secondAttemptPrevented {
         code = .networkConnectionLost
       } else if !wasSent, code == .networkConnectionLost {
         // The connection was lost before the request was sent, for example because a proxy rejected the connection.
@@ -26,7 +26,7 @@
     }
 
     /// `CURLE_ABORTED_BY_CALLBACK`: libcurl was about to send the request a second time, which the transport prevents.
-    private static let secondAttempt: CInt = 42
+    private static let secondAttemptPrevented: CInt = 42
 
     // The values of `CURLcode` are written as numbers, because the package is built without libcurl's headers.
     private static func code(of result: CInt) -> URLError.Code {

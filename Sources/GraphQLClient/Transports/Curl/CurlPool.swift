@@ -9,6 +9,7 @@
 
     /// Fails the transfer, because the system couldn't create a thread for the exchange.
     func fail() {
+      // A transfer can end only after it has begun.
       guard transfer.begin(Transfer.Network(stop: {}, resume: {})) else { return }
       let description = "The system could not create a thread for the request"
       transfer.end(error: URLError(.cannotConnectToHost, userInfo: [NSLocalizedDescriptionKey: description]))
@@ -32,7 +33,7 @@
       case .wake(let worker): worker.give(.run(job, origin))
       case .start:
         if CurlWorker(pool: self).start(with: job, of: origin) { break }
-        for job in [job] + state.withLock({ $0.startFailed(of: origin) }) { job.fail() }
+        for failedJob in [job] + state.withLock({ $0.startFailed(of: origin) }) { failedJob.fail() }
       case .wait: break
       }
     }

@@ -2,21 +2,21 @@
 ///
 /// A *host* is an origin here: a scheme, a host name and a port. Each host has a limited number of busy workers; its
 /// further jobs wait in a FIFO queue. A worker that finishes a job runs the next waiting job of the same host. If there
-/// is none, the worker becomes idle, or ends if enough workers are idle.
+/// is none, the worker becomes idle, or ends if `maximumConnectionsPerHost` workers are already idle.
 ///
 /// A new job that needn't wait goes to an idle worker or, if none is idle, to a new worker. Idle workers whose last job
 /// had the same host are preferred, because they may still have a connection to it. If there are several candidates,
 /// the job goes to the one that became idle last.
 struct CurlPoolState<Worker: Equatable & Sendable, Job: Sendable>: Sendable {
   private struct HostQueue {
-    var workerCount = 0
-    var jobs: [Job] = []
+    var busyWorkerCount = 0
+    var waitingJobs: [Job] = []
   }
 
   private let maximumConnectionsPerHost: Int
   private var queues: [Origin: HostQueue] = [:]
   /// The idle workers, in the order in which they became idle.
-  private var idle: [(worker: Worker, origin: Origin)] = []
+  private var idleWorkers: [(worker: Worker, origin: Origin)] = []
   private var isClosed = false
 
   init(maximumConnectionsPerHost: Int) {
@@ -36,14 +36,16 @@ struct CurlPoolState<Worker: Equatable & Sendable, Job: Sendable>: Sendable {
   mutating func add(_ job: Job, to origin: Origin) -> AddAction {
     var queue = queues[origin, default: HostQueue()]
     defer { queues[origin] = queue }
-    guard queue.workerCount < maximumConnectionsPerHost else {
-      queue.jobs.append(job)
+    guard queue.busyWorkerCount < maximumConnectionsPerHost else {
+      queue.waitingJobs.append(job)
       return .wait
     }
-    queue.workerCount += 1
+    queue.busyWorkerCount += 1
     // Prefers a worker whose last job had this host, because it may still have a connection.
-    guard let index = idle.lastIndex(where: { $0.origin == origin }) ?? idle.indices.last else { return .start }
-    return .wake(idle.remove(at: index).worker)
+    guard let index = idleWorkers.lastIndex(where: { $0.origin == origin }) ?? idleWorkers.indices.last else {
+      return .start
+    }
+    return .wake(idleWorkers.remove(at: index).worker)
   }
 
   /// Records that a new worker couldn't be started for a job.
@@ -51,13 +53,13 @@ struct CurlPoolState<Worker: Equatable & Sendable, Job: Sendable>: Sendable {
   /// - Returns: The waiting jobs that no worker will run. They must fail, like the job itself.
   mutating func startFailed(of origin: Origin) -> [Job] {
     guard var queue = queues[origin] else { preconditionFailure("The host of a worker has a queue.") }
-    queue.workerCount -= 1
-    guard queue.workerCount == 0 else {
+    queue.busyWorkerCount -= 1
+    guard queue.busyWorkerCount == 0 else {
       queues[origin] = queue
       return []
     }
     queues[origin] = nil
-    return queue.jobs
+    return queue.waitingJobs
   }
 
   enum FinishAction {
@@ -71,11 +73,11 @@ struct CurlPoolState<Worker: Equatable & Sendable, Job: Sendable>: Sendable {
   /// Records that a worker has finished a job, and returns its next action.
   mutating func finish(_ worker: Worker, of origin: Origin) -> FinishAction {
     guard var queue = queues[origin] else { preconditionFailure("The host of a finished job has a queue.") }
-    defer { queues[origin] = queue.workerCount == 0 ? nil : queue }
-    if !queue.jobs.isEmpty { return .run(queue.jobs.removeFirst()) }
-    queue.workerCount -= 1
-    guard !isClosed, idle.count < maximumConnectionsPerHost else { return .exit }
-    idle.append((worker, origin))
+    defer { queues[origin] = queue.busyWorkerCount == 0 ? nil : queue }
+    if !queue.waitingJobs.isEmpty { return .run(queue.waitingJobs.removeFirst()) }
+    queue.busyWorkerCount -= 1
+    guard !isClosed, idleWorkers.count < maximumConnectionsPerHost else { return .exit }
+    idleWorkers.append((worker, origin))
     return .idle
   }
 
@@ -83,8 +85,8 @@ struct CurlPoolState<Worker: Equatable & Sendable, Job: Sendable>: Sendable {
   ///
   /// - Returns: Whether the worker may end. If `false`, the worker is no longer idle and must wait for an order.
   mutating func retire(_ worker: Worker) -> Bool {
-    guard let index = idle.firstIndex(where: { $0.worker == worker }) else { return false }
-    idle.remove(at: index)
+    guard let index = idleWorkers.firstIndex(where: { $0.worker == worker }) else { return false }
+    idleWorkers.remove(at: index)
     return true
   }
 
@@ -93,7 +95,7 @@ struct CurlPoolState<Worker: Equatable & Sendable, Job: Sendable>: Sendable {
   /// - Returns: The idle workers, which must end.
   mutating func close() -> [Worker] {
     isClosed = true
-    defer { idle = [] }
-    return idle.map(\.worker)
+    defer { idleWorkers = [] }
+    return idleWorkers.map(\.worker)
   }
 }

@@ -21,7 +21,7 @@
 
     private let pool: CurlPool
     private let order = Lock<Order?>(nil)
-    private let orders = DispatchSemaphore(value: 0)
+    private let orderSignal = DispatchSemaphore(value: 0)
 
     init(pool: CurlPool) {
       self.pool = pool
@@ -45,7 +45,7 @@
     /// Gives an order to the thread, which must be new or idle.
     func give(_ order: Order) {
       self.order.withLock { $0 = order }
-      orders.signal()
+      orderSignal.signal()
     }
 
     /// Runs jobs on the calling thread until the pool ends the thread, or the thread has been idle for too long.
@@ -73,10 +73,10 @@
     }
 
     private func waitForOrder() -> Order {
-      if orders.wait(timeout: .now() + Self.idleTime) == .timedOut {
+      if orderSignal.wait(timeout: .now() + Self.idleTime) == .timedOut {
         if pool.retire(self) { return .exit }
         // In the meantime the pool has chosen this thread for an order.
-        orders.wait()
+        orderSignal.wait()
       }
       return order.withLock { $0.take() } ?? .exit
     }

@@ -14,7 +14,7 @@ struct HTTPHeadReader {
     case tooLarge
   }
 
-  private var size = 0
+  private var totalSize = 0
   /// The number of lines of the current head, including the status line.
   private var lineCount = 0
   private var headers = HTTPHeaders()
@@ -22,19 +22,19 @@ struct HTTPHeadReader {
   /// Receives a line, including its line break: the status line, a field, or the empty line that ends a head.
   ///
   /// The status line and invalid lines are ignored. A value is decoded as Latin-1 if it isn't valid UTF-8, or if it has
-  /// more than ``CombiningMarks/maximumRun`` non-ASCII bytes. Control characters become spaces; for CR, LF and NUL,
-  /// RFC 9110, section 5.5, requires this or the rejection of the response.
+  /// more than ``CombiningMarks/maximumRunLength`` non-ASCII bytes. Control characters become spaces; for CR, LF and
+  /// NUL, RFC 9110, section 5.5, requires this or the rejection of the response.
   mutating func receive(line: Data) -> Action {
-    size += line.count
-    guard size <= Self.maximumSize else { return .tooLarge }
-    let text = line.trimmingSuffix { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }
-    if text.isEmpty {
+    totalSize += line.count
+    guard totalSize <= Self.maximumSize else { return .tooLarge }
+    let content = line.trimmingSuffix { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }
+    if content.isEmpty {
       defer { (headers, lineCount) = (HTTPHeaders(), 0) }
       return .head(headers)
     }
     lineCount += 1
     guard lineCount <= Self.maximumFieldCount + 1 else { return .tooLarge }
-    if let field = Self.field(text) { headers.add(field.value, for: field.name) }
+    if let field = Self.field(content) { headers.add(field.value, for: field.name) }
     return .proceed
   }
 
@@ -46,11 +46,11 @@ struct HTTPHeadReader {
   }
 
   private static func text(_ bytes: Data) -> String {
-    let clean = bytes.map { $0.isBlank ? UInt8(ascii: " ") : $0 }
+    let cleanBytes = bytes.map { $0.isBlank ? UInt8(ascii: " ") : $0 }
     // Combining marks could make the text expensive to compare; see `CombiningMarks`. Latin-1 has none.
-    let hasFewNonASCIIBytes = clean.count { $0 >= 0x80 } <= CombiningMarks.maximumRun
-    if hasFewNonASCIIBytes, let text = String(validating: clean, as: UTF8.self) { return text }
-    return String(String.UnicodeScalarView(clean.map { Unicode.Scalar($0) }))
+    let hasFewNonASCIIBytes = cleanBytes.count { $0 >= 0x80 } <= CombiningMarks.maximumRunLength
+    if hasFewNonASCIIBytes, let text = String(validating: cleanBytes, as: UTF8.self) { return text }
+    return String(String.UnicodeScalarView(cleanBytes.map { Unicode.Scalar($0) }))
   }
 }
 

@@ -61,8 +61,8 @@ final class URLSessionEvents: NSObject, URLSessionDataDelegate, Sendable {
     completionHandler(nil)
   }
 
-  /// Lets the system evaluate the trust in a server, and rejects requests for credentials, so that a response with
-  /// status 401 becomes the final response.
+  /// Lets the system evaluate the trust in a server, and rejects challenges that ask for credentials, so that a
+  /// response with status 401 becomes the final response.
   func urlSession(
     _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
     completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
@@ -71,7 +71,7 @@ final class URLSessionEvents: NSObject, URLSessionDataDelegate, Sendable {
     case NSURLAuthenticationMethodHTTPBasic, NSURLAuthenticationMethodHTTPDigest, NSURLAuthenticationMethodDefault,
       NSURLAuthenticationMethodNTLM, NSURLAuthenticationMethodNegotiate:
       #if canImport(FoundationNetworking)
-        // Linux sends the challenge when the response is complete, and treats a rejection as a cancellation of the
+        // On Linux the challenge arrives when the response is complete, and a rejection counts as a cancellation of the
         // task. So the transfer must end before the rejection.
         entries.withLock { $0.removeValue(forKey: task.taskIdentifier) }?.transfer.end(error: nil)
       #endif
@@ -83,7 +83,7 @@ final class URLSessionEvents: NSObject, URLSessionDataDelegate, Sendable {
 }
 
 extension HTTPURLResponse {
-  /// Whether this is the final response; Linux also reports interim responses.
+  /// Whether this is the final response; Linux also reports interim responses (1xx other than 101).
   fileprivate var isFinal: Bool { statusCode >= 200 || statusCode == 101 }
 }
 

@@ -18,10 +18,12 @@ struct URLSessionFlow: Sendable {
     self.queue = queue
   }
 
+  /// The functions with which the transfer controls the task.
   var network: Transfer.Network {
     Transfer.Network(
       stop: { [task, queue] in queue.async { task.cancel() } },
       resume: { [task, queue] in
+        // On Linux the task is never suspended.
         #if !canImport(FoundationNetworking)
           queue.async { if task.state == .suspended { task.resume() } }
         #endif
@@ -36,7 +38,7 @@ struct URLSessionFlow: Sendable {
     ///
     /// The task can't be paused instead: a suspended task closes its connection and later sends its request again, and
     /// a delegate that blocks stops all sessions of the process.
-    func pause() {
+    func limitPendingBytes() {
       guard transfer.pendingByteCount > Self.maximumPendingByteCount else { return }
       transfer.end(error: URLError(.dataLengthExceedsMaximum))
       network.stop()
@@ -46,15 +48,15 @@ struct URLSessionFlow: Sendable {
     ///
     /// If the caller takes them before the suspension runs on the queue, the task isn't suspended, because the call
     /// that resumes it may already have run.
-    func pause() {
+    func limitPendingBytes() {
       queue.async { [task, transfer] in
         if transfer.pendingByteCount > 0, task.state == .running { task.suspend() }
       }
     }
   #endif
 
-  /// Passes a chunk to the transfer, and pauses the task if the transfer requires it.
+  /// Passes a chunk to the transfer, and limits the pending bytes if the caller doesn't take the chunk at once.
   func receive(_ chunk: Data) {
-    if transfer.receive(chunk: chunk) == .pause { pause() }
+    if transfer.receive(chunk: chunk) == .pause { limitPendingBytes() }
   }
 }

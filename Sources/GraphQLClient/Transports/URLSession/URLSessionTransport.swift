@@ -91,9 +91,10 @@ extension URLRequest {
     httpMethod = request.method
     for field in request.headers.fields { setValue(field.value, forHTTPHeaderField: field.name) }
     if !request.body.isEmpty { httpBody = request.body }
-    // Limits the idle time. The caller's own limit expires first, unless it is about a day or longer. Rounds up to
-    // whole seconds, because Linux rounds down.
+    // Limits the idle time. Because of the margin, the caller's own limit expires first, unless it is about a day or
+    // longer. Rounds up to whole seconds, because Linux rounds down.
+    let margin = 2.0
     let oneDay = 24 * 60 * 60.0
-    timeoutInterval = min(max(request.timeout / .seconds(1), 0) + 2, oneDay).rounded(.up)
+    timeoutInterval = min(max(request.timeout / .seconds(1), 0) + margin, oneDay).rounded(.up)
   }
 }

@@ -16,9 +16,9 @@ final class LiveAccount: LiveScreen {
   private let makeTimeline: @MainActor (_ userID: String) -> LiveTimeline
   /// The shown timeline; `nil` while the sign-in screen is shown.
   private var timeline: LiveTimeline? {
-    didSet { shown.send(timeline) }
+    didSet { shownTimelines.send(timeline) }
   }
-  private let shown = CurrentValueRelay<LiveTimeline?>(nil)
+  private let shownTimelines = CurrentValueRelay<LiveTimeline?>(nil)
 
   /// Creates the live screen, which shows the sign-in screen first.
   ///
@@ -56,7 +56,7 @@ final class LiveAccount: LiveScreen {
     await withDiscardingTaskGroup { group in
       group.addTask { await self.signIn.run() }
       group.addTask { await self.closeTimelineAtSignOut() }
-      for await timeline in shown.stream {
+      for await timeline in shownTimelines.stream {
         guard let timeline else { continue }
         group.addTask { await self.run(timeline) }
       }
@@ -67,8 +67,8 @@ final class LiveAccount: LiveScreen {
   private func run(_ timeline: LiveTimeline) async {
     await withTaskGroup { group in
       group.addTask { await timeline.run() }
-      group.addTask { [shown] in
-        for await screen in shown.stream where screen !== timeline { return }
+      group.addTask { [shownTimelines] in
+        for await shownTimeline in shownTimelines.stream where shownTimeline !== timeline { return }
       }
       await group.next()
       group.cancelAll()

@@ -9,7 +9,7 @@ internal import TerminalUI
 @Observable
 final class LiveSignIn: LiveScreen {
   private let service: any UserServiceType
-  private let model: SignInViewModel
+  private let viewModel: SignInViewModel
   private var state: LiveSignInState
 
   /// Creates the live screen.
@@ -20,32 +20,34 @@ final class LiveSignIn: LiveScreen {
   ///   - signedInKeys: The hints for keys that an enclosing screen handles while a user is signed in.
   init(service: any UserServiceType, hint: String, signedInKeys: [KeyHint] = []) {
     self.service = service
-    model = SignInViewModel(userService: service)
+    viewModel = SignInViewModel(userService: service)
     state = LiveSignInState(hint: hint, signedInKeys: signedInKeys)
   }
 
   /// Observes the sign-in state, shows its changes, and loads the recent sign-ins after each change to `signed`.
   func run() async {
     await withDiscardingTaskGroup { group in
-      group.addTask { await self.model.run() }
+      group.addTask { await self.viewModel.run() }
       // The first element is the current state and not a change.
-      for await signState in service.signStates.dropFirst() where state.signStateChanged(to: signState) {
+      for await signState in service.signStates.dropFirst() {
+        let loadsRecentSignIns = state.signStateChanged(to: signState)
+        guard loadsRecentSignIns else { continue }
         // In its own task, so that the loop receives a sign-out even if the server hasn't answered yet.
-        group.addTask { await self.model.recentSignIns.reload() }
+        group.addTask { await self.viewModel.recentSignIns.reload() }
       }
     }
   }
 
   func press(_ key: Key, size: TerminalSize) -> KeyResponse? {
     switch state.press(key, in: form) {
-    case .setUsername(let username): model.username = username
-    case .setPassword(let password): model.password = password
+    case .setUsername(let username): viewModel.username = username
+    case .setPassword(let password): viewModel.password = password
     case .submit:
       return .perform {
-        await self.model.submit()
+        await self.viewModel.submit()
         self.state.submitEnded()
       }
-    case .keepChanges: model.keepChanges()
+    case .keepChanges: viewModel.keepChanges()
     case .quit: return .quit
     case nil: break
     }
@@ -58,10 +60,10 @@ final class LiveSignIn: LiveScreen {
 
   private var form: LiveSignInState.Form {
     LiveSignInState.Form(
-      username: model.username, password: model.password, isUsernameEnabled: model.isUsernameEnabled,
-      isPasswordEnabled: model.isPasswordEnabled, isSubmitEnabled: model.isSubmitEnabled,
-      submitTitle: model.submitTitle, asksToDiscard: model.asksToDiscard, isBusy: model.showsIndicator,
-      message: model.isTextHidden ? "" : model.message,
+      username: viewModel.username, password: viewModel.password, isUsernameEnabled: viewModel.isUsernameEnabled,
+      isPasswordEnabled: viewModel.isPasswordEnabled, isSubmitEnabled: viewModel.isSubmitEnabled,
+      submitTitle: viewModel.submitTitle, asksToDiscard: viewModel.asksToDiscard, isBusy: viewModel.showsIndicator,
+      message: viewModel.isTextHidden ? "" : viewModel.message,
       recentSignIns: recentSignIns)
   }
 
@@ -69,7 +71,7 @@ final class LiveSignIn: LiveScreen {
   ///
   /// `SignInError.refused` isn't shown, because it means that the user has signed out meanwhile.
   private var recentSignIns: [String] {
-    let list = model.recentSignIns
+    let list = viewModel.recentSignIns
     return if case .session(let error) = list.error { [error.description] } else { list.dates.map(\.description) }
   }
 }

@@ -35,7 +35,7 @@ struct LiveSignInState {
   /// The description of the latest activity.
   private(set) var activity: String
   private var wantedFocus = SignInScreen.Control.username
-  /// Whether the button was pressed and the server has not answered yet.
+  /// Whether a submission is in flight: from the key Enter until ``submitEnded()``.
   private var isSubmitting = false
   private let signedInKeys: [KeyHint]
 
@@ -67,8 +67,8 @@ struct LiveSignInState {
   mutating func press(_ key: Key, in form: Form) -> Request? {
     switch key {
     case .escape: return form.asksToDiscard ? .keepChanges : .quit
-    // The model reads the form in a later job. Until the call ends, all keys but Escape are ignored, so that the form
-    // is sent as it was when Enter was pressed.
+    // The view model reads the form in a later job. Until the submission ends, all keys but Escape are ignored, so that
+    // the form is sent as it was when Enter was pressed.
     case _ where isSubmitting: return nil
     case .tab, .down: moveFocus(by: 1, in: form)
     case .backTab, .up: moveFocus(by: -1, in: form)
@@ -76,12 +76,12 @@ struct LiveSignInState {
     case .enter where form.isSubmitEnabled:
       isSubmitting = true
       return .submit
-    default: return edit(with: key, in: form)
+    default: return editRequest(of: key, in: form)
     }
     return nil
   }
 
-  private func edit(with key: Key, in form: Form) -> Request? {
+  private func editRequest(of key: Key, in form: Form) -> Request? {
     switch focus(in: form) {
     case .username: TextField.text(form.username, after: key).map { .setUsername($0) }
     case .password: TextField.text(form.password.text, after: key).map { .setPassword(Password($0)) }
@@ -91,12 +91,12 @@ struct LiveSignInState {
 
   /// Returns the control that the user chose, or the first enabled control while the chosen one is disabled.
   private func focus(in form: Form) -> SignInScreen.Control? {
-    let enabled = form.enabled
-    return enabled.contains(wantedFocus) ? wantedFocus : SignInScreen.Control.allCases.first(where: enabled.contains)
+    let controls = form.enabledControls
+    return controls.contains(wantedFocus) ? wantedFocus : SignInScreen.Control.allCases.first(where: controls.contains)
   }
 
   private mutating func moveFocus(by step: Int, in form: Form) {
-    let controls = SignInScreen.Control.allCases.filter(form.enabled.contains)
+    let controls = SignInScreen.Control.allCases.filter(form.enabledControls.contains)
     guard let focus = focus(in: form), let index = controls.firstIndex(of: focus) else { return }
     wantedFocus = controls[(index + step + controls.count) % controls.count]
   }
@@ -106,14 +106,14 @@ struct LiveSignInState {
   func model(of form: Form) -> SignInScreen.Model {
     SignInScreen.Model(
       isSignedIn: form.isSignedIn, isBusy: form.isBusy, username: form.username,
-      passwordLength: form.password.text.count, buttonTitle: form.submitTitle, enabled: form.enabled,
+      passwordLength: form.password.text.count, buttonTitle: form.submitTitle, enabled: form.enabledControls,
       focus: focus(in: form), message: form.message, recentSignIns: form.isSignedIn ? form.recentSignIns : [],
       activity: activity, keys: keys(in: form))
   }
 
   private func keys(in form: Form) -> [KeyHint] {
     var keys = [KeyHint(key: "esc", action: form.asksToDiscard ? "stay signed in" : "quit")]
-    if form.enabled.count > 1 { keys.append(KeyHint(key: "tab", action: "next")) }
+    if form.enabledControls.count > 1 { keys.append(KeyHint(key: "tab", action: "next")) }
     let focus = focus(in: form)
     switch focus {
     case .username, .password:
@@ -131,11 +131,11 @@ extension LiveSignInState.Form {
   /// Whether a user is signed in, and is not signing out.
   fileprivate var isSignedIn: Bool { !isUsernameEnabled && !isBusy }
 
-  fileprivate var enabled: Set<SignInScreen.Control> {
-    var enabled: Set<SignInScreen.Control> = []
-    if isUsernameEnabled { enabled.insert(.username) }
-    if isPasswordEnabled { enabled.insert(.password) }
-    if isSubmitEnabled { enabled.insert(.button) }
-    return enabled
+  fileprivate var enabledControls: Set<SignInScreen.Control> {
+    var controls: Set<SignInScreen.Control> = []
+    if isUsernameEnabled { controls.insert(.username) }
+    if isPasswordEnabled { controls.insert(.password) }
+    if isSubmitEnabled { controls.insert(.button) }
+    return controls
   }
 }

@@ -30,6 +30,8 @@ enum SignInScreen {
     var keys: [KeyHint] = []
   }
 
+  /// The column at which the labels, the button and the lines below it begin.
+  private static let textColumn = 3
   /// The column at which the fields begin, after their labels.
   private static let fieldColumn = 13
 
@@ -49,8 +51,10 @@ enum SignInScreen {
       row += 1 + spacing
       drawButton(of: model, in: &frame, row: row)
       row += 1 + spacing
-      for (line, row) in zip(lines(of: model, columns: size.columns - 6, isRoomy: spacing > 0), row..<body.upperBound) {
-        frame.write(line.text, row: row, column: 3, columns: size.columns - 4, style: line.style)
+      let lines = lines(of: model, columns: size.columns - 2 * textColumn, isRoomy: spacing > 0)
+      for (line, lineRow) in zip(lines, row..<body.upperBound) {
+        frame.write(
+          line.text, row: lineRow, column: textColumn, columns: size.columns - textColumn - 1, style: line.style)
       }
     }
   }
@@ -60,7 +64,7 @@ enum SignInScreen {
   ) {
     let isFocused = model.focus == control
     if isFocused { frame.write("▸", row: row, column: 1, style: .accent) }
-    frame.write(label, row: row, column: 3, style: model.enabled.contains(control) ? .plain : .faint)
+    frame.write(label, row: row, column: textColumn, style: model.enabled.contains(control) ? .plain : .faint)
     TextField.draw(
       text, isFocused: isFocused, in: &frame, row: row, columns: fieldColumn..<frame.size.columns - 1)
   }
@@ -71,8 +75,8 @@ enum SignInScreen {
     let style: TextStyle =
       isFocused
       ? TextStyle(attributes: .inverse) : model.enabled.contains(.button) ? .strong : .faint
-    let end = frame.write("[ \(model.buttonTitle) ]", row: row, column: 3, style: style)
-    if model.isBusy { frame.write("asking the server…", row: row, column: end + 2, style: .accent) }
+    let endColumn = frame.write("[ \(model.buttonTitle) ]", row: row, column: textColumn, style: style)
+    if model.isBusy { frame.write("asking the server…", row: row, column: endColumn + 2, style: .accent) }
   }
 
   private static func lines(

@@ -23,21 +23,22 @@ protocol NetworkSwitch: Sendable {
 @Observable
 final class LiveTimeline: LiveScreen {
   /// The interval at which the ages on the screen are updated.
-  nonisolated static let ageDuration = Duration.seconds(10)
+  nonisolated static let ageUpdateInterval = Duration.seconds(10)
 
   private let userID: String
   private let repo: any MomentsRepoType
   private let network: (any NetworkSwitch)?
   private let now: @Sendable () -> Date
   private let pause: @Sendable (Duration) async throws -> Void
-  private let isOnline: CurrentValueRelay<Bool>
+  /// Whether the network is requested to be online; at first, whether it is.
+  private let requestedOnlineStates: CurrentValueRelay<Bool>
 
-  private let model: MomentsTimelineViewModel
+  private let viewModel: MomentsTimelineViewModel
   private var state: LiveTimelineState
   /// The number of age updates.
   ///
   /// ``frame(size:)`` observes it, because an update may change the age of the timeline but no row.
-  private var ageUpdates = 0
+  private var ageUpdateCount = 0
 
   /// Creates the live timeline of a user.
   ///
@@ -46,12 +47,12 @@ final class LiveTimeline: LiveScreen {
   ///   - repo: The repository to observe and to send likes to.
   ///   - network: The network that the key `o` switches; `nil` if this program can't switch the network.
   ///   - isOnline: Whether the network is online at the start.
-  ///   - quit: The action in the hint for the key that leaves the screen.
+  ///   - quitAction: The action in the hint for the key that leaves the screen.
   ///   - now: Returns the current time, from which ages are computed.
   ///   - pause: Suspends for a duration between two updates of the ages.
   init(
     userID: String, repo: any MomentsRepoType, network: (any NetworkSwitch)? = nil, isOnline: Bool = true,
-    quit: String = "quit", now: @escaping @Sendable () -> Date = { Date() },
+    quitAction: String = "quit", now: @escaping @Sendable () -> Date = { Date() },
     pause: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
   ) {
     self.userID = userID
@@ -59,15 +60,15 @@ final class LiveTimeline: LiveScreen {
     self.network = network
     self.now = now
     self.pause = pause
-    self.isOnline = CurrentValueRelay(isOnline)
-    model = MomentsTimelineViewModel(userID: userID, momentsRepo: repo, now: now, locale: TimelineText.locale)
+    requestedOnlineStates = CurrentValueRelay(isOnline)
+    viewModel = MomentsTimelineViewModel(userID: userID, momentsRepo: repo, now: now, locale: TimelineText.locale)
     state = LiveTimelineState(
-      openedAt: now(), canGoOffline: network != nil, quit: KeyHint(key: "q", action: quit))
+      openedAt: now(), canGoOffline: network != nil, quit: KeyHint(key: "q", action: quitAction))
     state.isOnline = isOnline
   }
 
   func frame(size: TerminalSize) -> Frame? {
-    _ = ageUpdates
+    _ = ageUpdateCount
     let timeline = timeline
     guard state.isConsistent(with: timeline) else { return nil }
     return TimelineScreen.frame(of: state.model(of: timeline, at: now()), size: size)
@@ -77,7 +78,7 @@ final class LiveTimeline: LiveScreen {
     switch state.press(key, in: timeline, pageHeight: ListAndDetail.pageHeight(of: size)) {
     case .setLike(let isLiked, let momentID): return .perform { await self.setLike(isLiked, momentID: momentID) }
     case .setOnline(let isOnline):
-      self.isOnline.send(isOnline)
+      requestedOnlineStates.send(isOnline)
       return nil
     case .reload: return .perform { await self.reload() }
     case .loadMore: return .perform { await self.loadMore() }
@@ -89,24 +90,24 @@ final class LiveTimeline: LiveScreen {
   /// Observes the timeline, and loads it while the network is online: at the start, and whenever the network is back.
   func run() async {
     await withDiscardingTaskGroup { group in
-      group.addTask { await self.model.run() }
-      group.addTask { await self.observeInDetail() }
-      group.addTask { await self.observeInCounter() }
+      group.addTask { await self.viewModel.run() }
+      group.addTask { await self.runDetailObserver() }
+      group.addTask { await self.runCounterObserver() }
       group.addTask { await self.updateAges() }
       group.addTask { await self.switchNetwork() }
-      if isOnline.value { group.addTask { await self.reload() } }
+      if requestedOnlineStates.value { group.addTask { await self.reload() } }
     }
   }
 
   private var timeline: LiveTimelineState.Timeline {
     LiveTimelineState.Timeline(
-      details: model.momentsDetails, rows: rows.map { TimelineScreen.Model.Row($0) }, savedAt: model.savedAt,
-      isLoading: model.isLoading, problem: model.error?.description, hasMore: model.hasMoreItems,
-      pendingCount: model.pendingMomentIDs.count)
+      details: viewModel.momentsDetails, rows: rows.map { TimelineScreen.Model.Row($0) }, savedAt: viewModel.savedAt,
+      isLoading: viewModel.isLoading, problem: viewModel.error?.description, hasMore: viewModel.hasMoreItems,
+      pendingCount: viewModel.pendingMomentIDs.count)
   }
 
   private var rows: [MomentListItemViewModel] {
-    model.listItems.compactMap { item in
+    viewModel.listItems.compactMap { item in
       if case .moment(let row) = item { row } else { nil }
     }
   }
@@ -125,17 +126,17 @@ final class LiveTimeline: LiveScreen {
   }
 
   private func reload() async {
-    await model.reloadItems()
+    await viewModel.reloadItems()
     loadEnded(.newest)
   }
 
   private func loadMore() async {
-    await model.loadMoreItems()
+    await viewModel.loadMoreItems()
     loadEnded(.older)
   }
 
   private func loadEnded(_ load: LiveTimelineState.Load) {
-    if !Task.isCancelled { state.loadEnded(load, model.error) }
+    if !Task.isCancelled { state.loadEnded(load, viewModel.error) }
   }
 
   /// Switches the network to the latest requested state, one change at a time.
@@ -144,9 +145,9 @@ final class LiveTimeline: LiveScreen {
   /// likes.
   private func switchNetwork() async {
     guard let network else { return }
-    var wasOnline = isOnline.value
+    var wasOnline = requestedOnlineStates.value
     await withDiscardingTaskGroup { group in
-      for await isOnline in isOnline.stream {
+      for await isOnline in requestedOnlineStates.stream {
         do throws(StoreError) {
           try await network.setOnline(isOnline)
         } catch {
@@ -162,20 +163,20 @@ final class LiveTimeline: LiveScreen {
 
   private var loadStates: ObservedValues<MomentsLoadState> { repo.loadState(userID: userID).buffering(.latest) }
 
-  private func observeInDetail() async {
+  private func runDetailObserver() async {
     for await loadState in loadStates { state.showDetail(loadState.loadedValue, at: now()) }
   }
 
-  private func observeInCounter() async {
-    for await loadState in loadStates { state.counted = loadState.loadedValue?.value }
+  private func runCounterObserver() async {
+    for await loadState in loadStates { state.counterTimeline = loadState.loadedValue?.value }
   }
 
   private func updateAges() async {
     do {
       while true {
-        try await pause(Self.ageDuration)
-        model.updateDates()
-        ageUpdates &+= 1
+        try await pause(Self.ageUpdateInterval)
+        viewModel.updateDates()
+        ageUpdateCount &+= 1
       }
     } catch {
       // Only cancellation ends a pause early.

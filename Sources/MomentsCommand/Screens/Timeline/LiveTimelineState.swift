@@ -41,31 +41,33 @@ struct LiveTimelineState {
   }
 
   /// The latest value of the detail's observer.
-  private(set) var detail: MomentsDetails?
+  private(set) var detailTimeline: MomentsDetails?
   /// The latest value of the counter's observer.
-  var counted: MomentsDetails?
+  var counterTimeline: MomentsDetails?
 
   var isOnline = true
   var activity = "Opening the timeline…"
   /// The time when the screen was opened, which distinguishes the stored timeline from a fetched one.
   private let openedAt: Date
-  /// Whether the network can be switched.
+  /// Whether a key can switch the network off and on.
   private let canGoOffline: Bool
   /// The hint for the key that leaves the screen.
-  private let quit: KeyHint
-  private var hasOpened = false
+  private let quitHint: KeyHint
+  private var hasShownTimeline = false
   private var selection = ListSelection<String>()
 
   init(openedAt: Date, canGoOffline: Bool = false, quit: KeyHint = KeyHint(key: "q", action: "quit")) {
-    (self.openedAt, self.canGoOffline, self.quit) = (openedAt, canGoOffline, quit)
+    (self.openedAt, self.canGoOffline, self.quitHint) = (openedAt, canGoOffline, quit)
   }
 
-  /// Whether all three observers have the same timeline, so that a frame shows a single state of it.
-  func isConsistent(with timeline: Timeline) -> Bool { timeline.details == detail && timeline.details == counted }
+  /// Whether the list, the detail and the counter have the same timeline, so that a frame shows a single state of it.
+  func isConsistent(with timeline: Timeline) -> Bool {
+    timeline.details == detailTimeline && timeline.details == counterTimeline
+  }
 
   private func selectedIndex(in timeline: Timeline) -> Int { selection.index(in: timeline.rows.map(\.id)) }
 
-  private func selected(in timeline: Timeline) -> TimelineScreen.Model.Row? {
+  private func selectedRow(in timeline: Timeline) -> TimelineScreen.Model.Row? {
     let index = selectedIndex(in: timeline)
     return timeline.rows.indices.contains(index) ? timeline.rows[index] : nil
   }
@@ -73,16 +75,18 @@ struct LiveTimelineState {
   // MARK: Events
 
   /// Shows a timeline in the detail, or nothing if the timeline was removed or isn't known yet.
+  ///
+  /// If the first timeline was stored before the screen was opened, the activity announces it with its age.
   mutating func showDetail(_ loaded: LoadedValue<MomentsDetails>?, at now: Date) {
-    detail = loaded?.value
+    detailTimeline = loaded?.value
     guard let loaded else { return }
     selection.anchor(in: loaded.value.moments.map(\.id))
-    if !hasOpened, loaded.savedAt < openedAt {
+    if !hasShownTimeline, loaded.savedAt < openedAt {
       activity =
         "Showing the timeline stored \(TimelineText.age(of: loaded.savedAt, at: now)); "
         + (isOnline ? "checking for updates." : "the network is down.")
     }
-    hasOpened = true
+    hasShownTimeline = true
   }
 
   mutating func loadEnded(_ load: Load, _ error: MomentsRepoError?) {
@@ -95,13 +99,15 @@ struct LiveTimelineState {
       }
   }
 
-  mutating func likeEnded(_ isLiked: Bool, _ moment: String, with result: Result<MomentLikeOutcome, MomentsRepoError>) {
+  mutating func likeEnded(
+    _ isLiked: Bool, _ heading: String, with result: Result<MomentLikeOutcome, MomentsRepoError>
+  ) {
     switch result {
-    case .success(.confirmed): activity = isLiked ? "Liked \(moment)" : "Unliked \(moment)"
-    case .success(.queued): activity = "Queued to be sent later: \(isLiked ? "like" : "unlike") \(moment)"
+    case .success(.confirmed): activity = isLiked ? "Liked \(heading)" : "Unliked \(heading)"
+    case .success(.queued): activity = "Queued to be sent later: \(isLiked ? "like" : "unlike") \(heading)"
     case .failure(.cancelled): break
     case .failure(let error):
-      activity = "Could not \(isLiked ? "like" : "unlike") \(moment): \(Self.describe(error))"
+      activity = "Could not \(isLiked ? "like" : "unlike") \(heading): \(Self.describe(error))"
     }
   }
 
@@ -117,11 +123,13 @@ struct LiveTimelineState {
 
   /// Handles a key: moves the selection, or returns the request of the key; `nil` if there is no request.
   ///
+  /// The key that switches the network also changes ``isOnline`` and ``activity``.
+  ///
   /// - Parameter pageHeight: The number of rows that a page key moves by.
   mutating func press(_ key: Key, in timeline: Timeline, pageHeight: Int = 10) -> Request? {
     if selection.press(key, in: timeline.rows.map(\.id), pageHeight: pageHeight) { return nil }
     switch key {
-    case .character("l"), .enter: return selected(in: timeline).map { .setLike(!$0.isLiked, momentID: $0.id) }
+    case .character("l"), .enter: return selectedRow(in: timeline).map { .setLike(!$0.isLiked, momentID: $0.id) }
     case .character("o") where canGoOffline:
       isOnline.toggle()
       activity = isOnline ? "The network is back." : "The network is down."
@@ -142,11 +150,11 @@ struct LiveTimelineState {
       isLoading: timeline.isLoading,
       isOnline: isOnline,
       problem: timeline.problem,
-      likeCount: counted?.moments.reduce(0) { $0 + ($1.likes?.count ?? 0) } ?? 0,
+      likeCount: counterTimeline?.moments.reduce(0) { $0 + ($1.likes?.count ?? 0) } ?? 0,
       pendingCount: timeline.pendingCount,
       rows: timeline.rows,
       selection: selectedIndex(in: timeline),
-      detail: selected(in: timeline).flatMap { detail(of: $0) },
+      detail: selectedRow(in: timeline).flatMap { detail(of: $0) },
       activity: activity,
       keys: keys(in: timeline))
   }
@@ -160,7 +168,7 @@ struct LiveTimelineState {
 
   /// Returns the detail of a row's moment, from the latest value of the detail's observer.
   private func detail(of row: TimelineScreen.Model.Row) -> TimelineScreen.Model.Detail? {
-    detail?.moments.first { $0.id == row.id }.map { moment in
+    detailTimeline?.moments.first { $0.id == row.id }.map { moment in
       var row = row
       (row.isLiked, row.likeCount) = (moment.isLiked ?? false, moment.likes?.count ?? 0)
       return TimelineScreen.Model.Detail(row: row, url: moment.url, photos: moment.photos)
@@ -168,8 +176,8 @@ struct LiveTimelineState {
   }
 
   private func keys(in timeline: Timeline) -> [KeyHint] {
-    let isLiked = selected(in: timeline)?.isLiked ?? false
-    var keys = [quit, .move, KeyHint(key: "l", action: isLiked ? "unlike" : "like")]
+    let isLiked = selectedRow(in: timeline)?.isLiked ?? false
+    var keys = [quitHint, .move, KeyHint(key: "l", action: isLiked ? "unlike" : "like")]
     if canGoOffline { keys.append(KeyHint(key: "o", action: isOnline ? "go offline" : "go online")) }
     keys.append(KeyHint(key: "r", action: "reload"))
     if timeline.hasMore { keys.append(KeyHint(key: "m", action: "more")) }

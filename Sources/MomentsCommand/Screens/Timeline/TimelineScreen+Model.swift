@@ -38,7 +38,7 @@ extension TimelineScreen {
     var isOnline = true
     /// The reason why the last load failed.
     var problem: String?
-    /// The number of likes of all moments.
+    /// The total number of likes of all moments.
     var likeCount = 0
     /// The number of moments with a like, or the removal of a like, that the server doesn't have yet.
     var pendingCount = 0

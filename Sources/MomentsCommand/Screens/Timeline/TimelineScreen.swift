@@ -66,11 +66,12 @@ enum TimelineScreen {
     }
     if moment.isPending { frame.write("…", row: row, column: start + 3, style: .waiting) }
 
+    // The columns of the user and the title end here. The number of likes and the date are to the right of them.
     var end = columns.upperBound - 1
-    let count = TerminalText.padded(String(moment.likeCount), to: 3, alignment: .trailing)
-    frame.write(count, row: row, column: end - 3, style: .faint)
+    let likeCount = TerminalText.padded(String(moment.likeCount), to: 3, alignment: .trailing)
+    frame.write(likeCount, row: row, column: end - 3, style: .faint)
     end -= 4
-    // A narrower list has no columns to spare for dates.
+    // A list of fewer than 64 columns has none to spare for dates.
     if columns.count >= 64, let date = moment.date {
       frame.write(
         TerminalText.padded(date, to: 14, alignment: .trailing), row: row, column: end - 14, style: .faint)
@@ -94,8 +95,8 @@ enum TimelineScreen {
     var lines: [(text: String, style: TextStyle)] = [(detail.row.userName, .strong)]
     if let date = detail.row.date { lines.append((date, .faint)) }
     if isRoomy { lines.append(("", .plain)) }
-    let liked = detail.row.isLiked ? "♥ " : "· "
-    lines.append((liked + TimelineText.likes(detail.row.likeCount), detail.row.isLiked ? .heart : .plain))
+    let mark = detail.row.isLiked ? "♥ " : "· "
+    lines.append((mark + TimelineText.likes(detail.row.likeCount), detail.row.isLiked ? .heart : .plain))
     if detail.row.isPending { lines.append(("… waiting for the server", .waiting)) }
     if isRoomy { lines.append(("", .plain)) }
     if let title = detail.row.title {

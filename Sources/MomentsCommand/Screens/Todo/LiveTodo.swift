@@ -23,8 +23,7 @@ final class LiveTodo: LiveScreen {
   ///
   /// - Parameters:
   ///   - todoList: The list.
-  ///   - liveSubscriptions: Returns the number of live subscriptions, which every open detail shows as "Resource
-  ///     tracing".
+  ///   - liveSubscriptions: Returns the number of live subscriptions, which the open form shows as "Resource tracing".
   init(todoList: TodoList, liveSubscriptions: @escaping @MainActor () -> Int) {
     let holder = StateHolder()
     self.holder = holder
@@ -42,7 +41,7 @@ final class LiveTodo: LiveScreen {
     switch holder.state.press(key, in: list, form, pageHeight: pageHeight) {
     case .openAdd: model.openAdd()
     case .openEdit(let id): model.openEdit(id: id)
-    case .edit(let edit): return perform(edit)
+    case .edit(let edit): return response(performing: edit)
     case .setName(let name): model.detail?.name = name
     case .toggleFinished: model.detail?.isFinished.toggle()
     case .done: return closeForm(isDone: true)
@@ -83,12 +82,16 @@ final class LiveTodo: LiveScreen {
       // Waits in an unstructured task, which a quit doesn't cancel, so the todo is stored before the session ends.
       await Task { await until { self.model.detail !== detail } }.value
       guard isDone else { return }
-      if self.model.error == nil { await self.showStored() } else { self.holder.state.saveFailed(detail.name) }
+      if self.model.error == nil {
+        await self.waitUntilStoredItemsShow()
+      } else {
+        self.holder.state.saveFailed(detail.name)
+      }
     }
   }
 
   /// Returns an action that performs an edit and, unless the edit fails, shows that it has completed.
-  private func perform(_ edit: LiveTodoState.Edit) -> KeyResponse {
+  private func response(performing edit: LiveTodoState.Edit) -> KeyResponse {
     .performFirst {
       switch edit {
       case .toggle(let item): await self.model.toggle(id: item.id)
@@ -96,13 +99,13 @@ final class LiveTodo: LiveScreen {
       case .clear: await self.model.clear()
       }
       guard self.model.error == nil else { return }
-      await self.showStored()
+      await self.waitUntilStoredItemsShow()
       self.holder.state.completed(edit)
     }
   }
 
-  /// Waits until the list shows the stored items, because the following keys refer to what the list shows.
-  private func showStored() async {
+  /// Waits until the list shows the stored items, because the next keys refer to the items that it shows.
+  private func waitUntilStoredItemsShow() async {
     // A list that could not be read would never show them.
     guard model.isLoaded else { return }
     do throws(TodoListError) {

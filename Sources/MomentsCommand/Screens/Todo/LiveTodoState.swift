@@ -1,12 +1,12 @@
 internal import TerminalUI
 internal import Todo
 
-/// The state of the live todo list that is not in its view models: the selection, and the latest activity.
+/// The part of the live todo list's state that isn't in its view models, such as the selection and the activity.
 ///
 /// A pure state machine: its inputs are keys, events and the values of the view models, and its outputs are requests
 /// and the contents of the screen.
 struct LiveTodoState {
-  /// The request that a key makes to the view models or to the session.
+  /// An action that a key requests from the view models or the ``ScreenSession``.
   enum Request: Equatable {
     case openAdd
     case openEdit(TodoItem.ID)
@@ -51,9 +51,9 @@ struct LiveTodoState {
   /// Whether the open form adds a todo.
   private var isAdding = false
   /// The failure that is no longer shown, because a later activity took its place.
-  private var earlierError: TodoListError?
+  private var hiddenError: TodoListError?
   /// Whether the next key confirms or cancels clearing the list.
-  private var isClearing = false
+  private var asksToClear = false
 
   // MARK: Events
 
@@ -66,6 +66,7 @@ struct LiveTodoState {
   mutating func completed(_ edit: Edit) {
     activity =
       switch edit {
+      // The item is as it was before the edit.
       case .toggle(let item): "\(item.isFinished ? "Not finished" : "Finished"): \(item.name)"
       case .delete(let item): "Deleted: \(item.name)"
       case .clear: "All todos are deleted."
@@ -77,15 +78,15 @@ struct LiveTodoState {
     activity = "Not saved: \(name)"
   }
 
-  /// Shows a text, in place of an earlier failure if there is one.
+  /// Shows a text as the activity, in place of the list's failure if there is one.
   private mutating func show(_ text: String, in list: List) {
     activity = text
-    earlierError = list.error
+    hiddenError = list.error
   }
 
   // MARK: Keys
 
-  /// Handles a key, such as by moving the selection, and returns its request; `nil` if it makes none.
+  /// Handles a key, and returns the request of the key; `nil` if there is no request.
   ///
   /// - Parameters:
   ///   - key: The key.
@@ -93,25 +94,26 @@ struct LiveTodoState {
   ///   - form: The open form; `nil` if none is open.
   ///   - pageHeight: The number of rows that a page key moves by.
   mutating func press(_ key: Key, in list: List, _ form: Form?, pageHeight: Int = 10) -> Request? {
-    let request = form.map { press(key, in: $0, list) } ?? press(key, in: list, pageHeight)
+    let request = form.map { press(key, inForm: $0, list) } ?? press(key, inList: list, pageHeight)
     switch request {
-    // A failure of this request is shown even if it equals the earlier one.
-    case .edit, .done, .cancel: earlierError = nil
+    // A failure of this request is shown even if it equals the hidden one.
+    case .edit, .done, .cancel: hiddenError = nil
     default: break
     }
     return request
   }
 
-  private mutating func press(_ key: Key, in list: List, _ pageHeight: Int) -> Request? {
+  private mutating func press(_ key: Key, inList list: List, _ pageHeight: Int) -> Request? {
     let ids = list.items.map(\.id)
     selection.anchor(in: ids)
-    if isClearing {
-      isClearing = false
+    if asksToClear {
+      asksToClear = false
       if key == .character("y") { return .edit(.clear) }
       show("Nothing was cleared.", in: list)
       return nil
     }
-    let selected = selected(in: list)
+    let selected = selectedItem(in: list)
+    // Checked before the selection handles the key, which would move it by a page.
     if key == .character(" ") { return selected.map { .edit(.toggle($0)) } }
     if selection.press(key, in: ids, pageHeight: pageHeight) { return nil }
     switch key {
@@ -125,7 +127,7 @@ struct LiveTodoState {
     case .character("x"): return selected.map { .edit(.toggle($0)) }
     case .character("d"): return selected.map { .edit(.delete($0)) }
     case .character("c") where list.isClearEnabled:
-      isClearing = true
+      asksToClear = true
       // The key that confirms isn't `c`, so that holding down `c` deletes nothing.
       show("Delete all of \(list.title)? Press y to delete, or any other key to cancel.", in: list)
     case .character("q"): return .quit
@@ -134,7 +136,7 @@ struct LiveTodoState {
     return nil
   }
 
-  private mutating func press(_ key: Key, in form: Form, _ list: List) -> Request? {
+  private mutating func press(_ key: Key, inForm form: Form, _ list: List) -> Request? {
     if let name = TextField.text(form.name, after: key) { return .setName(name) }
     switch key {
     case .tab: return .toggleFinished
@@ -148,7 +150,7 @@ struct LiveTodoState {
     return nil
   }
 
-  private func selected(in list: List) -> TodoItem? {
+  private func selectedItem(in list: List) -> TodoItem? {
     let index = selection.index(in: list.items.map(\.id))
     return list.items.indices.contains(index) ? list.items[index] : nil
   }
@@ -164,14 +166,14 @@ struct LiveTodoState {
         TodoScreen.Model.Form(
           title: $0.title, name: $0.name, isFinished: $0.isFinished, liveSubscriptions: $0.liveSubscriptions)
       },
-      problem: list.error == earlierError ? nil : list.error?.description, activity: activity,
+      problem: list.error == hiddenError ? nil : list.error?.description, activity: activity,
       keys: form.map(keys) ?? keys(in: list))
   }
 
   private func keys(in list: List) -> [KeyHint] {
     var keys = [KeyHint(key: "q", action: "quit")]
     if list.isAddEnabled { keys.append(KeyHint(key: "a", action: "add")) }
-    if let selected = selected(in: list) {
+    if let selected = selectedItem(in: list) {
       keys += [
         .move, KeyHint(key: "x", action: selected.isFinished ? "unfinish" : "finish"),
         KeyHint(key: "e", action: "edit"), KeyHint(key: "d", action: "delete"), KeyHint(key: "c", action: "clear"),

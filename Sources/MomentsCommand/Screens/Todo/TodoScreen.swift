@@ -52,22 +52,22 @@ enum TodoScreen {
       } else {
         drawList(of: model, in: &frame, layout)
         if let detail = layout.detail, model.rows.indices.contains(model.selection) {
-          // A problem that is too long for the line at the bottom is also shown here, because its end, which the line
-          // cuts off, may be advice.
-          let problem = model.problem.flatMap { TerminalText.width(of: $0) > size.columns - 2 ? $0 : nil }
-          draw(model.rows[model.selection], problem: problem, in: &frame, detail, isRoomy: layout.isDetailRoomy)
+          // The line at the bottom cuts off the end of a long problem. The end may be advice, so the problem is shown
+          // here in full.
+          let longProblem = model.problem.flatMap { TerminalText.width(of: $0) > size.columns - 2 ? $0 : nil }
+          draw(model.rows[model.selection], problem: longProblem, in: &frame, detail, isRoomy: layout.isDetailRoomy)
         }
       }
     }
   }
 
   private static func chrome(of model: Model) -> ScreenChrome {
-    let unfinished = model.rows.count { !$0.isFinished }
+    let unfinishedCount = model.rows.count { !$0.isFinished }
     var states: [(text: String, style: TextStyle)] = []
     if model.isLoaded, !model.canAdd { states.append(("limit reached", .waiting)) }
     if model.problem != nil { states.append(("failed", .bad)) }
     return ScreenChrome(
-      title: model.title, counts: model.rows.isEmpty ? nil : "\(unfinished) unfinished", states: states,
+      title: model.title, counts: model.rows.isEmpty ? nil : "\(unfinishedCount) unfinished", states: states,
       activity: model.problem ?? model.activity, activityStyle: model.problem == nil ? .plain : .bad,
       keys: model.keys)
   }
@@ -116,8 +116,8 @@ enum TodoScreen {
     var row = rows.lowerBound
     frame.write(form.title, row: row, column: columns.lowerBound, columns: columns.count, style: .strong)
     row += 1 + spacing
-    let end = frame.write("Name  ", row: row, column: columns.lowerBound, style: .faint)
-    TextField.draw(form.name, isFocused: true, in: &frame, row: row, columns: end..<columns.upperBound)
+    let labelEnd = frame.write("Name  ", row: row, column: columns.lowerBound, style: .faint)
+    TextField.draw(form.name, isFocused: true, in: &frame, row: row, columns: labelEnd..<columns.upperBound)
     row += 1 + spacing
     frame.write(
       form.isFinished ? "✓ finished" : "· not finished", row: row, column: columns.lowerBound,

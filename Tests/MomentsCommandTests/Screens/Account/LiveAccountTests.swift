@@ -11,45 +11,49 @@ import Testing
 @MainActor @Suite(.timeLimit(.minutes(15))) struct LiveAccountTests {
   nonisolated private static let noon = Date(timeIntervalSince1970: 1_605_528_000)
 
+  /// A terminal of 24 lines: the header (0), the body (2 to 20), the latest activity (22) and the key hints (23).
   private let terminal = FakeTerminal()
   private let folder = TemporaryFolder()
 
-  /// Runs a live account screen during `body`, then leaves the screen.
+  /// Runs a live account screen during `body`, then leaves the screen with Escape.
   ///
-  /// The demonstration stores its data in the folder.
+  /// A timeline ignores Escape, so `body` must close it. The demonstration stores its data in ``folder``.
   private func withLiveAccount(
     _ body: (FakeTerminal, UserService, Demonstration) async throws -> Void
   ) async throws {
     let demonstration = try await Demonstration.open(
       PersistentDataStore(FileStore(folder: folder.url.appending(path: "device"), now: { Self.noon })),
-      server: FileStore(folder: folder.url.appending(path: "server")))
-    let session = InMemorySignInSession(
+      serverStore: FileStore(folder: folder.url.appending(path: "server")))
+    let signInSession = InMemorySignInSession(
       accounts: [
         .init(uid: "0", username: "jake", password: Password("low-level")),
         .init(uid: "1", username: "mei-zhou", password: Password("sunscreen")),
       ], now: { Self.noon })
     let service = UserService(
-      session: session, userData: [MomentsUserData(repo: demonstration.repo, sendingTime: .zero)])
+      session: signInSession, userData: [MomentsUserData(repo: demonstration.repo, sendingTime: .zero)])
     let screen = LiveAccount(
       service: service, hint: "Hello.",
       makeTimeline: { userID in
         LiveTimeline(
           userID: userID, repo: demonstration.repo, network: demonstration.network,
-          isOnline: demonstration.network.isOnline, quit: "account", now: { Self.noon },
-          pause: { _ in try await Task.sleep(for: .seconds(1_000)) })
+          isOnline: demonstration.network.isOnline, quitAction: "account", now: { Self.noon },
+          pause: { _ in
+            // Longer than a test, so the ages are never updated.
+            try await Task.sleep(for: .seconds(1_000))
+          })
       })
-    let running = ScreenSession(of: screen, on: terminal) { _ in }
-    async let ending = running.run()
+    let screenSession = ScreenSession(of: screen, on: terminal, pause: { _ in })
+    async let ending = screenSession.run()
     _ = await terminal.lines { $0[22] == " Hello." }
     try await body(terminal, service, demonstration)
     terminal.type("\u{1B}")
     #expect(await ending == .quit)
   }
 
-  /// Signs a user in.
+  /// Signs a user in, and waits until the screen shows the recent sign-ins.
   ///
   /// - Parameter keys: The keys that focus and clear the field of the username.
-  private func signIn(_ username: String, _ password: String, after keys: String = "") async {
+  private func signIn(_ username: String, _ password: String, afterTyping keys: String = "") async {
     _ = await terminal.lines(afterTyping: "\(keys)\(username)\t\(password)\r") {
       $0[0].hasSuffix("signed in") && $0[22] == " state changed: signed(\(username))"
         && $0.contains("   Recent sign-ins")
@@ -62,26 +66,26 @@ import Testing
   private func files(mentioning text: String) throws -> [String] {
     while true {
       do {
-        return try presentFiles(mentioning: text)
+        return try searchFilesOnce(mentioning: text)
       } catch let error as CocoaError where error.code == .fileReadNoSuchFile {}
     }
   }
 
-  private func presentFiles(mentioning text: String) throws -> [String] {
+  private func searchFilesOnce(mentioning text: String) throws -> [String] {
     let device = folder.url.appending(path: "device")
-    let names = try #require(FileManager.default.enumerator(atPath: device.path())).compactMap { $0 as? String }
-    return try names.filter { name in
-      let file = device.appending(path: name)
+    let paths = try #require(FileManager.default.enumerator(atPath: device.path())).compactMap { $0 as? String }
+    return try paths.filter { path in
+      let file = device.appending(path: path)
       var isFolder = ObjCBool(false)
       _ = FileManager.default.fileExists(atPath: file.path(), isDirectory: &isFolder)
-      return try name.contains(text)
+      return try path.contains(text)
         || (!isFolder.boolValue && Data(contentsOf: file).range(of: Data(text.utf8)) != nil)
     }
   }
 
-  @Test func `The timeline belongs to the signed-in user, and a key returns to the account`() async throws {
+  @Test func `The timeline belongs to the signed-in user, and the key q returns to the account screen`() async throws {
     try await withLiveAccount { terminal, _, _ in
-      // While no user is signed in, the key `t` types a letter.
+      // While no user is signed in, the key `t` types a letter, which Backspace deletes.
       let typing = await terminal.lines(afterTyping: "t") { $0[3] == " ▸ Username  t" }
       #expect(typing[23] == " esc quit  ^U clear the field")
       terminal.type("\u{7F}")
@@ -95,26 +99,27 @@ import Testing
   }
 
   @Test func `A sign-out warns of pending likes, and the next user sees no data of the previous one`() async throws {
+    let momentTitle = "Low-level programming on iOS"
     try await withLiveAccount { terminal, service, demonstration in
       await signIn("jake", "low-level")
       _ = await terminal.lines(afterTyping: "t") { $0[22] == " The timeline is up to date." }
       _ = await terminal.lines(afterTyping: "o") { $0[0].hasSuffix("offline") }
-      // The key only requests the switch, which another task performs.
+      // The key only requests that the network goes offline. Another task switches it.
       while demonstration.network.isOnline { await Task.yield() }
       _ = await terminal.lines(afterTyping: "jl") { $0[22].hasPrefix(" Queued to be sent later: like Mattt") }
       _ = await terminal.lines(afterTyping: "jjl") { $0[22].hasPrefix(" Queued to be sent later: like Ravi") }
       _ = await terminal.lines(afterTyping: "q") { $0[0].hasSuffix("signed in") }
-      #expect(try files(mentioning: "Low-level programming on iOS") != [])
+      #expect(try files(mentioning: momentTitle) != [])
 
-      let asked = await terminal.lines(afterTyping: "\r") { $0[6] == " ▸ [ Discard and SignOut ]" }
+      let warning = await terminal.lines(afterTyping: "\r") { $0[6] == " ▸ [ Discard and SignOut ]" }
       #expect(
-        asked[8...9] == [
+        warning[8...9] == [
           "   The server doesn't have 2 of your changes. Let them be sent, or sign out", "   without them.",
         ])
-      #expect(asked[23] == " esc stay signed in  enter Discard and SignOut  t timeline")
-      // Escape cancels the question, and the user stays signed in.
-      let kept = await terminal.lines(afterTyping: "\u{1B}") { $0[6] == " ▸ [ SignOut ]" }
-      #expect(kept[8] == "   当前用户: jake")
+      #expect(warning[23] == " esc stay signed in  enter Discard and SignOut  t timeline")
+      // Escape dismisses the warning, and the user stays signed in.
+      let stillSignedIn = await terminal.lines(afterTyping: "\u{1B}") { $0[6] == " ▸ [ SignOut ]" }
+      #expect(stillSignedIn[8] == "   当前用户: jake")
       // Nothing was lost: the timeline still has both pending likes.
       let pending = await terminal.lines(afterTyping: "t") { $0[0].contains("2 pending") }
       #expect(pending[0].hasPrefix(" Jake Lin  16 moments · 32 likes"))
@@ -125,21 +130,22 @@ import Testing
         $0[0].hasSuffix("signed out") && $0[22] == " state changed: unsigned"
       }
       #expect(service.signState == .unsigned)
-      #expect(try files(mentioning: "Low-level programming on iOS") == [])
+      #expect(try files(mentioning: momentTitle) == [])
+      // No file has the id of the signed-out user as a JSON string either.
       #expect(try files(mentioning: "\"0\"") == [])
 
       try await demonstration.network.setOnline(true)
-      // The field still has the first username, and the password has the focus.
-      await signIn("mei-zhou", "sunscreen", after: "\u{1B}[Z\u{15}")
+      // The password has the focus. Shift-Tab moves it to the username of the first user, and ^U clears that field.
+      await signIn("mei-zhou", "sunscreen", afterTyping: "\u{1B}[Z\u{15}")
       let timeline = await terminal.lines(afterTyping: "t") { $0[22] == " The timeline is up to date." }
       #expect(timeline[0].hasPrefix(" Mei Zhou  3 moments · 4 likes"))
       #expect(timeline[0].contains("pending") == false)
       let frames = terminal.allFrames
-      let signOut = try #require(frames.firstIndex { $0[8] == "   已经退出登录" })
-      let since = frames[signOut...].flatMap(\.self)
-      #expect(since.filter { $0.contains("Low-level") || $0.contains("16 moments") } == [])
-      var newest = demonstration.repo.momentsDetails.makeAsyncIterator()
-      #expect(await newest.next()?.userDetails.id == "1")
+      let signOutIndex = try #require(frames.firstIndex { $0[8] == "   已经退出登录" })
+      let linesSinceSignOut = frames[signOutIndex...].flatMap(\.self)
+      #expect(linesSinceSignOut.filter { $0.contains("Low-level") || $0.contains("16 moments") } == [])
+      var savedTimelines = demonstration.repo.momentsDetails.makeAsyncIterator()
+      #expect(await savedTimelines.next()?.userDetails.id == "1")
       terminal.type("q")
     }
   }

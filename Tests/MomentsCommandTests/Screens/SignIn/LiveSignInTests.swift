@@ -9,23 +9,24 @@ import Testing
 @testable import MomentsCommand
 
 @MainActor @Suite(.timeLimit(.minutes(15))) struct LiveSignInTests {
+  /// A terminal of 24 lines: the header (0), the body (2 to 20), the latest activity (22) and the key hints (23).
   private let terminal = FakeTerminal()
-  private let gate = Gate()
+  private let answerGate = Gate()
 
   /// Runs a live sign-in screen during `body`, then leaves the screen.
   ///
-  /// - Parameter promptAnswers: The number of answers that don't wait for the gate. All later ones do.
-  private func withLiveSignIn(promptAnswers: Int = 0, _ body: (FakeTerminal) async -> Void) async {
-    let answers = Atomic(0)
-    let session = InMemorySignInSession(
+  /// - Parameter immediateAnswerCount: The number of answers that don't wait for the gate. All later ones do.
+  private func withLiveSignIn(immediateAnswerCount: Int = 0, _ body: (FakeTerminal) async -> Void) async {
+    let answerCount = Atomic(0)
+    let signInSession = InMemorySignInSession(
       accounts: [.init(uid: "007", username: "jake", password: Password("low-level"))],
       now: { Date(timeIntervalSince1970: 1_543_665_600) },
-      answering: { [gate] in
-        if answers.add(1, ordering: .relaxed).oldValue >= promptAnswers { await gate.pass() }
+      answering: { [answerGate] in
+        if answerCount.add(1, ordering: .relaxed).oldValue >= immediateAnswerCount { await answerGate.pass() }
       })
-    let screen = LiveSignIn(service: UserService(session: session), hint: "Try jake.")
-    let running = ScreenSession(of: screen, on: terminal) { _ in }
-    async let ending = running.run()
+    let screen = LiveSignIn(service: UserService(session: signInSession), hint: "Try jake.")
+    let screenSession = ScreenSession(of: screen, on: terminal, pause: { _ in })
+    async let ending = screenSession.run()
     await body(terminal)
     terminal.type("\u{1B}")
     #expect(await ending == .quit)
@@ -36,18 +37,18 @@ import Testing
       let empty = await terminal.lines { $0[0].hasSuffix("signed out") }
       #expect(empty[3...8] == [" ▸ Username", "   Password", "", "   [ Submit ]", "", "   请填写用户名"])
       #expect(empty[22...23] == [" Try jake.", " esc quit  ^U clear the field"])
-      let short = await terminal.lines(afterTyping: "jak") { $0[3] == " ▸ Username  jak" }
-      #expect(short[8] == "   用户名太短, 应该大于4位")
+      let tooShort = await terminal.lines(afterTyping: "jak") { $0[3] == " ▸ Username  jak" }
+      #expect(tooShort[8] == "   用户名太短, 应该大于4位")
       // Tab and Enter do nothing, because no other control is enabled.
       terminal.type("\t\r")
-      let long = await terminal.lines(afterTyping: "e") { $0[3] == " ▸ Username  jake" }
-      #expect(long[8] == "   请填写密码")
-      #expect(long[23] == " esc quit  tab next  ^U clear the field")
+      let longEnough = await terminal.lines(afterTyping: "e") { $0[3] == " ▸ Username  jake" }
+      #expect(longEnough[8] == "   请填写密码")
+      #expect(longEnough[23] == " esc quit  tab next  ^U clear the field")
     }
   }
 
   @Test func `A wrong password is reported, the right one signs in, and the button signs out`() async {
-    gate.open()
+    answerGate.open()
     await withLiveSignIn { terminal in
       _ = await terminal.lines { $0[0].hasSuffix("signed out") }
       let ready = await terminal.lines(afterTyping: "jake\rguess") { $0[4] == " ▸ Password  •••••" }
@@ -66,13 +67,14 @@ import Testing
         ])
       #expect(signedIn[22] == " state changed: signed(jake)")
       #expect(signedIn[23] == " esc quit  enter SignOut")
+      // The letter q has no effect while the button has the focus.
       let signedOut = await terminal.lines(afterTyping: "q\r") { $0[8] == "   已经退出登录" && $0[22].hasSuffix("unsigned") }
       #expect(signedOut[0].hasSuffix("signed out"))
       // The password was cleared and has the focus, so another Enter wouldn't sign in again.
       #expect(signedOut[4] == " ▸ Password")
     }
-    let shown = terminal.allFrames.flatMap(\.self)
-    #expect(!shown.contains { $0.contains("guess") || $0.contains("low-level") })
+    let shownLines = terminal.allFrames.flatMap(\.self)
+    #expect(!shownLines.contains { $0.contains("guess") || $0.contains("low-level") })
   }
 
   @Test func `During a request, the indicator is shown, the message is hidden, and only Escape has an effect`() async {
@@ -85,7 +87,7 @@ import Testing
         busy[3...8] == ["   Username  jake", "   Password  •••••••••", "", "   [ Submit ]  asking the server…", "", ""])
       #expect(busy[23] == " esc quit")
       terminal.type("\r\tmore\u{7F}\r")
-      gate.open()
+      answerGate.open()
       let signedIn = await terminal.lines { $0[12].hasPrefix("   2018-12-01") }
       // There was only one sign-in, and the keys changed no field.
       #expect(signedIn[3...4] == ["   Username  jake", "   Password  •••••••••"])
@@ -94,7 +96,7 @@ import Testing
   }
 
   @Test func `Keys after Enter do not change the submitted form`() async {
-    gate.open()
+    answerGate.open()
     await withLiveSignIn { terminal in
       _ = await terminal.lines { $0[0].hasSuffix("signed out") }
       terminal.type("jake\tlow-level\rx\r")
@@ -110,6 +112,7 @@ import Testing
       _ = await terminal.lines(afterTyping: "jake\rp") { $0[4] == " ▸ Password  •" }
       _ = await terminal.lines(afterTyping: "\t") { $0[6] == " ▸ [ Submit ]" }
       _ = await terminal.lines(afterTyping: "\t") { $0[3] == " ▸ Username  jake" }
+      // Shift-Tab, then the arrow keys up and down.
       _ = await terminal.lines(afterTyping: "\u{1B}[Z") { $0[6] == " ▸ [ Submit ]" }
       _ = await terminal.lines(afterTyping: "\u{1B}[A") { $0[4] == " ▸ Password  •" }
       _ = await terminal.lines(afterTyping: "\u{1B}[B") { $0[6] == " ▸ [ Submit ]" }
@@ -117,11 +120,12 @@ import Testing
   }
 
   @Test func `A sign-out is shown while the recent sign-ins are still loading`() async {
-    await withLiveSignIn(promptAnswers: 1) { terminal in
+    await withLiveSignIn(immediateAnswerCount: 1) { terminal in
       _ = await terminal.lines { $0[0].hasSuffix("signed out") }
       _ = await terminal.lines(afterTyping: "jake\rlow-level\r") { $0[22] == " state changed: signed(jake)" }
-      await gate.arrivals()
-      // The header and the activity line observe the state independently.
+      // The server has received the request for the recent sign-ins.
+      await answerGate.arrivals()
+      // The header and the activity line observe the state independently, so either may change first.
       let busy = await terminal.lines(afterTyping: "\r") {
         $0[0].hasSuffix("busy") && $0[22] == " state changed: signingOut"
       }

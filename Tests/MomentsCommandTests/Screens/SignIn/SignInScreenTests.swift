@@ -8,7 +8,7 @@ struct SignInScreenTests {
     SignInScreen.frame(of: model, size: TerminalSize(columns: columns, rows: rows)).lines
   }
 
-  private var typing: SignInScreen.Model {
+  private var signedOutModel: SignInScreen.Model {
     SignInScreen.Model(
       username: "jake", passwordLength: 9, enabled: [.username, .password, .button], focus: .password,
       message: "The username or the password is wrong. Check both, then try again.",
@@ -16,7 +16,7 @@ struct SignInScreenTests {
       keys: [KeyHint(key: "esc", action: "quit"), KeyHint(key: "enter", action: "Submit")])
   }
 
-  private var signedIn: SignInScreen.Model {
+  private var signedInModel: SignInScreen.Model {
     SignInScreen.Model(
       isSignedIn: true, username: "jake", passwordLength: 9, buttonTitle: "SignOut", enabled: [.button], focus: .button,
       message: "当前用户: jake\n登录时间: 2018-12-01 12:00:00 +0000",
@@ -26,7 +26,7 @@ struct SignInScreenTests {
 
   @Test func `The sign-in screen fills 80×24`() {
     #expect(
-      lines(of: typing).joined(separator: "\n") == """
+      lines(of: signedOutModel).joined(separator: "\n") == """
          Sign in                                                             signed out
         ────────────────────────────────────────────────────────────────────────────────
 
@@ -56,7 +56,7 @@ struct SignInScreenTests {
 
   @Test func `The signed-in user, the time of the sign-in and recent sign-ins are below the button`() {
     #expect(
-      lines(of: signedIn)[0...12] == [
+      lines(of: signedInModel)[0...12] == [
         " Sign in                                                              signed in",
         String(repeating: "─", count: 80), "", "   Username  jake", "   Password  •••••••••", "", " ▸ [ SignOut ]", "",
         "   当前用户: jake", "   登录时间: 2018-12-01 12:00:00 +0000", "", "   Recent sign-ins",
@@ -65,7 +65,7 @@ struct SignInScreenTests {
   }
 
   @Test func `The indicator is shown while the screen is busy`() {
-    var model = typing
+    var model = signedOutModel
     model.isBusy = true
     model.enabled = []
     model.focus = nil
@@ -78,25 +78,25 @@ struct SignInScreenTests {
 
   @Test func `A small terminal shows no blank lines`() {
     #expect(
-      lines(of: typing, 40, 10)[2..<7] == [
+      lines(of: signedOutModel, 40, 10)[2..<7] == [
         "   Username  jake", " ▸ Password  •••••••••", "   [ Submit ]", "   The username or the password is",
         "   wrong. Check both, then try again.",
       ])
   }
 
   @Test func `The cursor is where the next character goes, and a focused button is highlighted`() {
-    let inverse = { (model: SignInScreen.Model, row: Int) in
+    let inverseColumns = { (model: SignInScreen.Model, row: Int) in
       SignInScreen.frame(of: model, size: TerminalSize(columns: 80, rows: 24))[row: row].enumerated()
         .filter { $0.element.style.attributes == .inverse }.map(\.offset)
     }
-    #expect(inverse(typing, 4) == [22])
-    #expect(inverse(typing, 3) == [])
-    #expect(inverse(typing, 6) == [])
-    #expect(inverse(signedIn, 6) == Array(3..<14))
+    #expect(inverseColumns(signedOutModel, 4) == [22])
+    #expect(inverseColumns(signedOutModel, 3) == [])
+    #expect(inverseColumns(signedOutModel, 6) == [])
+    #expect(inverseColumns(signedInModel, 6) == Array(3..<14))
   }
 
   @Test func `At every size, no line of the sign-in screen is wider than the terminal`() {
-    for model in [typing, signedIn] {
+    for model in [signedOutModel, signedInModel] {
       for columns in 0..<100 {
         for rows in [0, 1, 9, 10, 15, 16, 24] {
           #expect(lines(of: model, columns, rows).allSatisfy { TerminalText.width(of: $0) <= columns })

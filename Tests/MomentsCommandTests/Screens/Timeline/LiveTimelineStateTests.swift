@@ -11,7 +11,7 @@ import Testing
 struct LiveTimelineStateTests {
   fileprivate static let noon = Date(timeIntervalSince1970: 1_605_528_000)
 
-  private static let before = noon.addingTimeInterval(-300)
+  private static let fiveMinutesBeforeNoon = noon.addingTimeInterval(-300)
 
   private static func details(_ ids: [String], liked: Set<String> = []) -> MomentsDetails {
     .fixture(momentIDs: ids, likedMomentIDs: liked)
@@ -39,7 +39,7 @@ struct LiveTimelineStateTests {
     func show(_ details: MomentsDetails?, savedAt: Date = LiveTimelineStateTests.noon) {
       showInList(details, savedAt: savedAt)
       showInDetail(details, savedAt: savedAt)
-      count(details)
+      showInCounter(details)
     }
 
     func showInList(_ details: MomentsDetails?, savedAt: Date = LiveTimelineStateTests.noon) {
@@ -56,7 +56,7 @@ struct LiveTimelineStateTests {
       state.showDetail(details.map { LoadedValue($0, savedAt: savedAt) }, at: LiveTimelineStateTests.noon)
     }
 
-    func count(_ details: MomentsDetails?) { state.counted = details }
+    func showInCounter(_ details: MomentsDetails?) { state.counterTimeline = details }
 
     func setOnline(_ isOnline: Bool) { state.isOnline = isOnline }
 
@@ -85,9 +85,9 @@ struct LiveTimelineStateTests {
     #expect(!screen.isConsistent)
     screen.showInDetail(Self.details(["0"]))
     #expect(!screen.isConsistent)
-    screen.count(Self.details(["0"]))
+    screen.showInCounter(Self.details(["0"]))
     #expect(screen.isConsistent)
-    screen.count(Self.details(["0"], liked: ["0"]))
+    screen.showInCounter(Self.details(["0"], liked: ["0"]))
     #expect(!screen.isConsistent)
   }
 
@@ -107,23 +107,23 @@ struct LiveTimelineStateTests {
   @Test func `The timeline is shown as stored, with its age, until a fetched one arrives`() {
     let screen = Screen()
     #expect(screen.model().source == nil)
-    screen.show(Self.details(["0"]), savedAt: Self.before)
+    screen.show(Self.details(["0"]), savedAt: Self.fiveMinutesBeforeNoon)
     #expect(screen.model().source == .stored(age: "5 minutes ago"))
     #expect(screen.activity == "Showing the timeline stored 5 minutes ago; checking for updates.")
     #expect(screen.model(at: Self.noon.addingTimeInterval(60)).source == .stored(age: "6 minutes ago"))
-    screen.show(Self.details(["0"], liked: ["0"]), savedAt: Self.before)
+    screen.show(Self.details(["0"], liked: ["0"]), savedAt: Self.fiveMinutesBeforeNoon)
     #expect(screen.model().source == .stored(age: "5 minutes ago"))
     screen.show(Self.details(["0"], liked: ["0"]))
     #expect(screen.model(at: Self.noon.addingTimeInterval(60)).source == .fetched(age: "1 minute ago"))
   }
 
-  @Test func `A stored timeline that arrives again is not announced again`() {
+  @Test func `A stored timeline is announced only once`() {
     let screen = Screen()
     screen.setOnline(false)
-    screen.show(Self.details(["0"]), savedAt: Self.before)
+    screen.show(Self.details(["0"]), savedAt: Self.fiveMinutesBeforeNoon)
     #expect(screen.activity == "Showing the timeline stored 5 minutes ago; the network is down.")
     screen.loadEnded(.newest, .session(.timedOut))
-    screen.show(Self.details(["0"], liked: ["0"]), savedAt: Self.before)
+    screen.show(Self.details(["0"], liked: ["0"]), savedAt: Self.fiveMinutesBeforeNoon)
     #expect(screen.activity == "Loading failed: the server cannot be reached.")
   }
 
@@ -181,7 +181,7 @@ struct LiveTimelineStateTests {
     #expect(screen.model().selection == 0)
   }
 
-  @Test func `In an empty timeline, keys neither move nor like`() {
+  @Test func `In an empty timeline, keys make no request and select no moment`() {
     let screen = Screen(Self.details([]))
     #expect([Key.down, .end, .enter, .character("l")].map { screen.press($0) } == [nil, nil, nil, nil])
     #expect(screen.model().detail == nil)
@@ -210,7 +210,7 @@ struct LiveTimelineStateTests {
     #expect(screen.model().isOnline)
   }
 
-  @Test func `The hints describe the next action of their keys`() {
+  @Test func `A hint describes what the next press of its key does`() {
     let screen = Screen(Self.details(["0"], liked: ["0"]))
     screen.timeline.hasMore = true
     #expect(screen.model().keys.map(\.action) == ["quit", "move", "unlike", "go offline", "reload", "more"])

@@ -15,26 +15,27 @@ import Testing
 @MainActor @Suite(.timeLimit(.minutes(15))) struct LiveTimelineTests {
   nonisolated private static let noon = Date(timeIntervalSince1970: 1_605_528_000)
 
+  /// A terminal of 24 lines: the header (0), the body (2 to 20), the latest activity (22) and the key hints (23).
   private let terminal = FakeTerminal()
   private let backend = DemonstrationServer()
   private let store = PersistentDataStore(InMemoryStore(now: { noon }))
   /// A store whose first save is dated five minutes before noon, and whose later saves are dated noon.
-  private let olderStore: PersistentDataStore<InMemoryStore>
+  private let backdatingStore: PersistentDataStore<InMemoryStore>
 
   init() {
-    let saves = Lock(0)
-    olderStore = PersistentDataStore(
+    let saveCount = Lock(0)
+    backdatingStore = PersistentDataStore(
       InMemoryStore(now: {
-        saves.withLock { saves in
-          defer { saves += 1 }
-          return saves == 0 ? Self.noon.addingTimeInterval(-300) : Self.noon
+        saveCount.withLock { saveCount in
+          defer { saveCount += 1 }
+          return saveCount == 0 ? Self.noon.addingTimeInterval(-300) : Self.noon
         }
       }))
   }
 
-  private func makeTimeline(
+  private func makeScreenSession(
     repo: (any MomentsRepoType)? = nil, store: PersistentDataStore<InMemoryStore>? = nil, isOnline: Bool = true,
-    get: (any GetMomentsByUserIDSessionType)? = nil,
+    getMomentsSession: (any GetMomentsByUserIDSessionType)? = nil,
     now: @escaping @Sendable () -> Date = { noon },
     pause: @escaping @Sendable (Duration) async throws -> Void = { _ in
       // Longer than a test, so the ages are never updated.
@@ -45,15 +46,15 @@ import Testing
       userID: "1",
       repo: repo
         ?? MomentsRepo(
-          persistentDataStore: store ?? self.store, getMomentsByUserIDSession: get ?? backend,
+          persistentDataStore: store ?? self.store, getMomentsByUserIDSession: getMomentsSession ?? backend,
           updateMomentLikeSession: backend),
       network: backend, isOnline: isOnline, now: now, pause: pause)
-    return ScreenSession(of: timeline, on: terminal) { _ in }
+    return ScreenSession(of: timeline, on: terminal, pause: { _ in })
   }
 
   @Test func `The timeline takes over the terminal, and restores it when the user quits`() async {
-    let timeline = makeTimeline()
-    async let ending = timeline.run()
+    let screenSession = makeScreenSession()
+    async let ending = screenSession.run()
     let lines = await terminal.lines { $0[22].contains("up to date") }
     #expect(lines[0].hasPrefix(" Mei Zhou  3 moments · 4 likes"))
     #expect(lines[0].hasSuffix("fetched now"))
@@ -63,34 +64,35 @@ import Testing
   }
 
   @Test func `A like changes list, detail and counter in one frame`() async {
-    let timeline = makeTimeline()
-    async let ending = timeline.run()
+    let screenSession = makeScreenSession()
+    async let ending = screenSession.run()
     _ = await terminal.lines { $0[22].contains("up to date") }
     terminal.type("jl")
     _ = await terminal.lines { $0[22].hasPrefix(" Liked 李晓雯") }
     terminal.type("q")
     _ = await ending
-    let selected = terminal.allFrames.filter { $0[3].hasPrefix("▸") }
-    // The values that the three observers show, without repetitions.
-    var seen: [[String]] = []
-    for lines in selected {
-      let views = [
+    let framesWithSecondRowSelected = terminal.allFrames.filter { $0[3].hasPrefix("▸") }
+    // The likes that the list, the detail and the counter show, without repetitions.
+    var shownLikes: [[String]] = []
+    for lines in framesWithSecondRowSelected {
+      let likes = [
         String(lines[3].prefix(3).suffix(1)), String(lines[5].suffix(9)).trimmingCharacters(in: .whitespaces),
         String(lines[0].split(separator: " · ")[1].prefix(7)),
       ]
-      if seen.last != views { seen.append(views) }
+      if shownLikes.last != likes { shownLikes.append(likes) }
     }
-    #expect(seen == [["·", "· 1 like", "4 likes"], ["♥", "♥ 2 likes", "5 likes"]])
+    #expect(shownLikes == [["·", "· 1 like", "4 likes"], ["♥", "♥ 2 likes", "5 likes"]])
   }
 
-  @Test func `No frame shows observers with different values`() async {
+  @Test func `No frame is drawn while the observers have different values`() async {
     let repo = SplitRepo()
-    let timeline = makeTimeline(repo: repo)
-    async let ending = timeline.run()
+    let screenSession = makeScreenSession(repo: repo)
+    async let ending = screenSession.run()
     for relay in repo.relays { relay.send(.loaded(.fixture(name: "Before"))) }
     _ = await terminal.lines { $0[0].contains("Before") }
     for relay in repo.relays {
       relay.send(.loaded(.fixture(name: "After", likedMomentIDs: ["0"])))
+      // Each key requests a frame.
       terminal.type("j")
       // Enough time for every job of the timeline that could draw a wrong frame.
       for _ in 0..<1_000 { await Task.yield() }
@@ -98,24 +100,25 @@ import Testing
     _ = await terminal.lines { $0[0].contains("After") }
     terminal.type("q")
     _ = await ending
-    let mixed = terminal.allFrames.filter { lines in
+    // The name in the header is from the list's observer, and the like in the detail from the detail's observer.
+    let mixedFrames = terminal.allFrames.filter { lines in
       lines[0].contains("After") != lines.contains { $0.contains("│ ♥ 0 likes") } && lines[2].hasPrefix("▸")
     }
-    #expect(mixed == [])
+    #expect(mixedFrames == [])
   }
 
   @Test func `The stored timeline is shown with its age before the server answers`() async throws {
     let details = try await backend.getMoments(userID: "1")
-    try await olderStore.save(momentsDetails: details, userID: "1")
+    try await backdatingStore.save(momentsDetails: details, userID: "1")
     let gate = Gate()
     let backend = backend
-    let timeline = makeTimeline(
-      store: olderStore,
-      get: GetMomentsByUserIDSessionStub { userID throws(APISessionError) in
+    let screenSession = makeScreenSession(
+      store: backdatingStore,
+      getMomentsSession: GetMomentsByUserIDSessionStub { userID throws(APISessionError) in
         await gate.pass()
         return try await backend.getMoments(userID: userID)
       })
-    async let ending = timeline.run()
+    async let ending = screenSession.run()
     let before = await terminal.lines { $0[0].hasSuffix("stored 5 minutes ago · loading…") }
     #expect(before[0].hasPrefix(" Mei Zhou  3 moments · 4 likes"))
     #expect(before[22] == " Showing the timeline stored 5 minutes ago; checking for updates.")
@@ -127,23 +130,24 @@ import Testing
   }
 
   @Test func `The network is switched off and on`() async {
-    let timeline = makeTimeline()
-    async let ending = timeline.run()
+    let screenSession = makeScreenSession()
+    async let ending = screenSession.run()
     _ = await terminal.lines { $0[22].contains("up to date") }
     terminal.type("o")
     let offline = await terminal.lines { $0[0].hasSuffix("offline") }
     #expect(offline[23].contains("o go online"))
-    // The key only requests the switch, which another task performs.
+    // The key only requests that the network goes offline. Another task switches it.
     while await backend.isOnline { await Task.yield() }
     terminal.type("r")
     let failed = await terminal.lines { $0[22].hasPrefix(" Loading failed") }
     #expect(failed[0].hasPrefix(" Mei Zhou"))
     terminal.type("o")
-    // When the network is back, the timeline is loaded without another key press.
-    var hasFailed = false
+    // When the network is back, the timeline is loaded without another key press. The replay begins with older frames,
+    // so those before the failure are skipped.
+    var hasShownFailure = false
     for await frame in terminal.frames.stream where frame.size.rows > 0 {
-      if frame.lines[22].hasPrefix(" Loading failed") { hasFailed = true }
-      if hasFailed, frame.lines[22].contains("up to date") { break }
+      if frame.lines[22].hasPrefix(" Loading failed") { hasShownFailure = true }
+      if hasShownFailure, frame.lines[22].contains("up to date") { break }
     }
     #expect(await backend.isOnline)
     terminal.type("q")
@@ -153,10 +157,10 @@ import Testing
   @Test func `Without a network at the start, the stored timeline is shown, and reloaded when the network is back`()
     async throws
   {
-    try await olderStore.save(momentsDetails: backend.getMoments(userID: "1"), userID: "1")
+    try await backdatingStore.save(momentsDetails: backend.getMoments(userID: "1"), userID: "1")
     await backend.setOnline(false)
-    let timeline = makeTimeline(store: olderStore, isOnline: false)
-    async let ending = timeline.run()
+    let screenSession = makeScreenSession(store: backdatingStore, isOnline: false)
+    async let ending = screenSession.run()
     let offline = await terminal.lines { $0[22].contains("the network is down") }
     #expect(offline[0].hasSuffix("stored 5 minutes ago · offline"))
     #expect(offline[23].contains("o go online"))
@@ -169,17 +173,18 @@ import Testing
 
   @Test func `A like is shown as pending until the server answers`() async {
     let repo = SplitRepo()
-    let timeline = makeTimeline(repo: repo)
-    async let ending = timeline.run()
+    let screenSession = makeScreenSession(repo: repo)
+    async let ending = screenSession.run()
     for relay in repo.relays { relay.send(.loaded(.fixture())) }
     _ = await terminal.lines { $0[2].hasPrefix("▸ ·  Taylor") }
     terminal.type("l")
     let pending = await terminal.lines { $0[2].hasPrefix("▸ ·… Taylor") }
     #expect(pending[0].hasSuffix("1 pending"))
     #expect(pending.contains { $0.contains("│ … waiting for the server") })
-    repo.gate.open()
+    repo.likeGate.open()
     // The pending likes and the activity arrive independently, in either order.
     let liked = await terminal.lines { $0[22].hasPrefix(" Liked") && !$0[0].contains("pending") }
+    // The repository doesn't change the timeline, so the row still shows no like.
     #expect(liked[2].hasPrefix("▸ ·  Taylor"))
     terminal.type("q")
     _ = await ending
@@ -187,16 +192,17 @@ import Testing
 
   @Test func `Ages are updated while nothing else changes`() async {
     let gate = Gate()
-    let minutes = Lock(0)
-    let timeline = makeTimeline(
-      now: { Self.noon.addingTimeInterval(Double(minutes.withLock { $0 }) * 60) },
+    let minutesAfterNoon = Lock(0)
+    let screenSession = makeScreenSession(
+      now: { Self.noon.addingTimeInterval(Double(minutesAfterNoon.withLock { $0 }) * 60) },
       pause: { duration in
-        #expect(duration == LiveTimeline.ageDuration)
+        #expect(duration == LiveTimeline.ageUpdateInterval)
         await gate.pass()
-        try await Task.sleep(for: .seconds(minutes.withLock { $0 } == 0 ? 0 : 1_000))
-        minutes.withLock { $0 = 2 }
+        // The first pause ends when the gate is open, and the second one outlasts the test.
+        try await Task.sleep(for: .seconds(minutesAfterNoon.withLock { $0 } == 0 ? 0 : 1_000))
+        minutesAfterNoon.withLock { $0 = 2 }
       })
-    async let ending = timeline.run()
+    async let ending = screenSession.run()
     _ = await terminal.lines { $0[0].hasSuffix("fetched now") }
     gate.open()
     _ = await terminal.lines { $0[0].hasSuffix("fetched 2 minutes ago") }
@@ -208,16 +214,16 @@ import Testing
 /// A repository whose three observers each have their own relay, and whose likes wait for a gate.
 private final class SplitRepo: MomentsRepoType {
   let relays = (0..<3).map { _ in CurrentValueRelay(MomentsLoadState.idle) }
-  let gate = Gate()
-  private let pending = CurrentValueRelay<[String: Bool]>([:])
-  private let observers = Lock(0)
+  let likeGate = Gate()
+  private let pendingLikesRelay = CurrentValueRelay<[String: Bool]>([:])
+  private let observerCount = Lock(0)
 
   var momentsDetails: ObservedValues<MomentsDetails> { preconditionFailure("The screen observes only load states.") }
 
   func momentsDetails(userID: String) -> ObservedValues<MomentsDetails> { momentsDetails }
 
   func loadState(userID: String) -> ObservedValues<MomentsLoadState> {
-    observers.withLock { count in
+    observerCount.withLock { count in
       defer { count += 1 }
       return ObservedValues(relays[count % 3].stream)
     }
@@ -228,13 +234,13 @@ private final class SplitRepo: MomentsRepoType {
   func updateLike(
     isLiked: Bool, momentID: String, fromUserID userID: String
   ) async throws(MomentsRepoError) -> MomentLikeOutcome {
-    pending.send([momentID: isLiked])
-    await gate.pass()
-    pending.send([:])
+    pendingLikesRelay.send([momentID: isLiked])
+    await likeGate.pass()
+    pendingLikesRelay.send([:])
     return .confirmed
   }
 
-  func pendingLikes(userID: String) -> ObservedValues<[String: Bool]> { ObservedValues(pending.stream) }
+  func pendingLikes(userID: String) -> ObservedValues<[String: Bool]> { ObservedValues(pendingLikesRelay.stream) }
 
   func refreshMoments(userID: String) async throws(MomentsRepoError) {}
 

@@ -11,7 +11,11 @@ import Testing
 struct TimelineScreenTests {
   private static let noon = Date(timeIntervalSince1970: 1_605_528_000)
 
-  /// Returns a model of the demonstration's timeline, fetched just now, with a row selected.
+  /// Returns a model of the demonstration's timeline, fetched just now.
+  ///
+  /// - Parameters:
+  ///   - selection: The index of the selected row.
+  ///   - change: A closure that changes the model before it is returned.
   private func model(
     selection: Int = 0, change: (inout TimelineScreen.Model) -> Void = { _ in }
   ) async throws -> TimelineScreen.Model {
@@ -27,7 +31,7 @@ struct TimelineScreenTests {
     let timeline = LiveTimelineState.Timeline(details: details, rows: rows, savedAt: Self.noon, hasMore: true)
     var state = LiveTimelineState(openedAt: Self.noon, canGoOffline: true)
     state.showDetail(LoadedValue(details, savedAt: Self.noon), at: Self.noon)
-    state.counted = details
+    state.counterTimeline = details
     for _ in 0..<selection { _ = state.press(.down, in: timeline) }
     state.activity = "The timeline is up to date."
     var model = state.model(of: timeline, at: Self.noon)
@@ -211,9 +215,9 @@ struct TimelineScreenTests {
 
   @Test func `The selected row is highlighted up to the divider, even without colors`() async throws {
     let frame = TimelineScreen.frame(of: try await model(selection: 2), size: TerminalSize(columns: 80, rows: 24))
-    let isInverse = { (row: Int) in frame[row: row].map { $0.style.attributes.contains(.inverse) } }
-    #expect(isInverse(4) == [false] + Array(repeating: true, count: 44) + Array(repeating: false, count: 35))
-    #expect(isInverse(3) == Array(repeating: false, count: 80))
+    let isInverseByColumn = { (row: Int) in frame[row: row].map { $0.style.attributes.contains(.inverse) } }
+    #expect(isInverseByColumn(4) == [false] + Array(repeating: true, count: 44) + Array(repeating: false, count: 35))
+    #expect(isInverseByColumn(3) == Array(repeating: false, count: 80))
   }
 
   // MARK: Scrolling

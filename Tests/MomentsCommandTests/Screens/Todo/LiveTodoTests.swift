@@ -10,6 +10,7 @@ import Todo
 @testable import MomentsCommand
 
 @MainActor @Suite(.timeLimit(.minutes(15))) struct LiveTodoTests {
+  /// A terminal of 24 lines: the header (0), the body (2 to 20), the latest activity (22) and the key hints (23).
   private let terminal = FakeTerminal()
   private let store = InMemoryStore()
 
@@ -19,9 +20,12 @@ import Todo
     store: (any KeyValueStore)? = nil, _ body: (FakeTerminal) async throws -> Void
   ) async throws -> [TodoItem] {
     let todoList = TodoList(store: store ?? self.store)
-    let session = ScreenSession(of: LiveTodo(todoList: todoList, liveSubscriptions: { 3 }), on: terminal) { duration in
-      if duration == ScreenSession.escapeDuration { try await Task.sleep(for: .seconds(1_000)) }
-    }
+    let session = ScreenSession(
+      of: LiveTodo(todoList: todoList, liveSubscriptions: { 3 }), on: terminal,
+      pause: { duration in
+        // An incomplete key sequence never times out. The pauses between frames end at once.
+        if duration == ScreenSession.escapeDuration { try await Task.sleep(for: .seconds(1_000)) }
+      })
     async let ending = session.run()
     try await body(terminal)
     terminal.type("q")
@@ -50,9 +54,9 @@ import Todo
   @Test func `A todo is typed, added, and selected`() async throws {
     let items = try await withLiveTodo { terminal in
       _ = await terminal.lines { $0[3].contains("nothing to do") }
-      let empty = await terminal.lines(afterTyping: "a") { $0[2].hasSuffix("Add Todo") }
-      #expect(empty[8].hasSuffix("Resource tracing: 3"))
-      #expect(empty[23] == " esc cancel  tab toggle finished  ^U clear the name")
+      let emptyForm = await terminal.lines(afterTyping: "a") { $0[2].hasSuffix("Add Todo") }
+      #expect(emptyForm[8].hasSuffix("Resource tracing: 3"))
+      #expect(emptyForm[23] == " esc cancel  tab toggle finished  ^U clear the name")
       // The form takes letters as text, even those that are keys of the list.
       let typed = await terminal.lines(afterTyping: "quick 写") { $0[4].hasSuffix("Name  quick 写") }
       #expect(typed[23] == " esc cancel  enter done  tab toggle finished  ^U clear the name")
@@ -78,7 +82,7 @@ import Todo
     #expect(items == [])
   }
 
-  @Test func `A todo is edited, finished, unfinished and deleted`() async throws {
+  @Test func `Todos are edited, finished, unfinished and deleted`() async throws {
     let items = try await withLiveTodo { terminal in
       _ = await terminal.lines { $0[3].contains("nothing to do") }
       await add("Buy milk", "写周报", "Rest")
@@ -89,10 +93,10 @@ import Todo
         $0[22] == " Finish editing a todo." && $0[2].contains("bread  ")
       }
       _ = await terminal.lines(afterTyping: "jx") { $0[22] == " Finished: 写周报" && $0[3].hasPrefix("▸ ✓ 写周报") }
-      let again = await terminal.lines(afterTyping: " ") {
+      let unfinished = await terminal.lines(afterTyping: " ") {
         $0[22] == " Not finished: 写周报" && $0[3].hasPrefix("▸ · 写周报")
       }
-      #expect(again[23] == " q quit  a add  j/k ↓/↑ move  x finish  e edit  d delete  c clear")
+      #expect(unfinished[23] == " q quit  a add  j/k ↓/↑ move  x finish  e edit  d delete  c clear")
       _ = await terminal.lines(afterTyping: "d") { $0[22] == " Deleted: 写周报" && $0[3].hasPrefix("▸ · Rest") }
     }
     #expect(items.map(\.name) == ["Buy milk and bread", "Rest"])
@@ -126,7 +130,7 @@ import Todo
     #expect(items == [])
   }
 
-  @Test func `Stored todos are shown first, then those that another list on the store adds`() async throws {
+  @Test func `Stored todos are shown first, then todos that another list adds to the same store`() async throws {
     try await TodoList(store: store).add(TodoItem(name: "Before"))
     try await withLiveTodo { terminal in
       _ = await terminal.lines { $0[2].hasPrefix("▸ · Before") }
@@ -136,14 +140,14 @@ import Todo
   }
 
   @Test func `A list that cannot be saved shows the failure and stays unchanged`() async throws {
-    let savesFail = Flag()
+    let saveFailureFlag = Flag()
     let store = InterposedStore(beforeSaving: { _ throws(StoreError) in
-      if savesFail.isUp { throw .writeFailed(SystemError(code: ENOSPC, operation: "write", path: "todos")) }
+      if saveFailureFlag.isRaised { throw .writeFailed(SystemError(code: ENOSPC, operation: "write", path: "todos")) }
     })
     try await TodoList(store: store).add(TodoItem(name: "Kept"))
     let items = try await withLiveTodo(store: store) { terminal in
       _ = await terminal.lines { $0[2].hasPrefix("▸ · Kept") }
-      savesFail.raise()
+      saveFailureFlag.raise()
       let failed = await terminal.lines(afterTyping: "x") { $0[0].hasSuffix("failed") }
       #expect(failed[22].hasPrefix(" The store could not write; the old value is still there."))
       #expect(failed[2].hasPrefix("▸ · Kept"))
@@ -153,14 +157,14 @@ import Todo
       _ = await terminal.lines(afterTyping: "x") { $0[0].hasSuffix("failed") }
       _ = await terminal.lines(afterTyping: "a") { $0[2].hasSuffix("Add Todo") && !$0[0].hasSuffix("failed") }
       _ = await terminal.lines(afterTyping: "b\r") { $0[0].hasSuffix("failed") && !$0[2].hasSuffix("Add Todo") }
-      let again = await terminal.lines(afterTyping: "a") { $0[2].hasSuffix("Add Todo") }
-      #expect(again[22] == " Not saved: b")
+      let reopenedForm = await terminal.lines(afterTyping: "a") { $0[2].hasSuffix("Add Todo") }
+      #expect(reopenedForm[22] == " Not saved: b")
       _ = await terminal.lines(afterTyping: "\u{1B}\u{1B}") { !$0[2].hasSuffix("Add Todo") }
     }
     #expect(items.map(\.name) == ["Kept"])
   }
 
-  @Test func `Keys typed ahead are delivered to the right screen`() async throws {
+  @Test func `Keys typed ahead reach the list or the form that they are meant for`() async throws {
     let items = try await withLiveTodo { terminal in
       _ = await terminal.lines { $0[3].contains("nothing to do") }
       _ = await terminal.lines(afterTyping: "aOne\raTwo\r") { $0[3].hasPrefix("▸ · Two") }
@@ -186,6 +190,7 @@ import Todo
     let items = try await withLiveTodo { terminal in
       _ = await terminal.lines { $0[3].contains("nothing to do") }
       await add("Kept")
+      // A terminal encloses pasted text in `ESC [200~` and `ESC [201~`.
       terminal.type("\u{1B}[200~d\ncy\nq\u{1B}[201~")
       _ = await terminal.lines(afterTyping: "a\u{1B}[200~One\ncy\n\u{1B}[201~") { $0[4].hasSuffix("Name  One cy") }
       _ = await terminal.lines(afterTyping: "\r") { $0[3].hasPrefix("▸ · One cy") }
@@ -193,24 +198,28 @@ import Todo
     #expect(items.map(\.name) == ["Kept", "One cy"])
   }
 
-  @Test(arguments: [(keys: "aGone\rd", countAtFirst: 3), (keys: "gdd", countAtFirst: 1)])
-  func `Keys wait for a list that is slow to show the stored items`(keys: String, countAtFirst: Int) async throws {
+  @Test(arguments: [(keys: "aGone\rd", countAfterFirstEdit: 3), (keys: "gdd", countAfterFirstEdit: 1)])
+  func `Keys wait for a list that is slow to show the stored items`(
+    keys: String, countAfterFirstEdit: Int
+  ) async throws {
     for name in ["Kept", "Last"] { try await TodoList(store: store).add(TodoItem(name: name)) }
-    let late = LateStore(store)
-    let items = try await withLiveTodo(store: late) { terminal in
+    let lateStore = LateStore(store)
+    let items = try await withLiveTodo(store: lateStore) { terminal in
       _ = await terminal.lines { $0[2].hasPrefix("▸ · Kept") }
       terminal.type(keys)
       for await change in try await store.changes(of: TodoList.key)
-      where change.stored?.value.elements.count == countAtFirst { break }
+      where change.stored?.value.elements.count == countAfterFirstEdit { break }
+      // Enough time for the last key to take effect if it didn't wait for the list.
       for _ in 0..<100 { await Task.yield() }
-      late.gate.open()
+      lateStore.gate.open()
     }
-    #expect(items.map(\.name) == (countAtFirst == 3 ? ["Kept", "Last"] : []))
+    #expect(items.map(\.name) == (countAfterFirstEdit == 3 ? ["Kept", "Last"] : []))
   }
 
   @Test func `Edits made before Ctrl-C are saved`() async throws {
     let todoList = TodoList(store: store)
-    let session = ScreenSession(of: LiveTodo(todoList: todoList, liveSubscriptions: { 3 }), on: terminal) { _ in }
+    let session = ScreenSession(
+      of: LiveTodo(todoList: todoList, liveSubscriptions: { 3 }), on: terminal, pause: { _ in })
     async let ending = session.run()
     _ = await terminal.lines { $0[3].contains("nothing to do") }
     terminal.type("aIn one go\r\u{3}")
@@ -219,11 +228,11 @@ import Todo
   }
 }
 
-/// A store whose first observer receives changes only when a gate lets them through.
+/// A store whose first observer receives no changes until a gate opens.
 private struct LateStore: ForwardingStore {
   let base: InMemoryStore
   let gate = Gate()
-  private let isObserved = Flag()
+  private let observedFlag = Flag()
 
   init(_ base: InMemoryStore) {
     self.base = base
@@ -231,28 +240,29 @@ private struct LateStore: ForwardingStore {
 
   func changes<Value>(of key: StoreKey<Value>) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never> {
     let changes = try await base.changes(of: key)
-    guard isObserved.raise() else { return changes }
-    let late = MulticastRelay<StoreChange<Value>>(replay: 1, buffering: .unbounded)
+    let isFirstObserver = observedFlag.raise()
+    guard isFirstObserver else { return changes }
+    let lateChanges = MulticastRelay<StoreChange<Value>>(replay: 1, buffering: .unbounded)
     Task {
       for await change in changes {
         await gate.pass()
-        late.send(change)
+        lateChanges.send(change)
       }
     }
-    return late.stream
+    return lateChanges.stream
   }
 }
 
 /// A flag that can be raised but not lowered.
 private final class Flag: Sendable {
-  private let isRaised = Lock(false)
+  private let state = Lock(false)
 
-  var isUp: Bool { isRaised.withLock(\.self) }
+  var isRaised: Bool { state.withLock(\.self) }
 
-  /// Raises the flag, and returns whether it was down.
+  /// Raises the flag, and returns whether this is the first call.
   @discardableResult
   func raise() -> Bool {
-    isRaised.withLock { isRaised in
+    state.withLock { isRaised in
       defer { isRaised = true }
       return !isRaised
     }

@@ -26,22 +26,22 @@ struct TodoScreenTests {
 
   @Test func `The todo screen fills 80×24, with the selected todo beside the list`() {
     let lines = lines(of: model, 80, 24)
-    let empty = String(repeating: " ", count: 45) + "│"
+    let emptyRow = String(repeating: " ", count: 45) + "│"
     #expect(
       lines[0...7] == [
         " 3 ToDos  2 unfinished", String(repeating: "─", count: 45) + "┬" + String(repeating: "─", count: 34),
         "  · Buy milk and bread                       │ Ask everybody who was there what",
         "  ✓ 写周报                                   │ they remember of it",
-        "▸ · Ask everybody who was there what they r… │", empty + " · not finished", empty, empty,
+        "▸ · Ask everybody who was there what they r… │", emptyRow + " · not finished", emptyRow, emptyRow,
       ])
     #expect(
       lines[20...23] == [
-        empty, String(repeating: "─", count: 39) + " 3/3 ─┴" + String(repeating: "─", count: 34),
+        emptyRow, String(repeating: "─", count: 39) + " 3/3 ─┴" + String(repeating: "─", count: 34),
         " Finish adding a new todo.", " q quit  a add  j/k ↓/↑ move  x finish",
       ])
   }
 
-  @Test func `The form is beside the list, below it on a narrow terminal, and in its place on a small one`() {
+  @Test func `The form is beside the list, below it on a narrow terminal, and instead of it on a small one`() {
     var model = model
     model.selection = 1
     model.form = form
@@ -65,8 +65,10 @@ struct TodoScreenTests {
     var model = model
     model.form = form
     let frame = TodoScreen.frame(of: model, size: TerminalSize(columns: 80, rows: 24))
-    let inverse = frame[row: 4].enumerated().filter { $0.element.style.attributes == .inverse }.map(\.offset)
-    #expect(inverse.last == 47 + 6 + 6)
+    let inverseColumns = frame[row: 4].enumerated().filter { $0.element.style.attributes == .inverse }.map(\.offset)
+    // The selected row of the list is inverse too. The form begins at column 47, and "Name  " and the name have six
+    // columns each.
+    #expect(inverseColumns.last == 47 + 6 + 6)
   }
 
   @Test func `An empty todo screen shows the reason`() {
@@ -93,8 +95,9 @@ struct TodoScreenTests {
     model.problem = reason + "Free some space."
     let lines = lines(of: model, 80, 24)
     #expect(lines[22].hasSuffix("…"))
-    let beside = lines[6..<12].map { $0.drop { $0 != "│" }.dropFirst(2) }.filter { !$0.isEmpty }
-    #expect(beside.joined(separator: " ") == model.problem)
+    let linesBesideList = lines[6..<12].map { $0.drop { $0 != "│" }.dropFirst(2) }.filter { !$0.isEmpty }
+    #expect(linesBesideList.joined(separator: " ") == model.problem)
+    // A failure that fits on its line isn't shown beside the list.
     model.problem = "The disk is full."
     #expect(self.lines(of: model, 80, 24)[6].hasSuffix("│"))
   }

@@ -6,13 +6,13 @@ internal import Foundation
 
 /// A client for the control endpoints of the GraphQL server; see `Tests/Support/bff/README.md`.
 actor BFFControl {
-  private let ownURL: URL
-  /// The URL for control requests while the server refuses connections.
-  private var otherURL: URL?
+  private let baseURL: URL
+  /// The base URL for control requests while the server refuses connections; `nil` while it accepts them.
+  private var baseURLWhileRefusing: URL?
 
   /// - Parameter url: The URL of the GraphQL endpoint.
   init(url: URL) {
-    ownURL = url.deletingLastPathComponent()
+    baseURL = url.deletingLastPathComponent()
   }
 
   func get(_ path: String, query: [URLQueryItem] = []) async throws -> Data {
@@ -31,25 +31,25 @@ actor BFFControl {
     struct Reply: Decodable {
       let control: URL
     }
-    otherURL = try JSONDecoder().decode(Reply.self, from: await send("POST", "refuse")).control
+    baseURLWhileRefusing = try JSONDecoder().decode(Reply.self, from: await send("POST", "refuse")).control
   }
 
   func acceptConnections() async throws {
     _ = try await send("POST", "accept")
-    otherURL = nil
+    baseURLWhileRefusing = nil
   }
 
   private func send(
     _ method: String, _ path: String, query: [URLQueryItem] = [], body: Data? = nil
   ) async throws -> Data {
-    var url = (otherURL ?? ownURL).appending(path: "control/\(path)")
+    var url = (baseURLWhileRefusing ?? baseURL).appending(path: "control/\(path)")
     if !query.isEmpty { url.append(queryItems: query) }
     var request = URLRequest(url: url)
     request.httpMethod = method
     request.httpBody = body
     let (data, response) = try await Self.session.data(for: request)
     guard (response as? HTTPURLResponse)?.statusCode == 200 else {
-      throw Refused(request: "\(method) \(path)", answer: String(decoding: data, as: UTF8.self))
+      throw FailedRequest(request: "\(method) \(path)", answer: String(decoding: data, as: UTF8.self))
     }
     return data
   }
@@ -63,7 +63,8 @@ actor BFFControl {
     return URLSession(configuration: configuration)
   }()
 
-  struct Refused: Error {
+  /// A control request whose reply doesn't have the status 200.
+  struct FailedRequest: Error {
     let request: String
     let answer: String
   }

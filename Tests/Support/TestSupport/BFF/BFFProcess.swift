@@ -10,46 +10,47 @@ internal import Foundation
 
 /// The process of a GraphQL server, which can be stopped and restarted on the same port.
 actor BFFProcess {
-  private struct Running {
+  private struct RunningServer {
     let process: Process
     /// The server's standard input.
     ///
     /// Closing it ends the server. It is closed at the latest when the tests' own process ends.
     let input: FileHandle
     /// A stream that finishes when the process ends.
-    let exits: AsyncStream<Void>
+    let termination: AsyncStream<Void>
   }
 
-  private let state: URL?
+  private let stateFile: URL?
   private let options: [String]
+  /// The port of the server; 0 until the server has chosen a free one at its first start.
   private var port = 0
-  private var running: Running?
+  private var runningServer: RunningServer?
 
   /// - Parameters:
-  ///   - state: The file in which the server keeps its state across restarts; `nil` for a server that loses it.
+  ///   - stateFile: The file in which the server keeps its state across restarts; `nil` for a server that loses it.
   ///   - options: Further command line options.
-  init(state: URL?, options: [String]) {
-    self.state = state
+  init(stateFile: URL?, options: [String]) {
+    self.stateFile = stateFile
     self.options = options
   }
 
   /// Starts the server, and returns the URL of its GraphQL endpoint once it accepts connections.
   func start() async throws -> URL {
-    precondition(running == nil, "The server is already running; stop it first.")
+    precondition(runningServer == nil, "The server is already running; stop it first.")
     var arguments = [Self.scriptURL.path, "--port", "\(port)"]
     arguments += ["--parent", "\(ProcessInfo.processInfo.processIdentifier)"]
-    if let state { arguments += ["--state", state.path] }
+    if let stateFile { arguments += ["--state", stateFile.path] }
     arguments += options
     let process = Self.python(arguments: arguments)
     let (input, output, errors) = (Pipe(), Pipe(), Pipe())
     process.standardInput = input
     process.standardOutput = output
     process.standardError = errors
-    let (exits, exit) = AsyncStream<Void>.makeStream()
-    process.terminationHandler = { _ in exit.finish() }
+    let (termination, continuation) = AsyncStream<Void>.makeStream()
+    process.terminationHandler = { _ in continuation.finish() }
     try process.run()
-    running = Running(process: process, input: input.fileHandleForWriting, exits: exits)
-    let url = try await Self.address(output: output, errors: errors)
+    runningServer = RunningServer(process: process, input: input.fileHandleForWriting, termination: termination)
+    let url = try await Self.waitForURL(output: output, errors: errors)
     port = url.port ?? 0
     return url
   }
@@ -65,16 +66,16 @@ actor BFFProcess {
   }
 
   private func end(with signal: Int32) async {
-    guard let running else { return }
-    self.running = nil
+    guard let server = runningServer else { return }
+    runningServer = nil
     // Closing the input isn't sufficient, because processes that started at the same time may have inherited the
     // writing end of the pipe.
-    if running.process.isRunning { sendSignal(signal, to: running.process.processIdentifier) }
-    for await _ in running.exits {}
+    if server.process.isRunning { sendSignal(signal, to: server.process.processIdentifier) }
+    for await _ in server.termination {}
   }
 
   /// Waits for the line that the server prints when it is ready, and returns the URL in the line.
-  private static func address(output: Pipe, errors: Pipe) async throws -> URL {
+  private static func waitForURL(output: Pipe, errors: Pipe) async throws -> URL {
     let line = await withCheckedContinuation { continuation in
       // A read blocks its thread, which therefore must not belong to Swift concurrency.
       Thread.detachNewThread {

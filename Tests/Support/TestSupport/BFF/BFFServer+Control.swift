@@ -98,7 +98,7 @@ extension BFFServer {
     try await control.delete("requests")
   }
 
-  /// Waits until the faults `hold` and `hold-after` hold at least `count` requests at a gate.
+  /// Waits until at least `count` requests with the fault `hold` or `hold-after` wait at a gate.
   package func waits(at gate: String, count: Int = 1) async throws {
     let query = [URLQueryItem(name: "gate", value: gate), URLQueryItem(name: "waiting", value: "\(count)")]
     _ = try await control.get("gates", query: query)

@@ -42,17 +42,17 @@ package struct BFFServer: Sendable {
   ///   - options: Command line options; see `Tests/Support/bff/README.md`.
   ///   - isolation: The isolation of the caller, which `body` inherits.
   ///   - body: A closure that uses the server.
-  package static func run<Result>(
+  package static func run<Output>(
     keepsState: Bool = false,
     options: [String] = [],
     isolation: isolated (any Actor)? = #isolation,
-    _ body: (BFFServer) async throws -> sending Result
-  ) async throws -> sending Result {
+    _ body: (BFFServer) async throws -> sending Output
+  ) async throws -> sending Output {
     let folder = keepsState ? try TemporaryFolder.existing() : nil
     // Removes the state only after the server that writes it has ended.
     defer { extendLifetime(folder) }
-    let process = BFFProcess(state: folder?.url.appending(path: "state"), options: options)
-    let result: Swift.Result<Result, any Error>
+    let process = BFFProcess(stateFile: folder?.url.appending(path: "state"), options: options)
+    let result: Result<Output, any Error>
     do {
       let url = try await process.start()
       result = .success(try await body(BFFServer(url: url, control: BFFControl(url: url), process: process)))

@@ -12,55 +12,55 @@ internal import Foundation
 ///
 /// It receives commands and sends a reply to each, in order.
 actor PowerLossProcess {
-  private struct Running {
+  private struct RunningProcess {
     /// The connection to the standard input and output of the process.
     ///
     /// It is a socket, because writing to a pipe that the process has closed would end the tests with `SIGPIPE`.
     let socket: CInt
-    /// A stream that finishes when the process ends.
-    let exits: AsyncStream<Void>
+    /// A stream without elements, which finishes when the process ends.
+    let termination: AsyncStream<Void>
     /// The task that delivers replies until the process closes its output.
-    let replies: Task<Void, Never>
+    let replyDelivery: Task<Void, Never>
   }
 
-  private var running: Running?
-  private var isOpen = false
+  private var runningProcess: RunningProcess?
+  private var isOutputOpen = false
   /// The callers that wait for a reply, in the order of their commands.
-  private var waiting: [CheckedContinuation<String, any Error>] = []
+  private var waitingCallers: [CheckedContinuation<String, any Error>] = []
 
   /// Starts the process, and returns when the volume is mounted.
   func start(mountPoint: URL) async throws {
-    let (own, other) = try SocketPair.make()
-    let process = Self.python(arguments: [mountPoint.path(percentEncoded: false)])
-    let errors = Pipe()
-    let otherEnd = FileHandle(fileDescriptor: other, closeOnDealloc: false)
-    process.standardInput = otherEnd
-    process.standardOutput = otherEnd
-    process.standardError = errors
-    let (exits, exit) = AsyncStream<Void>.makeStream()
-    process.terminationHandler = { _ in exit.finish() }
+    let (ownSocket, childSocket) = try SocketPair.make()
+    let process = Self.makeScriptProcess(arguments: [mountPoint.path(percentEncoded: false)])
+    let errorPipe = Pipe()
+    let childHandle = FileHandle(fileDescriptor: childSocket, closeOnDealloc: false)
+    process.standardInput = childHandle
+    process.standardOutput = childHandle
+    process.standardError = errorPipe
+    let (termination, terminationContinuation) = AsyncStream<Void>.makeStream()
+    process.terminationHandler = { _ in terminationContinuation.finish() }
     do {
       try process.run()
     } catch {
-      close(own)
-      close(other)
+      close(ownSocket)
+      close(childSocket)
       throw error
     }
-    // If this process kept the other end open, the output of the child process wouldn't end when the child ends.
-    close(other)
-    isOpen = true
-    let lines = Self.lines(from: own)
-    let replies = Task {
-      for await line in lines { self.received(line) }
+    // If this process kept the child's socket open, the output of the child wouldn't end when the child ends.
+    close(childSocket)
+    isOutputOpen = true
+    let lines = Self.lines(from: ownSocket)
+    let replyDelivery = Task {
+      for await line in lines { self.deliver(line) }
       self.outputEnded()
     }
-    running = Running(socket: own, exits: exits, replies: replies)
+    runningProcess = RunningProcess(socket: ownSocket, termination: termination, replyDelivery: replyDelivery)
     do {
-      let reply = try await withCheckedThrowingContinuation { waiting.append($0) }
+      let reply = try await withCheckedThrowingContinuation { waitingCallers.append($0) }
       guard reply == "ready" else { throw Failure(command: "start", reply: reply) }
     } catch {
       await end()
-      throw StartFailure(errors: errors.fileHandleForReading.readDataToEndOfFile())
+      throw StartFailure(errors: errorPipe.fileHandleForReading.readDataToEndOfFile())
     }
   }
 
@@ -70,11 +70,11 @@ actor PowerLossProcess {
   /// waiting would leave its reply to the next one.
   func send(_ command: String) async throws -> String {
     try await withCheckedThrowingContinuation { continuation in
-      guard let running, isOpen, Self.write("\(command)\n", to: running.socket) else {
+      guard let runningProcess, isOutputOpen, Self.write("\(command)\n", to: runningProcess.socket) else {
         continuation.resume(throwing: Failure(command: command, reply: nil))
         return
       }
-      waiting.append(continuation)
+      waitingCallers.append(continuation)
     }
   }
 
@@ -86,27 +86,28 @@ actor PowerLossProcess {
 
   /// Unmounts the volume, and waits for the process to end; does nothing if no process is running.
   func end() async {
-    guard let running else { return }
-    self.running = nil
-    _ = Self.write("quit\n", to: running.socket)
-    for await _ in running.exits {}
-    await running.replies.value
-    close(running.socket)
+    guard let runningProcess else { return }
+    self.runningProcess = nil
+    _ = Self.write("quit\n", to: runningProcess.socket)
+    for await _ in runningProcess.termination {}
+    await runningProcess.replyDelivery.value
+    close(runningProcess.socket)
   }
 
-  private func received(_ line: String) {
+  private func deliver(_ reply: String) {
     // No caller waits for the reply to `quit`.
-    guard !waiting.isEmpty else { return }
-    waiting.removeFirst().resume(returning: line)
+    guard !waitingCallers.isEmpty else { return }
+    waitingCallers.removeFirst().resume(returning: reply)
   }
 
   private func outputEnded() {
-    isOpen = false
-    for continuation in waiting { continuation.resume(throwing: Failure(command: nil, reply: nil)) }
-    waiting.removeAll()
+    isOutputOpen = false
+    for continuation in waitingCallers { continuation.resume(throwing: Failure(command: nil, reply: nil)) }
+    waitingCallers.removeAll()
   }
 
-  static func python(arguments: [String]) -> Process {
+  /// Returns a process that runs `power_loss.py` when it is started.
+  static func makeScriptProcess(arguments: [String]) -> Process {
     var environment = ProcessInfo.processInfo.environment
     let python = environment["MOMENTS_POWER_LOSS_PYTHON"] ?? "python3"
     // Keeps Python from writing compiled files next to the sources.
@@ -123,16 +124,19 @@ actor PowerLossProcess {
   }
 
   struct Failure: Error, CustomStringConvertible {
+    /// The command; `nil` if it isn't known.
     let command: String?
+    /// The reply; `nil` if the process ended without one.
     let reply: String?
 
     var description: String {
-      let reply = reply.map { "replied “\($0)”" } ?? "ended"
-      return "The power-loss volume \(reply)" + (command.map { " at the command “\($0)”." } ?? ".")
+      let outcome = reply.map { "replied “\($0)”" } ?? "ended"
+      return "The power-loss volume \(outcome)" + (command.map { " at the command “\($0)”." } ?? ".")
     }
   }
 
   private struct StartFailure: Error, CustomStringConvertible {
+    /// The standard error of the process.
     let errors: Data
 
     var description: String {
@@ -153,11 +157,11 @@ extension PowerLossProcess {
 
   /// Returns the lines that the process writes until it closes its output.
   private static func lines(from socket: CInt) -> AsyncStream<String> {
-    let (lines, line) = AsyncStream<String>.makeStream()
+    let (lines, lineContinuation) = AsyncStream<String>.makeStream()
     // Reading blocks, so it needs a thread that doesn't belong to Swift concurrency.
     Thread.detachNewThread {
-      SocketPair.forEachLine(from: socket) { line.yield($0) }
-      line.finish()
+      SocketPair.forEachLine(from: socket) { lineContinuation.yield($0) }
+      lineContinuation.finish()
     }
     return lines
   }

@@ -21,17 +21,17 @@ package struct PowerLossVolume: Sendable {
   /// Whether a volume can be mounted; determined once.
   package static let isAvailable: Bool = {
     #if os(Linux)
-      let check = PowerLossProcess.python(arguments: ["--check"])
-      check.standardInput = FileHandle.nullDevice
-      check.standardOutput = FileHandle.nullDevice
-      check.standardError = FileHandle.nullDevice
+      let checkProcess = PowerLossProcess.makeScriptProcess(arguments: ["--check"])
+      checkProcess.standardInput = FileHandle.nullDevice
+      checkProcess.standardOutput = FileHandle.nullDevice
+      checkProcess.standardError = FileHandle.nullDevice
       do {
-        try check.run()
+        try checkProcess.run()
       } catch {
         return false
       }
-      check.waitUntilExit()
-      return check.terminationStatus == 0
+      checkProcess.waitUntilExit()
+      return checkProcess.terminationStatus == 0
     #else
       return false
     #endif
@@ -98,9 +98,10 @@ package struct PowerLossVolume: Sendable {
     try await process.send("is-cut") == "yes"
   }
 
-  /// Restores the power, which is first cut if it wasn't, and cancels ``arm(after:)``.
+  /// Restores the power after a cut, and cancels ``arm(after:)``.
   ///
-  /// Files and folders that were opened earlier stay unusable. The content of the restored volume is durable.
+  /// If the power isn't cut, cuts it first. Files and folders that were opened earlier stay unusable. The content of
+  /// the restored volume is durable.
   package func restore(_ restoration: Restoration) async throws {
     switch restoration {
     case .forget: try await process.execute("restore forget")

@@ -9,17 +9,18 @@ public struct ComparisonResult<Setting: ComparisonSetting>: Codable, Sendable {
   ///
   /// - Parameters:
   ///   - comparison: The comparison that was run.
-  ///   - samples: For each contestant, the readings of each run.
-  ///   - base: The prefix of the label of the reference system, with which all systems are compared.
-  init(_ comparison: Comparison<Setting>, _ samples: [[[Reading]]], base: String) {
+  ///   - readings: For each contestant, the readings of each run.
+  ///   - referencePrefix: The prefix of the label of the reference system, with which all systems are compared. If
+  ///     several labels have the prefix, the first of them counts.
+  init(_ comparison: Comparison<Setting>, _ readings: [[[Reading]]], referencePrefix: String) {
     setting = comparison.setting
-    var systems = zip(comparison.contestants, samples).map { contestant, runs in
+    var systems = zip(comparison.contestants, readings).map { contestant, runs in
       SystemResult(
         system: contestant.label, count: contestant.count,
-        figures: runs[0].indices.map { index in Figure(runs.map { $0[index] }) })
+        figures: runs[0].indices.map { metricIndex in Figure(runs.map { $0[metricIndex] }) })
     }
-    if let base = systems.first(where: { $0.system.hasPrefix(base) }) {
-      for index in systems.indices { systems[index].relate(to: base) }
+    if let reference = systems.first(where: { $0.system.hasPrefix(referencePrefix) }) {
+      for index in systems.indices { systems[index].setRatios(to: reference) }
     }
     self.systems = systems
   }
@@ -34,9 +35,9 @@ public struct SystemResult: Codable, Sendable {
   /// The figures, which have the same metrics for all systems of a comparison.
   public fileprivate(set) var figures: [Figure]
 
-  fileprivate mutating func relate(to base: Self) {
-    for (index, figure) in base.figures.enumerated() where figure.isCompared && figure.median > 0 {
-      figures[index].ratio = figures[index].median / figure.median
+  fileprivate mutating func setRatios(to reference: Self) {
+    for (index, divisor) in reference.figures.enumerated() where divisor.isCompared && divisor.median > 0 {
+      figures[index].ratio = figures[index].median / divisor.median
     }
   }
 }

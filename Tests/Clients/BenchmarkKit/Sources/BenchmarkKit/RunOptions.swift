@@ -28,19 +28,20 @@ public struct RunOptions: Sendable {
   public mutating func read(
     _ arguments: some Sequence<String>, other: (String, String) throws(UsageError) -> Bool
   ) throws(UsageError) {
-    var arguments = arguments.makeIterator()
-    while let argument = arguments.next() {
-      if argument == "--json" {
+    var iterator = arguments.makeIterator()
+    while let option = iterator.next() {
+      if option == "--json" {
         printsJSON = true
         continue
       }
-      guard let value = arguments.next() else { throw UsageError("Option \(argument) is unknown or lacks a value.") }
-      switch argument {
+      guard let value = iterator.next() else { throw UsageError("Option \(option) is unknown or lacks a value.") }
+      switch option {
       case "--runs": runs = try Self.parse(value, Self.positive)
+      // The upper limit keeps scaled counts within the range of `Int`.
       case "--scale": scale = try Self.parse(value) { Double($0).flatMap { $0 > 0 && $0 <= 1_000_000 ? $0 : nil } }
       case "--timeout": timeout = try Self.parse(value, Self.positive)
       case "--seed": seed = try Self.parse(value) { UInt64($0) }
-      default: if try !other(argument, value) { throw UsageError("Option \(argument) is unknown.") }
+      default: if try !other(option, value) { throw UsageError("Option \(option) is unknown.") }
       }
     }
   }
@@ -51,15 +52,15 @@ public struct RunOptions: Sendable {
   }
 
   /// Parses the value of an option.
-  public static func parse<Value>(_ text: String, _ parse: (String) -> Value?) throws(UsageError) -> Value {
-    guard let value = parse(text) else { throw UsageError("Value \(text) is invalid.") }
+  public static func parse<Value>(_ text: String, _ convert: (String) -> Value?) throws(UsageError) -> Value {
+    guard let value = convert(text) else { throw UsageError("Value \(text) is invalid.") }
     return value
   }
 
   /// Parses a comma-separated list of values.
-  public static func parseList<Value>(_ text: String, _ parse: (String) -> Value?) throws(UsageError) -> [Value] {
+  public static func parseList<Value>(_ text: String, _ convert: (String) -> Value?) throws(UsageError) -> [Value] {
     var values: [Value] = []
-    for part in text.split(separator: ",") { values.append(try Self.parse(String(part), parse)) }
+    for part in text.split(separator: ",") { values.append(try Self.parse(String(part), convert)) }
     return values
   }
 

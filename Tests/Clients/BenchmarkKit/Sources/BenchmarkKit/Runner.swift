@@ -5,15 +5,18 @@ public struct Runner {
   private let options: RunOptions
   private let base: String
   private let onHang: @Sendable (_ system: String, _ seconds: Int) -> Never
-  /// A dispatch queue instead of a task, because busy tasks may occupy every thread of the concurrency pool.
-  private let watchdogs = DispatchQueue(label: "watchdogs")
+  /// The queue of the watchdogs, each of which calls `onHang` if its run exceeds the timeout.
+  ///
+  /// It is a dispatch queue, because busy tasks may occupy every thread of the concurrency pool.
+  private let watchdogQueue = DispatchQueue(label: "watchdogs")
   private var random: SplitMix64
 
   /// Creates a runner.
   ///
   /// - Parameters:
   ///   - options: The number of runs, their timeout, and the seed of the random order of the systems.
-  ///   - base: The prefix of the label of the reference system, with which all systems are compared.
+  ///   - base: The prefix of the label of the reference system, with which all systems are compared. If several labels
+  ///     have the prefix, the first of them counts.
   ///   - onHang: A closure that is called when a run exceeds the timeout. It must exit the program, because hung tasks
   ///     can't be cancelled.
   public init(_ options: RunOptions, base: String, onHang: @escaping @Sendable (String, Int) -> Never) {
@@ -26,21 +29,21 @@ public struct Runner {
   /// Runs each system once to warm up if the comparison needs it, then all systems in a new random order for each
   /// measured run.
   public mutating func run<Setting>(_ comparison: Comparison<Setting>) async throws -> ComparisonResult<Setting> {
-    var samples = comparison.contestants.map { _ in [[Reading]]() }
+    var readings = comparison.contestants.map { _ in [[Reading]]() }
     for contestant in comparison.contestants where comparison.setting.needsWarmUp {
       _ = try await measure(contestant)
     }
     for _ in 0..<options.runs {
       for index in comparison.contestants.indices.shuffled(using: &random) {
-        samples[index].append(try await measure(comparison.contestants[index]))
+        readings[index].append(try await measure(comparison.contestants[index]))
       }
     }
-    return ComparisonResult(comparison, samples, base: base)
+    return ComparisonResult(comparison, readings, referencePrefix: base)
   }
 
   private func measure(_ contestant: Contestant) async throws -> [Reading] {
     let watchdog = DispatchWorkItem { [onHang, seconds = options.timeout] in onHang(contestant.label, seconds) }
-    watchdogs.asyncAfter(deadline: .now() + .seconds(options.timeout), execute: watchdog)
+    watchdogQueue.asyncAfter(deadline: .now() + .seconds(options.timeout), execute: watchdog)
     defer { watchdog.cancel() }
     return try await contestant.measure()
   }

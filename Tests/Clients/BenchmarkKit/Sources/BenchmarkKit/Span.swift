@@ -10,9 +10,9 @@ public struct Span: Sendable {
 
   /// Performs a piece of work and measures it.
   public static func measure(_ work: () async throws -> Void) async rethrows -> Span {
-    let (start, processorStart) = (ContinuousClock.now, processorTime)
+    let (start, startProcessorTime) = (ContinuousClock.now, currentProcessorTime)
     try await work()
-    return Span(duration: .now - start, processorTime: processorTime - processorStart)
+    return Span(duration: .now - start, processorTime: currentProcessorTime - startProcessorTime)
   }
 
   /// Returns the elapsed time of the whole work, in milliseconds.
@@ -35,7 +35,7 @@ public struct Span: Sendable {
   /// Returns the name of the processor time that ``each(_:of:)`` reports along with a metric.
   public static func onProcessors(_ metric: String) -> String { "\(metric) CPU" }
 
-  private static var processorTime: Duration {
+  private static var currentProcessorTime: Duration {
     var time = timespec()
     guard clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time) == 0 else {
       preconditionFailure("The process's processor time couldn't be read.")

@@ -18,7 +18,9 @@ public struct Table: CustomStringConvertible {
     let lines = rows.map { row in
       "  "
         + zip(row, widths).enumerated()
-        .map { column, cell in column == 0 ? left(cell.0, cell.1) : right(cell.0, cell.1) }
+        .map { column, textAndWidth in
+          column == 0 ? leftAligned(textAndWidth.0, textAndWidth.1) : rightAligned(textAndWidth.0, textAndWidth.1)
+        }
         .joined(separator: "  ")
     }
     return ([title] + lines).joined(separator: "\n")
@@ -34,8 +36,8 @@ public struct Table: CustomStringConvertible {
   }
 
   private func cells(_ figure: Figure) -> [String] {
-    let spread = "\(Self.number(figure.median)) (\(Self.number(figure.minimum))–\(Self.number(figure.maximum)))"
-    return [spread] + (figure.isCompared ? [figure.ratio.map(Self.number) ?? "–"] : [])
+    let medianAndRange = "\(Self.number(figure.median)) (\(Self.number(figure.minimum))–\(Self.number(figure.maximum)))"
+    return [medianAndRange] + (figure.isCompared ? [figure.ratio.map(Self.number) ?? "–"] : [])
   }
 
   /// Formats a number with up to three decimal places, and fewer for larger numbers.
@@ -50,11 +52,11 @@ public struct Table: CustomStringConvertible {
     return String(format: "%.\(decimals)f", value)
   }
 
-  private func left(_ text: String, _ width: Int) -> String {
+  private func leftAligned(_ text: String, _ width: Int) -> String {
     text + String(repeating: " ", count: width - text.count)
   }
 
-  private func right(_ text: String, _ width: Int) -> String {
+  private func rightAligned(_ text: String, _ width: Int) -> String {
     String(repeating: " ", count: width - text.count) + text
   }
 }

@@ -3,8 +3,8 @@ internal import Synchronization
 
 /// A temporary folder for the files of all compared systems, which keeps them on one volume.
 public final class Workspace: Sendable {
-  private let folder: URL
-  private let count = Atomic(0)
+  private let rootFolder: URL
+  private let madeFolderCount = Atomic(0)
 
   /// Creates the folder.
   ///
@@ -12,16 +12,16 @@ public final class Workspace: Sendable {
   ///   - program: The prefix of the folder's name.
   ///   - parent: The folder in which the workspace is created.
   public init(of program: String, in parent: URL) throws {
-    folder = parent.appending(path: "\(program)-\(UUID().uuidString)", directoryHint: .isDirectory)
-    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    rootFolder = parent.appending(path: "\(program)-\(UUID().uuidString)", directoryHint: .isDirectory)
+    try FileManager.default.createDirectory(at: rootFolder, withIntermediateDirectories: true)
   }
 
   /// Creates an empty folder in the workspace.
   public func makeFolder() throws -> URL {
-    let number = count.add(1, ordering: .relaxed).newValue
-    let new = folder.appending(path: "\(number)", directoryHint: .isDirectory)
-    try FileManager.default.createDirectory(at: new, withIntermediateDirectories: false)
-    return new
+    let number = madeFolderCount.add(1, ordering: .relaxed).newValue
+    let folder = rootFolder.appending(path: "\(number)", directoryHint: .isDirectory)
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+    return folder
   }
 
   /// Calls `body` with an empty folder, and removes the folder afterwards, even if `body` throws.
@@ -33,7 +33,7 @@ public final class Workspace: Sendable {
 
   /// Removes a folder, and ignores errors.
   ///
-  /// A store that is still working may create a file during the removal, so several attempts are made. If the folder
+  /// A system that is still working may create a file during the removal, so several attempts are made. If the folder
   /// remains, it is removed with the workspace.
   private func remove(_ folder: URL) {
     for _ in 0..<10 where FileManager.default.fileExists(atPath: folder.path(percentEncoded: false)) {
@@ -43,6 +43,6 @@ public final class Workspace: Sendable {
 
   /// Removes the workspace with all its contents.
   public func remove() throws {
-    try FileManager.default.removeItem(at: folder)
+    try FileManager.default.removeItem(at: rootFolder)
   }
 }

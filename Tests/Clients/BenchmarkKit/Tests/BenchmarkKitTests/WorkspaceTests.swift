@@ -6,22 +6,22 @@ import Testing
   private struct Failure: Error {}
 
   @Test(arguments: [false, true]) func `The folder passed to a body is removed afterwards, even if the body throws`(
-    fails: Bool
+    bodyThrows: Bool
   ) async throws {
     let workspace = try Workspace(of: "WorkspaceTests", in: FileManager.default.temporaryDirectory)
     defer { try? workspace.remove() }
-    var used: URL?
+    var passedFolder: URL?
     do {
       try await workspace.withFolder { folder in
-        used = folder
+        passedFolder = folder
         try Data("bytes".utf8).write(to: folder.appending(path: "file"))
-        if fails { throw Failure() }
+        if bodyThrows { throw Failure() }
       }
-      #expect(!fails)
+      #expect(!bodyThrows)
     } catch {
       #expect(error is Failure)
     }
-    let folder = try #require(used)
+    let folder = try #require(passedFolder)
     #expect(!FileManager.default.fileExists(atPath: folder.path(percentEncoded: false)))
   }
 }

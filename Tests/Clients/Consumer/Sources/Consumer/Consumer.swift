@@ -33,7 +33,7 @@ struct Consumer {
   }
 
   /// A custom transport that replies to each request with the size of the request's body.
-  struct Echo: HTTPTransport {
+  struct BodySizeTransport: HTTPTransport {
     func send(_ request: HTTPRequest) async throws(URLError) -> HTTPResponse {
       HTTPResponse(
         status: 200, headers: ["Content-Type": "application/graphql-response+json"],
@@ -43,17 +43,17 @@ struct Consumer {
 
   static func main() async throws {
     await broadcast()
-    try await ask()
+    try await postQuery()
     try await observeTimeline()
     try await greet()
-    try await keepTodos()
+    try await addTodo()
     try await signIn()
   }
 
   private static func broadcast() async {
     let channel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
     let numbers = channel.stream
-    let sum = Task {
+    let sumTask = Task {
       var sum = 0
       for await number in numbers { sum += number }
       return sum
@@ -61,12 +61,12 @@ struct Consumer {
     while channel.subscriberCount == 0 { await Task.yield() }
     for number in 1...100 { channel.send(number) }
     channel.finish()
-    print("The sum of the received numbers is \(await sum.value).")
+    print("The sum of the received numbers is \(await sumTask.value).")
   }
 
-  private static func ask() async throws {
+  private static func postQuery() async throws {
     guard let url = URL(string: "https://example.com/graphql") else { return }
-    let session = APISession(url: url, transport: Echo())
+    let session = APISession(url: url, transport: BodySizeTransport())
     let reply: [String: Int] = try await session.post(
       document: "{ size }", operationName: "", variables: [String: String]())
     print("The request body had \(reply["size"] ?? 0) bytes.")
@@ -96,15 +96,15 @@ struct Consumer {
     }
   }
 
-  private static func keepTodos() async throws {
+  private static func addTodo() async throws {
     let list = TodoList(store: InMemoryStore())
     let detail = await TodoDetailViewModel()
-    let added = await detail.todo.subscribe()
+    let itemsToAdd = await detail.todo.subscribe()
     await MainActor.run {
       detail.name = "Buy milk"
       detail.done()
     }
-    for await item in added { try await list.add(item) }
+    for await item in itemsToAdd { try await list.add(item) }
     print("\(try await list.fetchItems().title): \(try await list.fetchItems().elements.map(\.name))")
   }
 
@@ -115,6 +115,7 @@ struct Consumer {
     let states = service.signStates.subscribe()
     try await service.performSignin(username: "jake", password: password)
     for await state in states {
+      // Every password is printed as `<redacted>`.
       print("\(state), with the password \(password)")
       if case .signed = state { break }
     }

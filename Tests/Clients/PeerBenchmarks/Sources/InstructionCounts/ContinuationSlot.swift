@@ -4,15 +4,15 @@ internal import Synchronization
 ///
 /// The task must be suspended in ``take()`` at each call of ``put(_:)``.
 final class ContinuationSlot<Element: Sendable>: Sendable {
-  private let waiting = Mutex<UnsafeContinuation<Element, Never>?>(nil)
+  private let taker = Mutex<UnsafeContinuation<Element, Never>?>(nil)
 
   func take() async -> Element {
     await withUnsafeContinuation { continuation in
-      waiting.withLock { $0 = continuation }
+      taker.withLock { $0 = continuation }
     }
   }
 
   func put(_ element: Element) {
-    waiting.withLock { $0.take() }?.resume(returning: element)
+    taker.withLock { $0.take() }?.resume(returning: element)
   }
 }

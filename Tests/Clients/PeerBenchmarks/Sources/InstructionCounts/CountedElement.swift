@@ -1,4 +1,6 @@
-/// An element with a number, which a subscriber adds to a sum that shows whether it received all elements.
+/// An element with a number.
+///
+/// A subscriber adds up the numbers of its elements. The sum shows whether the subscriber received all of them.
 protocol CountedElement: Sendable {
   static var sample: Self { get }
 

@@ -20,15 +20,15 @@ struct InstructionCounts {
       case "owned": perform(arguments[1], Workload<OwnedElement>(iterations: iterations))
       default: fail("Unknown element \(arguments[2]): use int or owned.")
       }
-    guard outcome.isComplete else { fail("\(arguments[1]): the elements or subscribers aren't the expected ones.") }
+    guard outcome.isAsExpected else { fail("\(arguments[1]): the elements or subscribers aren't the expected ones.") }
     withExtendedLifetime(outcome) { exit(0) }
   }
 
   private static func perform<Element: CountedElement>(_ name: String, _ workload: Workload<Element>) -> Outcome {
     switch name {
-    case "send-0": workload.send(lagging: 0)
-    case "send-1": workload.send(lagging: 1)
-    case "send-8": workload.send(lagging: 8)
+    case "send-0": workload.send(laggingSubscribers: 0)
+    case "send-1": workload.send(laggingSubscribers: 1)
+    case "send-8": workload.send(laggingSubscribers: 8)
     case "replace": workload.replace()
     case "deliver-1": workload.deliver(subscribers: 1)
     case "deliver-8": workload.deliver(subscribers: 8)

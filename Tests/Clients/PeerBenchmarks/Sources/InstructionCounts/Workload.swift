@@ -14,24 +14,24 @@ struct Workload<Element: CountedElement> {
   }
 
   /// Sends to subscribers that never read.
-  func send(lagging: Int) -> Outcome {
+  func send(laggingSubscribers: Int) -> Outcome {
     let channel = MulticastChannel<Element, Never>(buffering: .unbounded)
-    let iterators = (0..<lagging).map { _ in channel.stream.makeAsyncIterator() }
+    let iterators = (0..<laggingSubscribers).map { _ in channel.stream.makeAsyncIterator() }
     for _ in 0..<iterations { channel.send(element) }
-    return Outcome(isComplete: channel.subscriberCount == lagging, alive: (channel, iterators))
+    return Outcome(isAsExpected: channel.subscriberCount == laggingSubscribers, keptAlive: (channel, iterators))
   }
 
   /// Sends values to a current-value channel without subscribers.
   func replace() -> Outcome {
     let channel = CurrentValueChannel<Element, Never>(element)
     for _ in 0..<iterations { channel.send(element) }
-    return Outcome(isComplete: channel.value.number == element.number, alive: channel)
+    return Outcome(isAsExpected: channel.value.number == element.number, keptAlive: channel)
   }
 
   /// Sends to subscribers that read all elements afterwards.
   func deliver(subscribers: Int) -> Outcome {
     let channel = MulticastChannel<Element, Never>(buffering: .unbounded)
-    let tallies = (0..<subscribers).map { _ in read(channel.stream.subscribe()) }
+    let tallies = (0..<subscribers).map { _ in startReading(channel.stream.subscribe()) }
     for _ in 0..<iterations { channel.send(element) }
     executor.runUntilIdle()
     return outcome(tallies, channel)
@@ -40,7 +40,7 @@ struct Workload<Element: CountedElement> {
   /// Repeatedly sends one element to suspended subscribers, which take it and suspend again.
   func wake(subscribers: Int) -> Outcome {
     let channel = MulticastChannel<Element, Never>(buffering: .unbounded)
-    let tallies = (0..<subscribers).map { _ in read(channel.stream.subscribe()) }
+    let tallies = (0..<subscribers).map { _ in startReading(channel.stream.subscribe()) }
     executor.runUntilIdle()
     for _ in 0..<iterations {
       channel.send(element)
@@ -79,7 +79,7 @@ struct Workload<Element: CountedElement> {
     return outcome([tally], channel)
   }
 
-  private func read(_ subscription: MulticastSubscription<Element, Never>) -> RunningTally {
+  private func startReading(_ subscription: MulticastSubscription<Element, Never>) -> RunningTally {
     let tally = RunningTally()
     Task(executorPreference: executor) {
       for await element in subscription { tally.add(element.number) }
@@ -87,15 +87,15 @@ struct Workload<Element: CountedElement> {
     return tally
   }
 
-  private func outcome(_ tallies: [RunningTally], _ alive: any Sendable) -> Outcome {
-    let expected = iterations * element.number
-    return Outcome(isComplete: tallies.allSatisfy { $0.sum == expected }, alive: alive)
+  private func outcome(_ tallies: [RunningTally], _ keptAlive: any Sendable) -> Outcome {
+    let expectedSum = iterations * element.number
+    return Outcome(isAsExpected: tallies.allSatisfy { $0.sum == expectedSum }, keptAlive: keptAlive)
   }
 }
 
 /// The result of a workload: whether its elements and subscribers are the expected ones, and the objects to keep alive
 /// until the process exits.
 struct Outcome {
-  let isComplete: Bool
-  let alive: Any
+  let isAsExpected: Bool
+  let keptAlive: Any
 }

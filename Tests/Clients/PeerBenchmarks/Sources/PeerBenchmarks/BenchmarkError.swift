@@ -2,8 +2,8 @@
 enum BenchmarkError: Error, CustomStringConvertible {
   case usage(String)
   case wrongDelivery(system: String, expected: Tally, received: Tally)
-  case wrongDrops(system: String, expected: Int, received: Int, dropped: Int)
-  case leftRegistered(system: String, subscribers: Int)
+  case wrongDrops(system: String, sent: Int, received: Int, dropped: Int)
+  case stillRegistered(system: String, subscribers: Int)
   case noResidentMemory
   case childFailed(arguments: [String], status: Int32)
   case hung(system: String, seconds: Int)
@@ -17,12 +17,12 @@ enum BenchmarkError: Error, CustomStringConvertible {
       \(system) lost, duplicated or reordered elements: a subscriber received \(received.count) elements with the \
       checksum \(received.checksum) instead of \(expected.count) elements with the checksum \(expected.checksum).
       """
-    case .wrongDrops(let system, let expected, let received, let dropped):
+    case .wrongDrops(let system, let sent, let received, let dropped):
       """
-      \(system) miscounted: received \(received) + dropped \(dropped) doesn't equal the \(expected) elements sent to \
-      all subscribers.
+      \(system) miscounted: for all subscribers together, received \(received) + dropped \(dropped) doesn't equal \
+      sent \(sent).
       """
-    case .leftRegistered(let system, let subscribers):
+    case .stillRegistered(let system, let subscribers):
       "\(system) still has \(subscribers) registered subscribers after all of them left."
     case .noResidentMemory:
       "The rows `memory` and `soak` need /proc/self/statm, which isn't available. Name other rows with --rows."

@@ -2,7 +2,7 @@ internal import BenchmarkKit
 
 /// The command-line options.
 struct Options: Sendable {
-  private(set) var run = RunOptions(timeout: 300)
+  private(set) var runOptions = RunOptions(timeout: 300)
   private(set) var rows = Row.usual
   private(set) var subscribers = [1, 8, 64, 512]
   private(set) var elements = ElementName.allCases
@@ -25,7 +25,7 @@ struct Options: Sendable {
 
   init(_ arguments: some Sequence<String>) throws(UsageError) {
     var (rows, subscribers, elements, systems) = (rows, subscribers, elements, systems)
-    try run.read(arguments) { (name, value) throws(UsageError) in
+    try runOptions.read(arguments) { (name, value) throws(UsageError) in
       switch name {
       case "--rows": rows = try RunOptions.parseList(value, Row.init(rawValue:))
       case "--systems": systems = try RunOptions.parseList(value, SystemName.init(rawValue:))
@@ -41,6 +41,6 @@ struct Options: Sendable {
 
   /// Returns `count` sends, rounds or cycles multiplied by the scale, but at least the smaller of 10 and `count`.
   func scaled(_ count: Int) -> Int {
-    run.scaled(count, atLeast: 10)
+    runOptions.scaled(count, atLeast: 10)
   }
 }

@@ -23,9 +23,9 @@ struct PeerBenchmarks {
 
   private static func compare(_ options: Options) async throws {
     let base = "Multicast"
-    var report = Report(Conditions(options.run))
-    var runner = Runner(options.run, base: base) { fail(BenchmarkError.hung(system: $0, seconds: $1)) }
-    let printsJSON = options.run.printsJSON
+    var report = Report(Conditions(options.runOptions))
+    var runner = Runner(options.runOptions, base: base) { fail(BenchmarkError.hung(system: $0, seconds: $1)) }
+    let printsJSON = options.runOptions.printsJSON
     if !printsJSON { Output.show(report.conditions.header(base: base)) }
     for row in options.rows {
       var results: [ComparisonResult<Setting>] = []

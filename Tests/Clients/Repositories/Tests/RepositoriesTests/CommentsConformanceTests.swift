@@ -9,7 +9,8 @@ import Testing
 
   private static let comments = (1...6).map { Comment(author: "Jake", text: "\($0)") }
 
-  private static func harness(
+  /// Creates a harness whose `makePlace` returns a closure; each call of the closure opens a store for the same data.
+  private static func makeHarness(
     makePlace: @escaping @Sendable () async throws -> RepositoryHarness<CommentsSource>.Place
   ) -> RepositoryHarness<CommentsSource> {
     RepositoryHarness(
@@ -24,7 +25,7 @@ import Testing
   @Test(arguments: Conformance.checks + Conformance.pagingChecks)
   func `The comments keep the laws with a store in memory`(check: Conformance.Check) async throws {
     try await check.run(
-      on: Self.harness {
+      on: Self.makeHarness {
         let storage = InMemoryStorage()
         return { InMemoryStore(storage: storage) }
       })
@@ -33,7 +34,7 @@ import Testing
   @Test(arguments: Conformance.checks + Conformance.pagingChecks)
   func `The comments keep the laws with a store in files`(check: Conformance.Check) async throws {
     try await check.run(
-      on: Self.harness {
+      on: Self.makeHarness {
         let folder = TemporaryFolder()
         return { FileStore(folder: folder.url) }
       })

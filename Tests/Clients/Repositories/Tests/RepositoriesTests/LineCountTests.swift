@@ -18,7 +18,7 @@ import Testing
   }
 
   /// Returns the rows of the README's table: the file of each repository, and its number of code lines.
-  private static func table() throws -> [String: Int] {
+  private static func readmeCounts() throws -> [String: Int] {
     var counts: [String: Int] = [:]
     for line in try lines(of: "README.md") {
       guard let row = line.firstMatch(of: /^\|.*\| `([^`]+)` \| (\d+) \|$/) else { continue }
@@ -32,9 +32,9 @@ import Testing
       "Comments/CommentsSource.swift", "Comments/CommentsSource+BothWays.swift", "Profile/ProfileRepository.swift",
       "Drafts/DraftsRepository.swift",
     ]
-    var counts: [String: Int] = [:]
-    for file in files { counts[file] = try Self.codeLineCount(of: "Sources/Repositories/\(file)") }
-    #expect(try Self.table() == counts)
+    var sourceCounts: [String: Int] = [:]
+    for file in files { sourceCounts[file] = try Self.codeLineCount(of: "Sources/Repositories/\(file)") }
+    #expect(try Self.readmeCounts() == sourceCounts)
   }
 
   @Test func `The comments source has at most 40 lines of code`() throws {

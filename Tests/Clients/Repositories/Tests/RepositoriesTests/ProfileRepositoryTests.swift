@@ -20,24 +20,24 @@ import Testing
     let names = Mutex(["Jake", "Jake Lin"])
     let profiles = profileRepository(
       Client { (_) throws(ProfileError) in Profile(name: names.withLock { $0.removeFirst() }) }, store: store)
-    let screens = [profiles.values(of: "0").subscribe(), profiles.values(of: "0").subscribe()]
+    let observers = [profiles.values(of: "0").subscribe(), profiles.values(of: "0").subscribe()]
     try await profiles.refresh("0")
     try await profiles.refresh("0")
-    for screen in screens { #expect(await screen.first(1) == [Profile(name: "Jake")]) }
+    for observer in observers { #expect(await observer.nextElements(count: 1) == [Profile(name: "Jake")]) }
     try await profiles.reload("0")
-    for screen in screens { #expect(await screen.first(1) == [Profile(name: "Jake Lin")]) }
+    for observer in observers { #expect(await observer.nextElements(count: 1) == [Profile(name: "Jake Lin")]) }
   }
 
   @Test func `Observing a profile fetches it, and fetches it again when it is stale`() async throws {
     let names = Mutex(["Jake", "Jake Lin"])
     let profiles = profileRepository(
       Client { (_) throws(ProfileError) in Profile(name: names.withLock { $0.removeFirst() }) }, store: store)
-    let screens = [LoadingPolicy.whileObserved(), .whileObserved(), .never].map {
+    let observers = [LoadingPolicy.whileObserved(), .whileObserved(), .never].map {
       profiles.values(of: "0", loading: $0).subscribe()
     }
-    for screen in screens { #expect(await screen.first(1) == [Profile(name: "Jake")]) }
+    for observer in observers { #expect(await observer.nextElements(count: 1) == [Profile(name: "Jake")]) }
     await profiles.invalidate(.all)
-    for screen in screens { #expect(await screen.first(1) == [Profile(name: "Jake Lin")]) }
+    for observer in observers { #expect(await observer.nextElements(count: 1) == [Profile(name: "Jake Lin")]) }
   }
 
   @Test func `Without a network, reloading throws and the stored profile stays visible`() async throws {
@@ -45,23 +45,23 @@ import Testing
     let profiles = profileRepository(Client { (_) throws(ProfileError) in throw .offline }, store: store)
     let states = profiles.states(of: "0").subscribe()
     // The states before and after the store was read.
-    let opening = await states.first(2)
-    #expect(opening.map(\.value) == [nil, Profile(name: "Jake")])
-    #expect(opening.map(\.isLoading) == [false, false])
+    let openingStates = await states.nextElements(count: 2)
+    #expect(openingStates.map(\.value) == [nil, Profile(name: "Jake")])
+    #expect(openingStates.map(\.isLoading) == [false, false])
     await #expect(throws: RepositoryError<ProfileError>.server(.offline)) { try await profiles.reload("0") }
-    let loading = await states.first(2)
-    #expect(loading.map(\.value) == [Profile(name: "Jake"), Profile(name: "Jake")])
-    #expect(loading.map(\.isLoading) == [true, false])
-    #expect(loading.map(\.failure) == [nil, .server(.offline)])
-    #expect(await profiles.values(of: "0").subscribe().first(1) == [Profile(name: "Jake")])
+    let reloadStates = await states.nextElements(count: 2)
+    #expect(reloadStates.map(\.value) == [Profile(name: "Jake"), Profile(name: "Jake")])
+    #expect(reloadStates.map(\.isLoading) == [true, false])
+    #expect(reloadStates.map(\.failure) == [nil, .server(.offline)])
+    #expect(await profiles.values(of: "0").subscribe().nextElements(count: 1) == [Profile(name: "Jake")])
   }
 
   @Test func `A slow repository doesn't replace a newer profile that another one has stored`() async throws {
     let gate = Gate()
-    let fetches = Mutex(0)
+    let fetchCount = Mutex(0)
     let slow = profileRepository(
       Client { (_) async throws(ProfileError) in
-        let isFirst = fetches.withLock { count in
+        let isFirst = fetchCount.withLock { count in
           count += 1
           return count == 1
         }
@@ -77,7 +77,8 @@ import Testing
     gate.open()
     try await load.value
     #expect(try await store.load(StoreKey<Profile>("profile", id: "0"))?.value == Profile(name: "new"))
-    #expect(await slow.values(of: "0").subscribe().first(1) == [Profile(name: "new")])
-    #expect(fetches.withLock { $0 } == 2)
+    #expect(await slow.values(of: "0").subscribe().nextElements(count: 1) == [Profile(name: "new")])
+    // The slow repository has discarded the old profile and repeated its request.
+    #expect(fetchCount.withLock { $0 } == 2)
   }
 }

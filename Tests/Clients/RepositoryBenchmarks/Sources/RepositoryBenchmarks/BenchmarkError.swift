@@ -18,8 +18,8 @@ enum BenchmarkError: Error, CustomStringConvertible {
     case .childFailed(let arguments, let status): "The process with arguments \(arguments) ended with status \(status)."
     case .hung(let system, let seconds):
       """
-      \(system) did not finish within \(seconds) seconds: an observer did not receive a value, a change was not sent, \
-      or the run is too long for this machine (--scale shortens it, --timeout allows more time).
+      \(system) didn't finish within \(seconds) seconds: an observer didn't receive a value, a change wasn't sent, or \
+      the run is too long for this machine (--scale shortens it, --timeout allows more time).
       """
     }
   }

@@ -16,9 +16,10 @@ struct Environment: Sendable {
   ) async throws -> Result where Mutation.Value: Codable {
     try await Place.with(options.store, in: workspace) { place in
       let store = place.makeStore()
-      for start in stride(from: 0, to: keys.count, by: 500) {
+      let batchSize = 500
+      for start in stride(from: 0, to: keys.count, by: batchSize) {
         var batch = StoreBatch()
-        for key in keys[start..<min(start + 500, keys.count)] {
+        for key in keys[start..<min(start + batchSize, keys.count)] {
           batch.save(server.value(of: key), for: StoreKey(server.collection, id: key))
         }
         try await store.commit(batch)
@@ -42,11 +43,10 @@ struct Environment: Sendable {
 extension RepositorySystem {
   /// Makes changes concurrently, so that several share a commit.
   ///
-  /// - Parameters:
-  ///   - changes: The changes of each task, which makes them in order.
-  func perform(_ changes: [[(key: String, mutation: Mutation)]]) async throws {
+  /// - Parameter changesByTask: The changes of each task, which makes them in order.
+  func perform(_ changesByTask: [[(key: String, mutation: Mutation)]]) async throws {
     try await withThrowingTaskGroup(of: Void.self) { group in
-      for changes in changes {
+      for changes in changesByTask {
         group.addTask {
           for (key, mutation) in changes { _ = try await perform(mutation, on: key) }
         }

@@ -5,7 +5,7 @@ internal import Foundation
 struct Options: Sendable {
   private(set) var run = RunOptions(timeout: 600)
   private(set) var rows = Row.allCases
-  private(set) var server: String?
+  private(set) var serverAddress: String?
   private(set) var folder = FileManager.default.temporaryDirectory
 
   static let usage = """
@@ -22,21 +22,21 @@ struct Options: Sendable {
     """
 
   init(_ arguments: some Sequence<String>) throws(UsageError) {
-    var (rows, folder, server) = (rows, folder, server)
+    var (rows, folder, serverAddress) = (rows, folder, serverAddress)
     try run.read(arguments) { (name, value) throws(UsageError) in
       switch name {
       case "--rows": rows = try RunOptions.parseList(value, Row.init(rawValue:))
-      case "--server": server = value
+      case "--server": serverAddress = value
       case "--folder": folder = URL(filePath: value, directoryHint: .isDirectory)
       default: return false
       }
       return true
     }
-    (self.rows, self.folder, self.server) = (rows, folder, server)
+    (self.rows, self.folder, self.serverAddress) = (rows, folder, serverAddress)
   }
 
-  /// Returns `count` operations, keys or elements multiplied by the scale, but at least the smaller of `minimum` and
-  /// `count`.
+  /// Returns a number of operations, keys or elements: `count` multiplied by the scale, but at least the smaller of
+  /// `minimum` and `count`.
   func scaled(_ count: Int, atLeast minimum: Int = 3) -> Int {
     run.scaled(count, atLeast: minimum)
   }

@@ -6,8 +6,8 @@ enum BenchmarkError: Error, CustomStringConvertible {
   case outdated(system: String, streams: Int)
   case wentBack(system: String, times: Int)
   case likeFailed(system: String, status: Int)
-  case noResidentMemory
-  case noProcessorTime
+  case unreadableResidentMemory
+  case unreadableProcessorTime
   case noFreePort
   case unreachable(system: String)
 
@@ -16,12 +16,12 @@ enum BenchmarkError: Error, CustomStringConvertible {
     case .usage(let problem): "\(problem)\n\n\(Options.usage)"
     case .hung(let system, let seconds): "\(system) did not finish within \(seconds) seconds."
     case .notConverged(let system, let missing):
-      "The streams of \(system) don't show all likes: \(missing) are missing, counted in each stream."
+      "The streams of \(system) don't show all likes: \(missing) are missing, summed over the streams."
     case .outdated(let system, let streams): "\(streams) streams of \(system) don't show the newest timeline."
     case .wentBack(let system, let times): "\(times) times, a stream of \(system) went back to an older timeline."
     case .likeFailed(let system, let status): "\(system) answered a like with the status \(status)."
-    case .noResidentMemory: "The resident memory can't be read from /proc."
-    case .noProcessorTime: "The processor time can't be read from /proc."
+    case .unreadableResidentMemory: "The resident memory can't be read from /proc."
+    case .unreadableProcessorTime: "The processor time can't be read from /proc."
     case .noFreePort: "There is no free port."
     case .unreachable(let system): "\(system) can't be reached."
     }

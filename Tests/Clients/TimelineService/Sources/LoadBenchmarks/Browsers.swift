@@ -10,7 +10,7 @@ final class Browsers: Sendable {
   private let loop: any EventLoop
   private let port: Int
   private let records: StreamRecords
-  private let callers = IdleCallers()
+  private let idleConnections = IdleConnections()
 
   init(port: Int, timelines: Int) {
     self.port = port
@@ -25,10 +25,10 @@ final class Browsers: Sendable {
 
   /// Opens an event stream of a timeline, and returns when its first event has arrived.
   func open(_ timeline: Int) async throws {
-    let count = try await read(\.openStreams)
+    let countBefore = try await read(\.openStreamCount)
     let channel = try await connect { [records] in EventStream(of: timeline, records) }
     try await send(.init(version: .http1_1, method: .GET, uri: "/timelines/\(timeline)/events"), nil, on: channel)
-    while try await read(\.openStreams) <= count { try await Task.sleep(for: .milliseconds(1)) }
+    while try await read(\.openStreamCount) <= countBefore { try await Task.sleep(for: .milliseconds(1)) }
   }
 
   /// Sends a like, without waiting for the answer.
@@ -49,11 +49,16 @@ final class Browsers: Sendable {
       headers: ["Idempotency-Key": key])
     let body = ByteBuffer(string: #"{"isLiked": \#(isLiked)}"#)
     head.headers.add(name: "Content-Length", value: "\(body.readableBytes)")
-    let idle = try await loop.submit { [records, callers] in
+    let idleConnection = try await loop.submit { [records, idleConnections] in
       records.recordLike(of: timeline, at: start)
-      return callers.take()
+      return idleConnections.take()
     }.get()
-    let channel = if let idle { idle } else { try await connect { [records, callers] in Caller(records, callers) } }
+    let channel =
+      if let idleConnection {
+        idleConnection
+      } else {
+        try await connect { [records, idleConnections] in AnswerRecorder(records, idleConnections) }
+      }
     try await send(head, body, on: channel)
   }
 
@@ -61,10 +66,12 @@ final class Browsers: Sendable {
     try await group.shutdownGracefully()
   }
 
-  private func connect(_ handler: @escaping @Sendable () -> any ChannelHandler & Sendable) async throws -> any Channel {
+  private func connect(
+    _ makeHandler: @escaping @Sendable () -> any ChannelHandler & Sendable
+  ) async throws -> any Channel {
     try await ClientBootstrap(group: group)
       .channelInitializer { channel in
-        channel.pipeline.addHTTPClientHandlers().flatMap { channel.pipeline.addHandler(handler()) }
+        channel.pipeline.addHTTPClientHandlers().flatMap { channel.pipeline.addHandler(makeHandler()) }
       }
       .connect(host: "127.0.0.1", port: port).get()
   }
@@ -86,7 +93,7 @@ private final class EventStream: ChannelInboundHandler, @unchecked Sendable {
 
   private let timeline: Int
   private let records: StreamRecords
-  private var number: Int?
+  private var streamNumber: Int?
   private var parser = EventParser()
 
   init(of timeline: Int, _ records: StreamRecords) {
@@ -94,40 +101,40 @@ private final class EventStream: ChannelInboundHandler, @unchecked Sendable {
   }
 
   func channelActive(context: ChannelHandlerContext) {
-    number = records.addStream(of: timeline)
+    streamNumber = records.addStream(of: timeline)
     context.fireChannelActive()
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    guard case .body(let part) = unwrapInboundIn(data), let number else { return }
-    records.recordBytes(part.readableBytes)
+    guard case .body(let part) = unwrapInboundIn(data), let streamNumber else { return }
+    records.recordBytes(count: part.readableBytes)
     parser.append(part)
-    while let event = parser.next() { records.record(event, of: number) }
+    while let event = parser.next() { records.record(event, of: streamNumber) }
   }
 }
 
 /// Records the answers to the likes that are sent on one connection, which is idle after each answer.
-private final class Caller: ChannelInboundHandler, Sendable {
+private final class AnswerRecorder: ChannelInboundHandler, Sendable {
   typealias InboundIn = HTTPClientResponsePart
 
   private let records: StreamRecords
-  private let callers: IdleCallers
+  private let idleConnections: IdleConnections
 
-  init(_ records: StreamRecords, _ callers: IdleCallers) {
-    (self.records, self.callers) = (records, callers)
+  init(_ records: StreamRecords, _ idleConnections: IdleConnections) {
+    (self.records, self.idleConnections) = (records, idleConnections)
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     switch unwrapInboundIn(data) {
     case .head(let head): records.recordAnswer(Int(head.status.code))
     case .body: break
-    case .end: callers.add(context.channel)
+    case .end: idleConnections.add(context.channel)
     }
   }
 }
 
 /// The connections without a request in flight.
-private final class IdleCallers: @unchecked Sendable {
+private final class IdleConnections: @unchecked Sendable {
   // Unchecked, because it is used only on one event loop.
 
   private var channels: [any Channel] = []

@@ -34,7 +34,7 @@ struct EventParser {
   mutating func next() -> Event? {
     while let line = nextLine() {
       if line.starts(with: "id: ".utf8) {
-        id = Self.number(line.dropFirst(4))
+        id = Self.hexNumber(line.dropFirst(4))
       } else if line.starts(with: "data: ".utf8) {
         content = line.dropFirst(6)
       } else if line.isEmpty {
@@ -59,7 +59,7 @@ struct EventParser {
     return line
   }
 
-  private static func number(_ digits: ByteBufferView) -> UInt64? {
+  private static func hexNumber(_ digits: ByteBufferView) -> UInt64? {
     guard !digits.isEmpty else { return nil }
     var number: UInt64 = 0
     for digit in digits {

@@ -1,7 +1,7 @@
 internal import BenchmarkKit
 internal import Foundation
 
-/// Measures the service under load, and compares it with the service as it is usually written.
+/// Measures the timeline service under load, and compares it with ``UsualService``.
 @main
 struct LoadBenchmarks {
   static func main() async {

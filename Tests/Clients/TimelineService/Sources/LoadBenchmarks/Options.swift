@@ -7,7 +7,7 @@ struct Options: Sendable {
   private(set) var rows = Row.allCases
   private(set) var systems = ServiceKind.allCases
   private(set) var folder = FileManager.default.temporaryDirectory
-  private var streamCount = 1_000
+  private var unscaledStreamCount = 1_000
   private(set) var likesPerSecond = 200
 
   static let usage = """
@@ -23,32 +23,32 @@ struct Options: Sendable {
       --folder PATH  the parent folder of the stores; the temporary directory by default
       --timeout 600  the number of seconds after which a run counts as hung
       --seed N       the seed of the order of the systems
-      --json         print the report as JSON
+      --json         prints the report as JSON
     """
 
   init(_ arguments: some Sequence<String>) throws(UsageError) {
     var (rows, systems, folder) = (rows, systems, folder)
-    var (streamCount, likesPerSecond) = (streamCount, likesPerSecond)
+    var (unscaledStreamCount, likesPerSecond) = (unscaledStreamCount, likesPerSecond)
     try run.read(arguments) { (name, value) throws(UsageError) in
       switch name {
       case "--rows": rows = try RunOptions.parseList(value, Row.init(rawValue:))
       case "--systems": systems = try RunOptions.parseList(value, ServiceKind.init(rawValue:))
       case "--folder": folder = URL(filePath: value, directoryHint: .isDirectory)
-      case "--streams": streamCount = try RunOptions.parse(value, RunOptions.positive)
+      case "--streams": unscaledStreamCount = try RunOptions.parse(value, RunOptions.positive)
       case "--rate": likesPerSecond = try RunOptions.parse(value, RunOptions.positive)
       default: return false
       }
       return true
     }
     (self.rows, self.systems, self.folder) = (rows, systems, folder)
-    (self.streamCount, self.likesPerSecond) = (streamCount, likesPerSecond)
+    (self.unscaledStreamCount, self.likesPerSecond) = (unscaledStreamCount, likesPerSecond)
   }
 
   /// The number of open event streams.
-  var streams: Int { run.scaled(streamCount, atLeast: 10) }
+  var streamCount: Int { run.scaled(unscaledStreamCount, atLeast: 10) }
 
   /// A line about the load.
-  var summary: String { "\(streams) event streams, \(likesPerSecond) likes per second, \(seconds) seconds." }
+  var summary: String { "\(streamCount) event streams, \(likesPerSecond) likes per second, \(seconds) seconds." }
 
   /// The time during which likes are made, in seconds.
   var seconds: Int { run.scaled(10, atLeast: 1) }

@@ -8,7 +8,7 @@ struct Report: Codable {
   var goals: [Goal]?
 }
 
-/// A limit on a figure of the service over a store in memory.
+/// A limit on a figure of ``ServiceKind/memory``, the service with a store in memory.
 struct Goal: Codable, CustomStringConvertible {
   let text: String
   let figure: Double
@@ -29,7 +29,7 @@ struct Goal: Codable, CustomStringConvertible {
           Goal(text: "\(result.setting.row.rawValue), \(metric), \($0.unit)", figure: $0.median, limit: limit)
         }
       }
-      return [goal(Load.slowest, 100), goal(Load.memory, 20)].compactMap(\.self)
+      return [goal(Load.p99Latency, 100), goal(Load.idleStreamMemory, 20)].compactMap(\.self)
     }
   }
 }

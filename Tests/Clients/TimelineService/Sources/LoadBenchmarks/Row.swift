@@ -2,12 +2,12 @@ internal import BenchmarkKit
 
 /// The ways to spread the event streams over timelines.
 enum Row: String, CaseIterable, Codable, Sendable {
-  /// Each timeline has ten streams.
+  /// Each timeline has about ten streams.
   case spread
   /// One timeline has all streams.
   case one
 
-  func timelines(ofStreams streams: Int) -> Int { self == .one ? 1 : max(1, streams / 10) }
+  func timelineCount(forStreams streamCount: Int) -> Int { self == .one ? 1 : max(1, streamCount / 10) }
 }
 
 /// A row and its number of timelines, which identify a table.

@@ -39,7 +39,7 @@ final class ServiceProcess {
 
   init(_ kind: ServiceKind, timelines: Int, folder: URL) throws {
     self.kind = kind
-    port = try freePort()
+    port = try findFreePort()
     let description = Description(kind: kind, port: port, timelines: timelines, folder: folder)
     process.executableURL = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
     process.arguments = [Self.flag, String(decoding: try JSONEncoder().encode(description), as: UTF8.self)]
@@ -58,7 +58,7 @@ final class ServiceProcess {
   func residentMemory() throws -> Int {
     guard let statm = FileManager.default.contents(atPath: "/proc/\(process.processIdentifier)/statm"),
       let pages = String(decoding: statm, as: UTF8.self).split(separator: " ").dropFirst().first.flatMap({ Int($0) })
-    else { throw BenchmarkError.noResidentMemory }
+    else { throw BenchmarkError.unreadableResidentMemory }
     return pages * sysconf(Int32(_SC_PAGESIZE))
   }
 
@@ -68,19 +68,20 @@ final class ServiceProcess {
   /// The processor time that this process, which makes the load, has used.
   static func ownProcessorTime() throws -> Duration { try processorTime(ofProcess: "self") }
 
-  private static func processorTime(ofProcess process: String) throws -> Duration {
-    // Splits the fields only after the program's name, which is in parentheses and may contain spaces.
-    guard let stat = FileManager.default.contents(atPath: "/proc/\(process)/stat"),
+  private static func processorTime(ofProcess entry: String) throws -> Duration {
+    // Splits the fields only after the program's name, which is in parentheses and may contain spaces. The name is the
+    // second field of the file, so fields 14 and 15, the user and the system time, have the indices 11 and 12.
+    guard let stat = FileManager.default.contents(atPath: "/proc/\(entry)/stat"),
       let fields = String(decoding: stat, as: UTF8.self).split(separator: ")").last?.split(separator: " "),
       fields.count > 12, let user = Int(fields[11]), let system = Int(fields[12])
-    else { throw BenchmarkError.noProcessorTime }
+    else { throw BenchmarkError.unreadableProcessorTime }
     return .seconds(user + system) / sysconf(Int32(_SC_CLK_TCK))
   }
 
   /// Runs the service in the process that ``init(_:timelines:folder:)`` started, until a signal ends it.
-  static func run(_ description: String) async throws {
+  static func run(_ encodedDescription: String) async throws {
     try OpenFiles.raiseLimit()
-    let description = try JSONDecoder().decode(Description.self, from: Data(description.utf8))
+    let description = try JSONDecoder().decode(Description.self, from: Data(encodedDescription.utf8))
     let upstream = Upstream(timelines: description.timelines)
     let address = BindAddress.hostname("127.0.0.1", port: description.port)
     switch description.kind {
@@ -98,7 +99,7 @@ private func serve(_ store: some KeyValueStore, _ upstream: Upstream, _ address:
   try await TimelineApplication.make(repo, address: address).runService()
 }
 
-private func freePort() throws -> Int {
+private func findFreePort() throws -> Int {
   #if canImport(Glibc)
     let type = CInt(SOCK_STREAM.rawValue)
   #else
@@ -109,6 +110,7 @@ private func freePort() throws -> Int {
   defer { close(descriptor) }
   var address = sockaddr_in()
   address.sin_family = sa_family_t(AF_INET)
+  // 127.0.0.1
   address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
   var size = socklen_t(MemoryLayout<sockaddr_in>.size)
   let port = withUnsafeMutablePointer(to: &address) { pointer -> Int? in

@@ -4,8 +4,8 @@ internal import NIOCore
 ///
 /// The `isLiked` values of a timeline's moments are the digits of the timeline's number of likes, in Gray code: each
 /// like sets or clears one digit. So an event shows this number even if the stream skipped earlier events. The number
-/// is wrong if overlapping likes were applied out of order; see ``likeCount(after:ofMade:)``. The name of the
-/// timeline's user is the number of likes that the server has applied.
+/// is wrong if overlapping likes were applied out of order; see ``likeCount(after:outOf:)``. The name of the timeline's
+/// user is the number of likes that the server has applied, and so confirmed.
 struct ShownTimeline {
   /// The number of moments of a timeline, and therefore of the code's digits.
   static let momentCount = 20
@@ -21,10 +21,11 @@ struct ShownTimeline {
   /// the measured services use.
   init(_ content: ByteBufferView) {
     let bytes = Array(content)
-    let liked = Self.places(of: #""isLiked":"#, in: bytes).map { bytes[$0] == UInt8(ascii: "t") }
-    // The last name is that of the timeline's user, who follows the moments because the keys are sorted.
-    let name = Self.places(of: #""name":""#, in: bytes).last.map { bytes[$0...].prefix { $0 != UInt8(ascii: "\"") } }
-    guard liked.count == Self.momentCount, let name, let confirmedCount = Int(String(decoding: name, as: UTF8.self))
+    let areLiked = Self.endIndices(of: #""isLiked":"#, in: bytes).map { bytes[$0] == UInt8(ascii: "t") }
+    // The last field `name` is that of the timeline's user, which follows the moments because the keys are sorted.
+    let name = Self.endIndices(of: #""name":""#, in: bytes).last
+      .map { bytes[$0...].prefix { $0 != UInt8(ascii: "\"") } }
+    guard areLiked.count == Self.momentCount, let name, let confirmedCount = Int(String(decoding: name, as: UTF8.self))
     else {
       preconditionFailure(
         "An event has no timeline whose user's name is a number of likes: \(String(decoding: content, as: UTF8.self))")
@@ -33,14 +34,14 @@ struct ShownTimeline {
     // Each binary digit of the number is the parity of the code's digits at its place and above. The first moment is
     // the lowest digit, so the loop starts with the last moment.
     shownCount =
-      liked.reversed().reduce(into: (count: 0, digit: false)) { number, isLiked in
-        number.digit = number.digit != isLiked
-        number.count = number.count << 1 | (number.digit ? 1 : 0)
+      areLiked.reversed().reduce(into: (count: 0, lastDigit: false)) { result, isLiked in
+        result.lastDigit = result.lastDigit != isLiked
+        result.count = result.count << 1 | (result.lastDigit ? 1 : 0)
       }.count
   }
 
   /// Returns the index right after each occurrence of a text.
-  private static func places(of text: String, in bytes: [UInt8]) -> [Int] {
+  private static func endIndices(of text: String, in bytes: [UInt8]) -> [Int] {
     let text = Array(text.utf8)
     return bytes.indices.dropLast(text.count).filter { start in
       // Two bytes are compared first, because that is fast and excludes almost all places.
@@ -55,9 +56,9 @@ struct ShownTimeline {
   ///
   /// - Parameters:
   ///   - shownBefore: The number of likes that the stream has shown before.
-  ///   - made: The number of likes that were started so far, whether or not the server has received them.
-  func likeCount(after shownBefore: Int, ofMade made: Int) -> Int {
-    max(shownBefore, shownCount <= made ? shownCount : 0, min(confirmedCount, made))
+  ///   - startedCount: The number of likes that were started so far, whether or not the server has received them.
+  func likeCount(after shownBefore: Int, outOf startedCount: Int) -> Int {
+    max(shownBefore, shownCount <= startedCount ? shownCount : 0, min(confirmedCount, startedCount))
   }
 
   /// Returns the moment that a like changes; the first like is number 0.

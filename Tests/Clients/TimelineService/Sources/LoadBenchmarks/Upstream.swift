@@ -7,7 +7,7 @@ internal import Synchronization
 /// It answers at once. The name of a timeline's user is the number of likes that the server has applied to the
 /// timeline; see ``ShownTimeline``.
 final class Upstream: GetMomentsByUserIDSessionType, UpdateMomentLikeSessionType {
-  private let timelines: Mutex<[String: (details: MomentsDetails, version: Int)]>
+  private let timelines: Mutex<[String: (details: MomentsDetails, likeCount: Int)]>
 
   init(timelines count: Int) {
     let moments = (0..<ShownTimeline.momentCount).map { number in
@@ -20,33 +20,34 @@ final class Upstream: GetMomentsByUserIDSessionType, UpdateMomentLikeSessionType
       let user = MomentsDetails.UserDetails(
         id: "\(number)", name: "0", avatar: "https://example.com/avatars/\(number).png",
         backgroundImage: "https://example.com/backgrounds/\(number).png")
-      return ("\(number)", (details: MomentsDetails(userDetails: user, moments: moments), version: 0))
+      return ("\(number)", (details: MomentsDetails(userDetails: user, moments: moments), likeCount: 0))
     }
     self.timelines = Mutex(Dictionary(uniqueKeysWithValues: timelines))
   }
 
   func getMoments(userID: String) async throws(APISessionError) -> MomentsDetails {
-    try change(userID) { _ in false }
+    try details(of: userID) { _ in false }
   }
 
   func updateLike(
     _ isLiked: Bool, momentID: String, fromUserID userID: String
   ) async throws(APISessionError) -> MomentsDetails {
-    try change(userID) { details in
+    try details(of: userID) { details in
       guard let index = details.moments.firstIndex(where: { $0.id == momentID }) else { return false }
       details.moments[index].isLiked = isLiked
       return true
     }
   }
 
-  private func change(
-    _ userID: String, _ body: (inout MomentsDetails) -> Bool
+  /// Returns the timeline of a user after a call of `applyLike`, which returns whether it has applied a like.
+  private func details(
+    of userID: String, _ applyLike: (inout MomentsDetails) -> Bool
   ) throws(APISessionError) -> MomentsDetails {
     let details = timelines.withLock { timelines -> MomentsDetails? in
       guard var timeline = timelines[userID] else { return nil }
-      if body(&timeline.details) {
-        timeline.version += 1
-        timeline.details.userDetails.name = "\(timeline.version)"
+      if applyLike(&timeline.details) {
+        timeline.likeCount += 1
+        timeline.details.userDetails.name = "\(timeline.likeCount)"
         timelines[userID] = timeline
       }
       return timeline.details

@@ -2,14 +2,14 @@ internal import Hummingbird
 
 /// The answers to the latest requests, kept so that a repeated request gets the same answer.
 actor KeptAnswers<Answer: Sendable> {
-  private struct Kept {
+  private struct Entry {
     /// The content of the request; see ``answer(to:question:_:)``.
     let question: String
     let answer: Task<Answer, any Error>
   }
 
   private let maximumCount: Int
-  private var kept: [String: Kept] = [:]
+  private var entries: [String: Entry] = [:]
   /// The keys, oldest first.
   private var order: [String] = []
 
@@ -30,7 +30,7 @@ actor KeptAnswers<Answer: Sendable> {
   func answer(
     to key: String, question: String, _ body: @escaping @Sendable () async throws -> Answer
   ) async throws -> Answer {
-    if let first = kept[key] {
+    if let first = entries[key] {
       guard first.question == question else {
         throw Problem(.unprocessableContent, "The Idempotency-Key belongs to another request.")
       }
@@ -39,15 +39,15 @@ actor KeptAnswers<Answer: Sendable> {
     // The task isn't cancelled with the calling task, because a repeated request may wait for its answer. It has a high
     // priority, because each of its steps would otherwise wait until every open stream has been written to.
     let answer = Task(priority: .high) { try await body() }
-    kept[key] = Kept(question: question, answer: answer)
+    entries[key] = Entry(question: question, answer: answer)
     order.append(key)
-    if order.count > maximumCount { kept[order.removeFirst()] = nil }
+    if order.count > maximumCount { entries[order.removeFirst()] = nil }
     do {
       return try await answer.value
     } catch {
       // Before the failure, the key may have been removed as the oldest, and then used by a newer request.
-      if kept[key]?.answer == answer {
-        kept[key] = nil
+      if entries[key]?.answer == answer {
+        entries[key] = nil
         order.removeAll { $0 == key }
       }
       throw error

@@ -11,7 +11,7 @@ package final class TimelineEvent: Equatable, Sendable {
     let waiting: [String]
   }
 
-  /// A fingerprint of the content, which is the same in every service and after each start.
+  /// A fingerprint of the content; equal contents have the same id in every service and after each start.
   package let id: String
   /// The encoded event.
   package let bytes: ByteBuffer

@@ -18,30 +18,30 @@ final class TimelineFeed: Sendable {
     fileprivate(set) var beats = 0
   }
 
-  private static let heartbeat = Duration.seconds(15)
+  private static let heartbeatInterval = Duration.seconds(15)
   /// The minimum time between two events.
   ///
   /// A timeline may change hundreds of times per second, and each event is written once for each browser.
-  static let interval = Duration.milliseconds(25)
+  static let minimumEventInterval = Duration.milliseconds(25)
 
-  private let newest = CurrentValueChannel<Frame, Never>(Frame())
+  private let newestFrame = CurrentValueChannel<Frame, Never>(Frame())
   private let observation: Task<Void, Never>
 
   init(of userID: String, in repo: MomentsRepo) {
-    let (timelines, likes) = (repo.momentsDetails(userID: userID), repo.pendingLikes(userID: userID))
-    observation = Task { [newest] in
+    let (timelines, pendingLikes) = (repo.momentsDetails(userID: userID), repo.pendingLikes(userID: userID))
+    observation = Task { [newestFrame] in
       await withDiscardingTaskGroup { group in
         group.addTask {
           // Throws if the feed is released first. Finishing the channel is then harmless: it has no subscribers.
           try? await gracefulShutdown()
-          newest.finish()
+          newestFrame.finish()
         }
         let content = CurrentValueRelay<(timeline: MomentsDetails?, waiting: [String])>((nil, []))
         group.addTask {
           for await timeline in timelines.buffering(.latest) { content.update { $0.timeline = timeline } }
         }
         group.addTask {
-          for await likes in likes { content.update { $0.waiting = Array(likes.keys) } }
+          for await likes in pendingLikes { content.update { $0.waiting = Array(likes.keys) } }
         }
         group.addTask {
           for await _ in content.stream {
@@ -49,16 +49,18 @@ final class TimelineFeed: Sendable {
             // would be correct, but superfluous.
             await Task.yield()
             let (timeline, waiting) = content.value
-            guard let timeline, let event = Self.event(timeline, waiting), event != newest.value.event else { continue }
-            newest.update { $0.event = event }
-            try? await Task.sleep(for: Self.interval)
+            guard let timeline, let event = Self.event(timeline, waiting), event != newestFrame.value.event else {
+              continue
+            }
+            newestFrame.update { $0.event = event }
+            try? await Task.sleep(for: Self.minimumEventInterval)
           }
         }
         while !Task.isCancelled {
           // The next heartbeat tries again after a failure.
           try? await repo.refreshMoments(userID: userID)
-          try? await Task.sleep(for: Self.heartbeat)
-          newest.update { $0.beats += 1 }
+          try? await Task.sleep(for: Self.heartbeatInterval)
+          newestFrame.update { $0.beats += 1 }
         }
       }
     }
@@ -80,5 +82,5 @@ final class TimelineFeed: Sendable {
   /// The newest frame, then the newest one after each change.
   ///
   /// A slow browser skips frames and delays no other browser.
-  var frames: MulticastStream<Frame, Never> { newest.stream.buffering(.latest) }
+  var frames: MulticastStream<Frame, Never> { newestFrame.stream.buffering(.latest) }
 }

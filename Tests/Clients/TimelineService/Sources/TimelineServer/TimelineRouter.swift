@@ -26,7 +26,7 @@ struct TimelineRouter {
   /// Call it once, after the last route was added.
   func buildResponder() -> RouterResponder<Context> {
     // A middleware applies to the routes that are added after it, and to requests without a route. No route is added
-    // after this one, so it applies only to requests without a route.
+    // after `UnknownRequests`, so it applies only to requests without a route.
     router.add(middleware: UnknownRequests(counts: counts))
     return router.buildResponder()
   }
@@ -50,9 +50,9 @@ struct TimelineRouter {
   ) {
     router.on(path, method: method) { [counts] request, context in
       do {
-        return counts.count(try await respond(request, context), to: request.method, context)
+        return counts.record(try await respond(request, context), to: request.method, context)
       } catch {
-        return counts.count(try Problem.response(to: error, from: request, context), to: request.method, context)
+        return counts.record(try Problem.response(to: error, from: request, context), to: request.method, context)
       }
     }
   }
@@ -67,7 +67,7 @@ private struct UnknownRequests: RouterMiddleware {
   ) async throws -> Response {
     let problem = Problem(.notFound, "There is nothing at \(request.uri.path).")
     // All are counted together, as GET requests, because clients can send any number of different paths and methods.
-    return counts.count(try problem.response(from: request, context: context), to: .get, context)
+    return counts.record(try problem.response(from: request, context: context), to: .get, context)
   }
 }
 
@@ -94,15 +94,15 @@ final class RequestCounts: Sendable {
 
   /// Counts a response, and returns it.
   @inline(never)
-  func count(_ response: Response, to method: HTTPRequest.Method, _ context: some RequestContext) -> Response {
+  func record(_ response: Response, to method: HTTPRequest.Method, _ context: some RequestContext) -> Response {
     let path = context.endpointPath ?? "none"
-    let label = #"method="\#(method.rawValue)",route="\#(path)",status="\#(response.status.code)""#
-    counts.withLock { $0[label, default: 0] += 1 }
+    let labels = #"method="\#(method.rawValue)",route="\#(path)",status="\#(response.status.code)""#
+    counts.withLock { $0[labels, default: 0] += 1 }
     return response
   }
 
   /// The counts, in the order of their labels.
-  var all: [(label: String, count: Int)] {
+  var all: [(labels: String, count: Int)] {
     counts.withLock { $0.sorted { $0.key < $1.key }.map { ($0.key, $0.value) } }
   }
 }

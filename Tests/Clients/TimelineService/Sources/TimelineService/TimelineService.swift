@@ -23,9 +23,10 @@ struct TimelineService: AsyncParsableCommand {
   var upstream = Upstream.demonstration
 
   func run() async throws {
-    let (get, update) = upstream.sessions()
+    let (momentsSession, likeSession) = upstream.makeSessions()
     let repo = MomentsRepo(
-      persistentDataStore: try store.open(), getMomentsByUserIDSession: get, updateMomentLikeSession: update)
+      persistentDataStore: try store.open(), getMomentsByUserIDSession: momentsSession,
+      updateMomentLikeSession: likeSession)
     try await TimelineApplication.make(repo, address: .hostname(host, port: port)).runService()
   }
 }

@@ -7,17 +7,17 @@ import Testing
 
   @Test func `A request that fails doesn't remove the answer to a newer request with the same key`() async throws {
     let answers = KeptAnswers<Int>(maximumCount: 1)
-    let (started, start) = AsyncStream.makeStream(of: Void.self)
-    let (released, release) = AsyncStream.makeStream(of: Void.self)
+    let (starts, start) = AsyncStream.makeStream(of: Void.self)
+    let (releases, release) = AsyncStream.makeStream(of: Void.self)
     let first = Task {
       try await answers.answer(to: "a", question: "?") {
         start.yield()
-        for await _ in released { break }
+        for await _ in releases { break }
         throw Failure()
       }
     }
-    for await _ in started { break }
-    // Only one key is kept, so this one replaces the first.
+    for await _ in starts { break }
+    // Only one key is kept, so "b" replaces "a". Then "a" replaces "b", and belongs to a newer request.
     #expect(try await answers.answer(to: "b", question: "?") { 1 } == 1)
     #expect(try await answers.answer(to: "a", question: "?") { 2 } == 2)
     release.yield()

@@ -29,12 +29,14 @@ import Testing
     try JSONDecoder().decode(type, from: Data(response.body.readableBytesView))
   }
 
-  private func test(_ body: @Sendable (any TestClientProtocol) async throws -> Void) async throws {
+  /// Runs the service until `body` returns, with a client that is connected to it.
+  private func withClient(_ body: @Sendable (any TestClientProtocol) async throws -> Void) async throws {
     try await TimelineApplication.make(repo).test(.ahc(), body)
   }
 
-  private func like(
-    _ isLiked: Bool, _ momentID: String, key: String, _ client: any TestClientProtocol
+  /// Sends a like of a moment in timeline 0, whose moments have their indices as ids.
+  private func sendLike(
+    isLiked: Bool, momentID: String, key: String, _ client: any TestClientProtocol
   ) async throws -> TestResponse {
     try await client.execute(
       uri: "/timelines/0/moments/\(momentID)/like", method: .post, headers: [.idempotencyKey: key],
@@ -51,18 +53,18 @@ import Testing
     let detail: String
   }
 
-  private func expectProblem(_ status: HTTPResponse.Status, _ detail: String, _ response: TestResponse) throws {
+  private func expectProblem(_ status: HTTPResponse.Status, _ detailPart: String, _ response: TestResponse) throws {
     #expect(response.status == status)
     #expect(response.headers[.contentType] == "application/problem+json")
     let problem = try decode(Problem.self, response)
     #expect(problem.status == status.code)
-    #expect(problem.detail.contains(detail), "\(problem.detail)")
+    #expect(problem.detail.contains(detailPart), "\(problem.detail)")
   }
 
   // MARK: - Timelines
 
   @Test func `A timeline is fetched, and the stored one is served while the server can't be reached`() async throws {
-    try await test { client in
+    try await withClient { client in
       let first = try await client.execute(uri: "/timelines/0", method: .get)
       #expect(first.status == .ok)
       let timeline = try decode(MomentsDetails.self, first)
@@ -70,35 +72,35 @@ import Testing
       await server.setOnline(false)
       let second = try await client.execute(uri: "/timelines/0", method: .get)
       #expect(try decode(MomentsDetails.self, second) == timeline)
-      let unknown = try await client.execute(uri: "/timelines/1", method: .get)
-      try expectProblem(.badGateway, "could not be reached", unknown)
+      let notStored = try await client.execute(uri: "/timelines/1", method: .get)
+      try expectProblem(.badGateway, "could not be reached", notStored)
     }
   }
 
   @Test func `A client whose fetch fails gets the timeline of a concurrent fetch that succeeds`() async throws {
-    let (requested, requests) = AsyncStream.makeStream(of: Void.self)
-    let (released, release) = AsyncStream.makeStream(of: Void.self)
+    let (pageRequests, pageRequest) = AsyncStream.makeStream(of: Void.self)
+    let (releases, release) = AsyncStream.makeStream(of: Void.self)
     let timeline = try await server.getMoments(userID: "0")
     let repo = MomentsRepo(
       persistentDataStore: PersistentDataStore(InMemoryStore()),
       getMomentsByUserIDSession: PagedSession(
-        page: {
-          requests.yield()
-          for await _ in released { break }
+        getPage: {
+          pageRequest.yield()
+          for await _ in releases { break }
           return timeline
         },
-        whole: { () throws(APISessionError) in throw .transport(URLError(.notConnectedToInternet)) }),
+        getCompleteTimeline: { () throws(APISessionError) in throw .transport(URLError(.notConnectedToInternet)) }),
       updateMomentLikeSession: server)
     let events = repo.events.subscribe()
     try await TimelineApplication.make(repo).test(.ahc()) { client in
-      async let page: Void = repo.reloadMoments(userID: "0")
-      for await _ in requested { break }
+      async let reload: Void = repo.reloadMoments(userID: "0")
+      for await _ in pageRequests { break }
       async let response = client.execute(uri: "/timelines/0", method: .get)
       for await event in events {
         if case .requestFailed = event { break }
       }
       release.yield()
-      try await page
+      try await reload
       #expect(try await response.status == .ok)
       #expect(try decode(MomentsDetails.self, try await response) == timeline)
     }
@@ -117,43 +119,45 @@ import Testing
 
   @Test func `An unknown user or path, a long user id and a wrong method are each answered with a reason`() async throws
   {
-    try await test { client in
+    try await withClient { client in
       try expectProblem(.notFound, "9", try await client.execute(uri: "/timelines/9", method: .get))
       try expectProblem(.notFound, "9", try await client.execute(uri: "/timelines/9/events", method: .get))
       for path in ["/nothing", "/timelines", "/timelines/0/nothing", "/health/nothing"] {
         try expectProblem(.notFound, path, try await client.execute(uri: path, method: .get))
       }
-      // A method that no route has.
+      // TRACE is a method that no route has.
       try expectProblem(.notFound, "/timelines/0", try await client.execute(uri: "/timelines/0", method: .trace))
-      let long = String(repeating: "x", count: 1_000)
-      let tooLong = try await client.execute(uri: "/timelines/\(long)", method: .get)
+      let longUserID = String(repeating: "x", count: 1_000)
+      let tooLong = try await client.execute(uri: "/timelines/\(longUserID)", method: .get)
       try expectProblem(.badRequest, "200 is the limit", tooLong)
-      let wrong = try await client.execute(uri: "/timelines/0", method: .delete)
-      try expectProblem(.methodNotAllowed, "Use GET", wrong)
-      #expect(wrong.headers[.allow] == "GET")
+      let wrongMethod = try await client.execute(uri: "/timelines/0", method: .delete)
+      try expectProblem(.methodNotAllowed, "Use GET", wrongMethod)
+      #expect(wrongMethod.headers[.allow] == "GET")
     }
   }
 
   // MARK: - Likes
 
   @Test func `A like that is repeated under its key is made once, and another like can't use the key`() async throws {
-    try await test { client in
-      let first = try await like(true, "1", key: "a", client)
+    try await withClient { client in
+      let first = try await sendLike(isLiked: true, momentID: "1", key: "a", client)
       #expect(first.status == .ok)
       #expect(try decode(Answer.self, first) == Answer(outcome: "confirmed"))
-      #expect(try await like(false, "1", key: "b", client).status == .ok)
+      #expect(try await sendLike(isLiked: false, momentID: "1", key: "b", client).status == .ok)
       // The repetition of the first like comes late, and changes nothing.
-      #expect(try await like(true, "1", key: "a", client).status == .ok)
+      #expect(try await sendLike(isLiked: true, momentID: "1", key: "a", client).status == .ok)
       #expect(try await server.getMoments(userID: "0").moments[1].isLiked == false)
-      try expectProblem(.unprocessableContent, "another request", try await like(false, "1", key: "a", client))
+      try expectProblem(
+        .unprocessableContent, "another request",
+        try await sendLike(isLiked: false, momentID: "1", key: "a", client))
     }
   }
 
   @Test func `A like waits while the server can't be reached, and is sent by a retry`() async throws {
-    try await test { client in
+    try await withClient { client in
       _ = try await client.execute(uri: "/timelines/0", method: .get)
       await server.setOnline(false)
-      let response = try await like(true, "1", key: "a", client)
+      let response = try await sendLike(isLiked: true, momentID: "1", key: "a", client)
       #expect(response.status == .accepted)
       #expect(try decode(Answer.self, response) == Answer(outcome: "queued"))
       let health = try await client.execute(uri: "/health", method: .get)
@@ -167,7 +171,7 @@ import Testing
 
   @Test func `An invalid like is refused, and changes nothing`() async throws {
     let before = try await server.getMoments(userID: "0")
-    try await test { client in
+    try await withClient { client in
       let address = "/timelines/0/moments/1/like"
       try expectProblem(
         .badRequest, "Idempotency-Key",
@@ -183,7 +187,7 @@ import Testing
         try await client.execute(
           uri: address, method: .post, headers: [.idempotencyKey: "a"],
           body: ByteBuffer(repeating: UInt8(ascii: " "), count: 5_000)))
-      try expectProblem(.notFound, "77", try await like(true, "77", key: "a", client))
+      try expectProblem(.notFound, "77", try await sendLike(isLiked: true, momentID: "77", key: "a", client))
     }
     #expect(try await server.getMoments(userID: "0") == before)
   }
@@ -195,8 +199,8 @@ import Testing
     let waiting: [String]
   }
 
-  /// The events of a stream, with their ids.
-  private struct Events {
+  /// A stream of the service, whose events are read one by one.
+  private struct EventStream {
     private var chunks: HTTPClientResponse.Body.AsyncIterator
     private var text = ""
 
@@ -225,18 +229,18 @@ import Testing
   }
 
   @Test func `Every stream shows a client's like, and that the like waits to be sent`() async throws {
-    try await test { client in
-      var (first, second) = (try await Events(client), try await Events(client))
+    try await withClient { client in
+      var (first, second) = (try await EventStream(client), try await EventStream(client))
       let shown = try await first.next()
       #expect(shown?.event.timeline.moments[1].isLiked == false)
       #expect(try await second.next()?.id == shown?.id)
       await server.setOnline(false)
-      _ = try await like(true, "1", key: "a", client)
-      for number in 0..<2 {
-        var event = try #require(number == 0 ? try await first.next() : try await second.next()).event
+      _ = try await sendLike(isLiked: true, momentID: "1", key: "a", client)
+      for isFirst in [true, false] {
+        var event = try #require(isFirst ? try await first.next() : try await second.next()).event
         // The like and its place in `waiting` may be in separate events.
         while event.waiting.isEmpty || event.timeline.moments[1].isLiked == false {
-          event = try #require(number == 0 ? try await first.next() : try await second.next()).event
+          event = try #require(isFirst ? try await first.next() : try await second.next()).event
         }
         #expect(event.waiting == ["1"])
       }
@@ -244,47 +248,47 @@ import Testing
   }
 
   @Test func `Frequent changes of a timeline cause few events, the last with the newest timeline`() async throws {
-    try await test { client in
-      var events = try await Events(client)
+    try await withClient { client in
+      var events = try await EventStream(client)
       let first = try #require(try await events.next()).event
-      let last = try #require(first.timeline.moments.lastIndex { $0.id != "1" && $0.isLiked == false })
+      let lastUnlikedIndex = try #require(first.timeline.moments.lastIndex { $0.id != "1" && $0.isLiked == false })
       let start = ContinuousClock.now
       for number in 0..<200 {
         try await repo.updateLike(isLiked: number.isMultiple(of: 2), momentID: "1", fromUserID: "0")
       }
-      try await repo.updateLike(isLiked: true, momentID: first.timeline.moments[last].id, fromUserID: "0")
-      var count = 0
+      try await repo.updateLike(isLiked: true, momentID: first.timeline.moments[lastUnlikedIndex].id, fromUserID: "0")
+      var eventCount = 0
       while let (_, event) = try await events.next() {
-        count += 1
-        if event.timeline.moments[last].isLiked == true, event.waiting.isEmpty { break }
+        eventCount += 1
+        if event.timeline.moments[lastUnlikedIndex].isLiked == true, event.waiting.isEmpty { break }
       }
       // The first of these events comes at once, and each later one after at least an interval. One more event may have
       // been sent before the first change.
-      #expect(count <= Int((.now - start) / TimelineFeed.interval) + 2)
+      #expect(eventCount <= Int((.now - start) / TimelineFeed.minimumEventInterval) + 2)
     }
   }
 
-  @Test func `A browser gets the next event whose id isn't its Last-Event-ID, even if that id is unknown`()
+  @Test func `A stream begins with an event whose id isn't the Last-Event-ID, whatever that header contains`()
     async throws
   {
-    try await test { client in
-      var first = try await Events(client)
+    try await withClient { client in
+      var first = try await EventStream(client)
       let id = try #require(try await first.next()).id
-      var second = try await Events(client, after: id)
-      _ = try await like(true, "1", key: "a", client)
+      var second = try await EventStream(client, after: id)
+      _ = try await sendLike(isLiked: true, momentID: "1", key: "a", client)
       let next = try #require(try await second.next())
       #expect(next.id != id)
-      for hostile in ["", "0", "\(UInt64.max)", String(repeating: "f", count: 4_000), "☃", "-1' OR 1"] {
-        var events = try await Events(client, after: hostile)
+      for hostileID in ["", "0", "\(UInt64.max)", String(repeating: "f", count: 4_000), "☃", "-1' OR 1"] {
+        var events = try await EventStream(client, after: hostileID)
         #expect(try await events.next() != nil)
       }
     }
   }
 
   @Test func `Streams end when the service stops`() async throws {
-    let (streams, continuation) = AsyncStream<Events>.makeStream()
-    try await test { client in
-      var events = try await Events(client)
+    let (streams, continuation) = AsyncStream<EventStream>.makeStream()
+    try await withClient { client in
+      var events = try await EventStream(client)
       _ = try await events.next()
       continuation.yield(events)
     }
@@ -297,7 +301,7 @@ import Testing
   // MARK: - Page and metrics
 
   @Test func `The page refers to no other server`() async throws {
-    try await test { client in
+    try await withClient { client in
       let page = try await client.execute(uri: "/", method: .get)
       #expect(page.status == .ok)
       #expect(page.headers[.contentType] == "text/html; charset=utf-8")
@@ -306,7 +310,7 @@ import Testing
   }
 
   @Test func `Requests are counted by route, and those with unknown paths together`() async throws {
-    try await test { client in
+    try await withClient { client in
       _ = try await client.execute(uri: "/timelines/0", method: .get)
       _ = try await client.execute(uri: "/timelines/1", method: .get)
       _ = try await client.execute(uri: "/a", method: .get)
@@ -319,14 +323,14 @@ import Testing
   }
 }
 
-/// A session whose pages and complete timelines are the results of two closures.
+/// A session that gets pages from one closure, and complete timelines from another.
 private struct PagedSession: GetMomentsByUserIDSessionType {
-  let page: @Sendable () async throws(APISessionError) -> MomentsDetails
-  let whole: @Sendable () async throws(APISessionError) -> MomentsDetails
+  let getPage: @Sendable () async throws(APISessionError) -> MomentsDetails
+  let getCompleteTimeline: @Sendable () async throws(APISessionError) -> MomentsDetails
 
-  func getMoments(userID: String) async throws(APISessionError) -> MomentsDetails { try await whole() }
+  func getMoments(userID: String) async throws(APISessionError) -> MomentsDetails { try await getCompleteTimeline() }
 
   func getMoments(userID: String, first: Int, after: String?) async throws(APISessionError) -> MomentsDetails {
-    try await page()
+    try await getPage()
   }
 }

@@ -1,7 +1,8 @@
 // swift-format-ignore-file
 
-// The structures that share their names with functions. One Swift module can't declare both, so the functions are in
-// the module `Darwin`, which exports this module.
+// The structures that share their names with functions, and two types that the structure `sigaction` needs. One Swift
+// module can't declare a structure and a function of the same name, so the functions are in the module `Darwin`, which
+// exports this module.
 
 // <sys/stat.h>
 

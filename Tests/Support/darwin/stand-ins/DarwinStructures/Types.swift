@@ -1,5 +1,7 @@
 // swift-format-ignore-file
 
+// The types of these headers are in this module, because the structure `stat` has fields of many of them.
+
 // <sys/types.h>
 
 public typealias blkcnt_t = Int64

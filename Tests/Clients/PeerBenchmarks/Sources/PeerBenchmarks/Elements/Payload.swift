@@ -13,7 +13,7 @@ protocol Payload: Sendable {
 
   /// The number to add to a tally.
   ///
-  /// Computing it uses all properties of the element.
+  /// Computing it uses all properties of the element, so it may differ from the number of `init(number:)`.
   var number: Int { get }
 }
 

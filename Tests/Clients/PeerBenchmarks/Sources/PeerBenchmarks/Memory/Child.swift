@@ -13,6 +13,7 @@ struct Child: Codable, Sendable {
   let system: String
   let element: String
   let subscribers: Int
+  /// The number of sends, or of cycles in which a subscriber joins and leaves.
   let count: Int
 
   static let flag = "--child"

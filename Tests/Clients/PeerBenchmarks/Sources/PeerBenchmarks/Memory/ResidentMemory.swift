@@ -13,7 +13,7 @@ enum ResidentMemory {
   }
 
   /// Performs a piece of work and measures the resident memory before and after it.
-  static func growth(_ work: () async throws -> Void) async throws -> MemoryGrowth {
+  static func measureGrowth(during work: () async throws -> Void) async throws -> MemoryGrowth {
     // The first reading may need memory itself.
     _ = try bytes()
     let before = try bytes()

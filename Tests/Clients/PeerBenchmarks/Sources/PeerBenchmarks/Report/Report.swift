@@ -11,8 +11,8 @@ struct Report: Codable {
   }
 
   /// Adds the comparisons of one row.
-  mutating func add(_ row: [ComparisonResult<Setting>]) {
-    comparisons += row
-    subscriberCosts += SubscriberCost.all(in: row)
+  mutating func add(_ results: [ComparisonResult<Setting>]) {
+    comparisons += results
+    subscriberCosts += SubscriberCost.all(in: results)
   }
 }

@@ -9,8 +9,8 @@ struct SubscriberCost: Codable, CustomStringConvertible {
   let ratio: Double
 
   /// Returns the costs in the comparisons of one row, or none if the row isn't `producer`.
-  static func all(in row: [ComparisonResult<Setting>]) -> [SubscriberCost] {
-    Dictionary(grouping: row.filter { $0.setting.row == .producer }, by: \.setting.element)
+  static func all(in results: [ComparisonResult<Setting>]) -> [SubscriberCost] {
+    Dictionary(grouping: results.filter { $0.setting.row == .producer }, by: \.setting.element)
       .sorted { $0.key < $1.key }
       .flatMap { element, comparisons in
         costs(element, comparisons.sorted { $0.setting.subscribers < $1.setting.subscribers })
@@ -26,10 +26,11 @@ struct SubscriberCost: Codable, CustomStringConvertible {
     else {
       return []
     }
-    return zip(few.systems, many.systems).map { system, crowded in
+    return zip(few.systems, many.systems).map { systemWithFew, systemWithMany in
+      // The only figure of this row is the time of a `send`.
       SubscriberCost(
-        system: system.system, element: element, most: many.setting.subscribers, fewest: few.setting.subscribers,
-        ratio: crowded.figures[0].median / system.figures[0].median)
+        system: systemWithFew.system, element: element, most: many.setting.subscribers, fewest: few.setting.subscribers,
+        ratio: systemWithMany.figures[0].median / systemWithFew.figures[0].median)
     }
   }
 }

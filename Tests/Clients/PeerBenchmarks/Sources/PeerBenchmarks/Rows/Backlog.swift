@@ -44,24 +44,24 @@ struct Backlog<Element: Payload>: Sendable {
   }
 
   private static func measure<System: Broadcast<Element>>(
-    _ subscribers: Int, _ sends: Int, _ make: () -> System
+    _ subscribers: Int, _ sends: Int, _ makeSystem: () -> System
   ) async throws -> MemoryGrowth {
     let pool = ElementPool<Element>()
     // A small backlog first, so that code and tables that are loaded on first use don't count.
-    keepUnread(make(), subscribers: 8, sends: 100, pool)
-    let system = make()
-    let stalled = (0..<subscribers).map { _ in system.subscribe().makeAsyncIterator() }
-    let growth = try await ResidentMemory.growth {
+    buildBacklog(in: makeSystem(), subscribers: 8, sends: 100, pool)
+    let system = makeSystem()
+    let stalledIterators = (0..<subscribers).map { _ in system.subscribe().makeAsyncIterator() }
+    let growth = try await ResidentMemory.measureGrowth {
       for position in 0..<sends { system.send(pool[position]) }
     }
-    return withExtendedLifetime(stalled) { growth }
+    return withExtendedLifetime(stalledIterators) { growth }
   }
 
-  private static func keepUnread<System: Broadcast<Element>>(
-    _ system: System, subscribers: Int, sends: Int, _ pool: ElementPool<Element>
+  private static func buildBacklog<System: Broadcast<Element>>(
+    in system: System, subscribers: Int, sends: Int, _ pool: ElementPool<Element>
   ) {
-    let stalled = (0..<subscribers).map { _ in system.subscribe().makeAsyncIterator() }
+    let stalledIterators = (0..<subscribers).map { _ in system.subscribe().makeAsyncIterator() }
     for position in 0..<sends { system.send(pool[position]) }
-    withExtendedLifetime(stalled) {}
+    withExtendedLifetime(stalledIterators) {}
   }
 }

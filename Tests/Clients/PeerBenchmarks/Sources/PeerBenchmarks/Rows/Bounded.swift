@@ -17,11 +17,12 @@ struct Bounded<Element: Payload>: Sendable {
   }
 
   /// A comparison with rounds of as many elements as a buffer holds, so that no element is ever dropped.
-  var keepingUp: Comparison<Setting> {
+  var keepingUpComparison: Comparison<Setting> {
     comparison("keeping up") { system in
       switch system {
-      case .multicast: [contestant(overflowing: false, dropNewest), contestant(overflowing: false, error)]
-      case .dictionary: [contestant(overflowing: false, dictionary)]
+      case .multicast:
+        [contestant(overflows: false, makeDropNewestSystem), contestant(overflows: false, makeErrorSystem)]
+      case .dictionary: [contestant(overflows: false, makeDictionarySystem)]
       case .share, .opencombine, .continuations, .lossy: []
       }
     }
@@ -30,25 +31,25 @@ struct Bounded<Element: Payload>: Sendable {
   /// A comparison with rounds of twice as many elements as a buffer holds.
   ///
   /// They are sent while no subscriber reads, so that each subscriber drops the second half of each round.
-  var overflowing: Comparison<Setting> {
+  var overflowingComparison: Comparison<Setting> {
     comparison("overflowing") { system in
       switch system {
-      case .multicast: [contestant(overflowing: true, dropNewest)]
-      case .dictionary: [contestant(overflowing: true, dictionary)]
+      case .multicast: [contestant(overflows: true, makeDropNewestSystem)]
+      case .dictionary: [contestant(overflows: true, makeDictionarySystem)]
       case .share, .opencombine, .continuations, .lossy: []
       }
     }
   }
 
-  private func dropNewest() -> BoundedMulticastSystem<Element, Never> {
+  private func makeDropNewestSystem() -> BoundedMulticastSystem<Element, Never> {
     BoundedMulticastSystem(.dropNewest(capacity))
   }
 
-  private func error() -> BoundedMulticastSystem<Element, BufferOverflow> {
+  private func makeErrorSystem() -> BoundedMulticastSystem<Element, BufferOverflow> {
     BoundedMulticastSystem(.error(capacity))
   }
 
-  private func dictionary() -> BoundedAsyncStreamDictionary<Element> {
+  private func makeDictionarySystem() -> BoundedAsyncStreamDictionary<Element> {
     BoundedAsyncStreamDictionary(capacity: capacity)
   }
 
@@ -59,36 +60,38 @@ struct Bounded<Element: Payload>: Sendable {
   }
 
   private func contestant<System: BoundedBroadcast<Element>>(
-    overflowing: Bool, _ make: @escaping @Sendable () -> System
+    overflows: Bool, _ makeSystem: @escaping @Sendable () -> System
   ) -> Contestant {
-    let round = overflowing ? 2 * capacity : capacity
-    let rounds = options.scaled(12_800 / round)
-    return Contestant(label: "\(System.label) \(make().policy)", count: rounds * round) {
-      try await run(make(), overflowing: overflowing, round: round, rounds: rounds)
+    let roundSize = overflows ? 2 * capacity : capacity
+    // At the default scale, a run sends 12,800 elements.
+    let rounds = options.scaled(12_800 / roundSize)
+    return Contestant(label: "\(System.label) \(makeSystem().policy)", count: rounds * roundSize) {
+      try await run(makeSystem(), overflows: overflows, roundSize: roundSize, rounds: rounds)
     }
   }
 
   private func run<System: BoundedBroadcast<Element>>(
-    _ system: System, overflowing: Bool, round: Int, rounds: Int
+    _ system: System, overflows: Bool, roundSize: Int, rounds: Int
   ) async throws -> [Reading] {
-    let allRounds = warmUpRounds + rounds
+    let totalRounds = warmUpRounds + rounds
     var expected = Tally()
-    for _ in 0..<allRounds {
+    for _ in 0..<totalRounds {
       for position in 0..<capacity { expected.add(pool[position].number) }
     }
     let streams = (0..<subscribers).map { _ in system.subscribe() }
-    let gates = overflowing ? streams.map { _ in HandOffSlot<Void>() } : []
+    // The gates keep overflowing subscribers from reading until a round is sent.
+    let gates = overflows ? streams.map { _ in HandOffSlot<Void>() } : []
     let acknowledged = Arrivals(expecting: subscribers)
     return try await withThrowingTaskGroup { group in
       for (index, stream) in streams.enumerated() {
-        let gate = overflowing ? gates[index] : nil
-        group.addTask { try await read(stream, rounds: allRounds, gate, acknowledged) }
+        let gate = overflows ? gates[index] : nil
+        group.addTask { try await read(stream, rounds: totalRounds, gate, acknowledged) }
       }
       let clock = ContinuousClock()
       var start = clock.now
-      for number in 0..<allRounds {
-        if number == warmUpRounds { start = clock.now }
-        for position in 0..<round { system.send(pool[position]) }
+      for round in 0..<totalRounds {
+        if round == warmUpRounds { start = clock.now }
+        for position in 0..<roundSize { system.send(pool[position]) }
         for gate in gates { gate.put(()) }
         await acknowledged.all()
       }
@@ -101,12 +104,15 @@ struct Bounded<Element: Payload>: Sendable {
         received += tally.count
       }
       let dropped = system.droppedCount(streams)
-      guard received + dropped == allRounds * round * subscribers else {
+      guard received + dropped == totalRounds * roundSize * subscribers else {
         throw BenchmarkError.wrongDrops(
-          system: System.label, expected: allRounds * round * subscribers, received: received, dropped: dropped)
+          system: System.label, sent: totalRounds * roundSize * subscribers, received: received, dropped: dropped)
       }
-      let offered = rounds * round * subscribers
-      return [Reading(metric: "element sent to a subscriber", unit: "ns", value: time.nanoseconds / Double(offered))]
+      let measuredCount = rounds * roundSize * subscribers
+      return [
+        Reading(
+          metric: "element sent to a subscriber", unit: "ns", value: time.nanoseconds / Double(measuredCount))
+      ]
     }
   }
 

@@ -18,31 +18,31 @@ struct LaggingProducer<Element: Payload>: Sendable {
       Setting(row: .producer, element: Element.label, subscribers: subscribers),
       contestants: options.systems.compactMap { system in
         switch system {
-        case .multicast: contestant(20_000) { MulticastSystem<Element>() }
-        case .dictionary: contestant(perSubscriber) { AsyncStreamDictionary<Element>() }
-        case .share: contestant(20_000) { SharedAsyncStream<Element>() }
-        case .opencombine: contestant(perSubscriber) { OpenCombineSubject<Element>() }
+        case .multicast: contestant(unscaledSends: 20_000) { MulticastSystem<Element>() }
+        case .dictionary: contestant(unscaledSends: sendsAtLinearCost) { AsyncStreamDictionary<Element>() }
+        case .share: contestant(unscaledSends: 20_000) { SharedAsyncStream<Element>() }
+        case .opencombine: contestant(unscaledSends: sendsAtLinearCost) { OpenCombineSubject<Element>() }
         case .continuations, .lossy: nil
         }
       })
   }
 
-  /// The number of sends of a system whose `send` takes time for each subscriber.
-  private var perSubscriber: Int { min(20_000, 1_024_000 / subscribers) }
+  /// The number of sends of a system whose `send` takes time in proportion to the number of subscribers.
+  private var sendsAtLinearCost: Int { min(20_000, 1_024_000 / subscribers) }
 
   private func contestant<System: Broadcast<Element>>(
-    _ sends: Int, _ make: @escaping @Sendable () -> System
+    unscaledSends: Int, _ makeSystem: @escaping @Sendable () -> System
   ) -> Contestant {
-    let sends = options.scaled(sends)
-    return Contestant(label: System.label, count: sends) { run(make(), sends: sends) }
+    let sends = options.scaled(unscaledSends)
+    return Contestant(label: System.label, count: sends) { run(makeSystem(), sends: sends) }
   }
 
   private func run<System: Broadcast<Element>>(_ system: System, sends: Int) -> [Reading] {
-    let registered = (0..<subscribers).map { _ in system.subscribe().makeAsyncIterator() }
+    let iterators = (0..<subscribers).map { _ in system.subscribe().makeAsyncIterator() }
     let time = ContinuousClock().measure {
       for position in 0..<sends { system.send(pool[position]) }
     }
-    return withExtendedLifetime(registered) {
+    return withExtendedLifetime(iterators) {
       [Reading(metric: "producer, each send", unit: "ns", value: time.nanoseconds / Double(sends))]
     }
   }

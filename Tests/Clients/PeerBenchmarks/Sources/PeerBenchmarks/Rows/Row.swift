@@ -23,9 +23,9 @@ enum Row: String, CaseIterable, Codable, Sendable {
     case .producer: options.subscribers.map { LaggingProducer<Element>(subscribers: $0, options).comparison }
     case .wake: options.subscribers.map { WakeUp<Element>(subscribers: $0, options).comparison }
     case .subscribe: [Subscribing<Element>(options).comparison]
-    case .bounded: [Bounded<Element>(options).keepingUp, Bounded<Element>(options).overflowing]
+    case .bounded: [Bounded<Element>(options).keepingUpComparison, Bounded<Element>(options).overflowingComparison]
     case .memory: [Backlog<Element>(options).comparison]
-    case .soak: [Soak<Element>(options).stalledSubscriber, Soak<Element>(options).subscriptions]
+    case .soak: [Soak<Element>(options).stalledSubscriberComparison, Soak<Element>(options).subscriptionsComparison]
     }
   }
 }

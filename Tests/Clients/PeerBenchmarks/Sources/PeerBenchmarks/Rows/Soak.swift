@@ -14,14 +14,14 @@ struct Soak<Element: Payload>: Sendable {
   }
 
   /// A comparison in which one subscriber buffers the newest 64 elements and reads nothing during a million sends.
-  var stalledSubscriber: Comparison<Setting> {
-    comparison("a stalled subscriber with the newest \(Self.capacity)", .stalledSubscriber)
+  var stalledSubscriberComparison: Comparison<Setting> {
+    comparison("a stalled subscriber that buffers the newest \(Self.capacity)", .stalledSubscriber)
   }
 
   /// A comparison in which a million subscribers join and leave, one after the other, with one send for each.
   ///
   /// Subscribers leave alternately by the release of their iterator and by the cancellation of their task.
-  var subscriptions: Comparison<Setting> {
+  var subscriptionsComparison: Comparison<Setting> {
     comparison("subscribers that join and leave", .subscriptions)
   }
 
@@ -71,15 +71,15 @@ struct Soak<Element: Payload>: Sendable {
   ) async throws -> MemoryGrowth {
     let pool = ElementPool<Element>()
     var iterator = system.subscribe().makeAsyncIterator()
-    let warmUp = 10_000
-    for position in 0..<warmUp { system.send(pool[position]) }
-    let growth = try await ResidentMemory.growth {
-      for position in warmUp..<warmUp + sends { system.send(pool[position]) }
+    let warmUpSends = 10_000
+    for position in 0..<warmUpSends { system.send(pool[position]) }
+    let growth = try await ResidentMemory.measureGrowth {
+      for position in warmUpSends..<warmUpSends + sends { system.send(pool[position]) }
     }
     system.finish()
     var tally = Tally()
     while let element = try await iterator.next(isolation: nil) { tally.add(element.number) }
-    let expected = pool.tally(of: warmUp + sends - capacity..<warmUp + sends)
+    let expected = pool.tally(of: warmUpSends + sends - capacity..<warmUpSends + sends)
     try tally.check(against: expected, system: System.label)
     return growth
   }
@@ -88,19 +88,20 @@ struct Soak<Element: Payload>: Sendable {
     _ system: System, _ cycles: Int
   ) async throws -> MemoryGrowth {
     let pool = ElementPool<Element>()
-    try await joinAndLeave(system, 0..<10_000, pool)
-    return try await ResidentMemory.growth {
-      try await joinAndLeave(system, 10_000..<10_000 + cycles, pool)
+    let warmUpCycles = 10_000
+    try await joinAndLeave(system, 0..<warmUpCycles, pool)
+    return try await ResidentMemory.measureGrowth {
+      try await joinAndLeave(system, warmUpCycles..<warmUpCycles + cycles, pool)
       guard system.subscriberCount == 0 else {
-        throw BenchmarkError.leftRegistered(system: System.label, subscribers: system.subscriberCount)
+        throw BenchmarkError.stillRegistered(system: System.label, subscribers: system.subscriberCount)
       }
     }
   }
 
   private static func joinAndLeave<System: ReplayingBroadcast<Element>>(
-    _ system: System, _ cycles: Range<Int>, _ pool: ElementPool<Element>
+    _ system: System, _ positions: Range<Int>, _ pool: ElementPool<Element>
   ) async throws {
-    for position in cycles {
+    for position in positions {
       if position.isMultiple(of: 2) {
         let iterator = system.subscribe().makeAsyncIterator()
         withExtendedLifetime(iterator) { system.send(pool[position]) }

@@ -6,7 +6,7 @@ internal import BenchmarkKit
 /// iterator is released.
 struct Subscribing<Element: Payload>: Sendable {
   private let options: Options
-  private let replayed = Element(number: 7)
+  private let replayedElement = Element(number: 7)
 
   init(_ options: Options) {
     self.options = options
@@ -25,16 +25,16 @@ struct Subscribing<Element: Payload>: Sendable {
   }
 
   private func contestant<System: ReplayingBroadcast<Element>>(
-    _ make: @escaping @Sendable () -> System
+    _ makeSystem: @escaping @Sendable () -> System
   ) -> Contestant {
     let cycles = options.scaled(100_000)
-    return Contestant(label: System.label, count: cycles) { try await run(make(), cycles: cycles) }
+    return Contestant(label: System.label, count: cycles) { try await run(makeSystem(), cycles: cycles) }
   }
 
   private func run<System: ReplayingBroadcast<Element>>(_ system: System, cycles: Int) async throws -> [Reading] {
     var expected = Tally()
-    for _ in 0..<cycles { expected.add(replayed.number) }
-    system.send(replayed)
+    for _ in 0..<cycles { expected.add(replayedElement.number) }
+    system.send(replayedElement)
     var tally = Tally()
     let clock = ContinuousClock()
     let start = clock.now
@@ -45,7 +45,7 @@ struct Subscribing<Element: Payload>: Sendable {
     let time = clock.now - start
     try tally.check(against: expected, system: System.label)
     guard system.subscriberCount == 0 else {
-      throw BenchmarkError.leftRegistered(system: System.label, subscribers: system.subscriberCount)
+      throw BenchmarkError.stillRegistered(system: System.label, subscribers: system.subscriberCount)
     }
     return [Reading(metric: "subscription", unit: "µs", value: time.nanoseconds / 1e3 / Double(cycles))]
   }

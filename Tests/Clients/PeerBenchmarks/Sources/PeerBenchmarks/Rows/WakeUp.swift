@@ -23,18 +23,19 @@ struct WakeUp<Element: Payload>: Sendable {
         case .dictionary: contestant { AsyncStreamDictionary<Element>() }
         case .share: contestant { SharedAsyncStream<Element>() }
         case .opencombine: contestant { OpenCombineSubject<Element>() }
-        case .continuations: limit
+        case .continuations: bareContinuations
         case .lossy: nil
         }
       })
   }
 
-  private var rounds: Int { 200_000 / subscribers }
+  /// The number of rounds at scale 1, for about 200,000 deliveries.
+  private var unscaledRounds: Int { 200_000 / subscribers }
 
   private func contestant<System: Broadcast<Element>>(
     _ make: @escaping @Sendable () -> System
   ) -> Contestant {
-    let rounds = options.scaled(System.affordable(rounds, subscribers: subscribers))
+    let rounds = options.scaled(System.affordable(unscaledRounds, subscribers: subscribers))
     return Contestant(label: System.label, count: rounds) { try await run(make(), rounds: rounds) }
   }
 
@@ -79,12 +80,13 @@ struct WakeUp<Element: Payload>: Sendable {
     return tally
   }
 
-  private var limit: Contestant {
-    let rounds = options.scaled(rounds)
-    return Contestant(label: "bare continuations", count: rounds) { try await runLimit(rounds: rounds) }
+  /// The lower limit, which no broadcast can reach.
+  private var bareContinuations: Contestant {
+    let rounds = options.scaled(unscaledRounds)
+    return Contestant(label: "bare continuations", count: rounds) { try await runBareContinuations(rounds: rounds) }
   }
 
-  private func runLimit(rounds: Int) async throws -> [Reading] {
+  private func runBareContinuations(rounds: Int) async throws -> [Reading] {
     let slots = (0..<subscribers).map { _ in HandOffSlot<Element>() }
     let sends = warmUpRounds + rounds
     let expected = pool.tally(of: 0..<sends)

@@ -3,8 +3,8 @@ internal import Synchronization
 /// The usual hand-written broadcast: a dictionary of `AsyncStream` continuations under a lock.
 ///
 /// `subscribe()` adds a continuation, whose `onTermination` handler removes it again. `send` yields to each subscriber
-/// under the lock, so that all subscribers receive the elements in one order. A new subscriber receives each element
-/// after the replayed one exactly once.
+/// under the lock, so that all subscribers receive the elements in one order. A continuation is added and receives the
+/// replayed element under the same lock, so a new subscriber misses no later element and receives none twice.
 final class AsyncStreamDictionary<Element: Payload>: ReplayingBroadcast {
   private struct State {
     var continuations: [Int: AsyncStream<Element>.Continuation] = [:]

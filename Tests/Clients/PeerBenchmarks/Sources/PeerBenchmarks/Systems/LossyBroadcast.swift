@@ -3,7 +3,7 @@ internal import Synchronization
 /// A broken system that loses its hundredth element, so a comparison that includes it must fail.
 struct LossyBroadcast<Element: Payload>: Broadcast {
   private final class Counter: Sendable {
-    let sent = Atomic(0)
+    let sentCount = Atomic(0)
   }
 
   private let base = AsyncStreamDictionary<Element>()
@@ -12,7 +12,7 @@ struct LossyBroadcast<Element: Payload>: Broadcast {
   static var label: String { "Lossy" }
 
   func send(_ element: Element) {
-    if counter.sent.add(1, ordering: .relaxed).newValue != 100 { base.send(element) }
+    if counter.sentCount.add(1, ordering: .relaxed).newValue != 100 { base.send(element) }
   }
 
   func finish() {

@@ -25,7 +25,7 @@ struct MulticastSystem<Element: Payload>: ReplayingBroadcast {
   }
 }
 
-/// This project's channel with buffered subscribers.
+/// This project's channel, read through subscriptions, which count the elements that they drop.
 struct BoundedMulticastSystem<Element: Payload, Failure: Error>: BoundedBroadcast {
   private let channel: MulticastChannel<Element, Failure>
 

@@ -15,6 +15,8 @@ struct OpenCombineSubject<Element: Payload>: Broadcast {
 
   static var label: String { "OpenCombine" }
 
+  /// Limits a run to 10,000 sends and 1,024,000 deliveries.
+  ///
   /// Runs are short, because the buffer removes elements from the front of an array, so the time of a delivery is
   /// proportional to the backlog.
   static func affordable(_ count: Int, subscribers: Int) -> Int {

@@ -2,12 +2,12 @@ internal import AsyncAlgorithms
 
 /// `share(bufferingPolicy: .unbounded)` of swift-async-algorithms over one source `AsyncStream`.
 struct SharedAsyncStream<Element: Payload>: Broadcast {
-  private let source: AsyncStream<Element>.Continuation
+  private let sourceContinuation: AsyncStream<Element>.Continuation
   private let shared: Sharing<Element>.Shared
 
   init() {
     let (stream, continuation) = AsyncStream.makeStream(of: Element.self)
-    source = continuation
+    sourceContinuation = continuation
     shared = Sharing.share(stream)
   }
 
@@ -24,11 +24,11 @@ struct SharedAsyncStream<Element: Payload>: Broadcast {
   }
 
   func send(_ element: Element) {
-    source.yield(element)
+    sourceContinuation.yield(element)
   }
 
   func finish() {
-    source.finish()
+    sourceContinuation.finish()
   }
 
   func subscribe() -> Sharing<Element>.Shared {

@@ -23,7 +23,7 @@ public struct CommentsSource: PagedSource, MutableSource {
     }
   }
 
-  /// An empty page, so that a comment is visible at once even if the post's comments were never loaded.
+  /// An empty page, so that a new comment is visible at once even if the post's comments were never loaded.
   public static var empty: Paged<Comment>? { Paged() }
 
   /// The collection of the comments in the store.

@@ -12,7 +12,7 @@ final class CommentsServer: Sendable {
   func comments(on postID: String) -> [Comment] { server.value(of: postID).elements }
 
   /// The applied changes in order, each listed once.
-  var made: [CommentsSource.Mutation] { server.applied.map(\.mutation) }
+  var appliedChanges: [CommentsSource.Mutation] { server.applied.map(\.mutation) }
 
   /// The ids of all received changes, including repeated ones.
   var receivedIDs: [String] { server.received.map(\.rawValue) }
@@ -30,7 +30,7 @@ final class CommentsServer: Sendable {
     CommentsPage(server.bidirectionalPage(of: postID, before: cursor, limit: limit))
   }
 
-  func make(_ mutation: CommentsSource.Mutation, on postID: String, requestID: String) throws(CommentsError) {
+  func apply(_ mutation: CommentsSource.Mutation, to postID: String, requestID: String) throws(CommentsError) {
     do throws(MutationConflict) {
       _ = try server.apply(mutation, to: postID, id: MutationID(rawValue: requestID))
     } catch {
@@ -46,8 +46,8 @@ extension CommentsPage {
 }
 
 /// A client of a ``CommentsServer``, over a network that a test controls.
-final class CommentsNetwork: CommentsClient {
-  /// The kinds of requests that tests distinguish.
+final class CommentsTestClient: CommentsClient {
+  /// A request, reduced to the parts that tests check.
   enum Request: Hashable, Sendable {
     case page(after: Comment.ID?)
     case previousPage(before: Comment.ID?)
@@ -82,8 +82,8 @@ final class CommentsNetwork: CommentsClient {
   }
 
   /// Returns a client that can't reach the server.
-  static func offline(_ server: CommentsServer) -> CommentsNetwork {
-    CommentsNetwork(server, onRequest: { (_) async throws(CommentsError) in throw .offline })
+  static func offline(_ server: CommentsServer) -> CommentsTestClient {
+    CommentsTestClient(server, onRequest: { (_) async throws(CommentsError) in throw .offline })
   }
 
   /// The requests in the order in which they were made.
@@ -103,19 +103,19 @@ final class CommentsNetwork: CommentsClient {
 
   func add(_ comment: Comment, to postID: String, requestID: String) async throws(CommentsError) {
     try await exchange(.add(comment.id)) { () throws(CommentsError) in
-      try server.make(.add(comment), on: postID, requestID: requestID)
+      try server.apply(.add(comment), to: postID, requestID: requestID)
     }
   }
 
   func edit(_ id: Comment.ID, text: String, on postID: String, requestID: String) async throws(CommentsError) {
     try await exchange(.edit(id, text)) { () throws(CommentsError) in
-      try server.make(.edit(id, text: text), on: postID, requestID: requestID)
+      try server.apply(.edit(id, text: text), to: postID, requestID: requestID)
     }
   }
 
   func delete(_ id: Comment.ID, from postID: String, requestID: String) async throws(CommentsError) {
     try await exchange(.delete(id)) { () throws(CommentsError) in
-      try server.make(.delete(id), on: postID, requestID: requestID)
+      try server.apply(.delete(id), to: postID, requestID: requestID)
     }
   }
 

@@ -1,8 +1,8 @@
 import Multicast
 
 extension MulticastSubscription where Failure == Never {
-  /// Returns the next `count` elements.
-  func first(_ count: Int) async -> [Element] {
+  /// Returns the next `count` elements, or fewer if the subscription ends earlier.
+  func nextElements(count: Int) async -> [Element] {
     var elements: [Element] = []
     for await element in self {
       elements.append(element)
@@ -11,7 +11,7 @@ extension MulticastSubscription where Failure == Never {
     return elements
   }
 
-  /// Waits for an element that meets a condition.
+  /// Waits for an element that satisfies a condition, or for the end of the subscription.
   func reaches(_ isWanted: (Element) -> Bool) async {
     for await element in self where isWanted(element) { return }
   }

@@ -23,19 +23,19 @@ struct SimulatedCommentsClient: CommentsClient {
   }
 
   func add(_ comment: Comment, to postID: String, requestID: String) async throws(CommentsError) {
-    try await make(.add(comment), on: postID, requestID)
+    try await send(.add(comment), to: postID, requestID)
   }
 
   func edit(_ id: Comment.ID, text: String, on postID: String, requestID: String) async throws(CommentsError) {
-    try await make(.edit(id, text: text), on: postID, requestID)
+    try await send(.edit(id, text: text), to: postID, requestID)
   }
 
   func delete(_ id: Comment.ID, from postID: String, requestID: String) async throws(CommentsError) {
-    try await make(.delete(id), on: postID, requestID)
+    try await send(.delete(id), to: postID, requestID)
   }
 
-  private func make(
-    _ mutation: CommentsSource.Mutation, on postID: String, _ requestID: String
+  private func send(
+    _ mutation: CommentsSource.Mutation, to postID: String, _ requestID: String
   ) async throws(CommentsError) {
     try await exchange("change") { [server] in
       do throws(MutationConflict) {

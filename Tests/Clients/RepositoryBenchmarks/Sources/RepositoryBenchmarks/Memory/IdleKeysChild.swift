@@ -22,12 +22,12 @@ struct IdleKeysChild: Codable, Sendable {
   static let flag = "--child"
 
   /// The limit of the evicting system: 1 MiB, in bytes.
-  private static let limit = 1 << 20
+  private static let evictionLimit = 1 << 20
 
   /// The number of keys that are fetched before the measurement, so that all code and all caches of a fixed size are in
   /// memory.
-  private static let warmUpKeys = 200
-  private static let loaders = 16
+  private static let warmUpKeyCount = 200
+  private static let loaderCount = 16
 
   let system: System
   let store: StoreKind
@@ -63,41 +63,45 @@ struct IdleKeysChild: Codable, Sendable {
     let server = Server<Raise>(Counter.collection, .done) { key in
       Counter(text: String(repeating: key, count: 1_000 / key.utf8.count))
     }
-    let store = place.makeStore()
+    let keyValueStore = place.makeStore()
     switch system {
     case .synced:
-      let repository = SyncedSystem(server, store)
-      return try await growth { try await repository.reload($0) }
+      let repository = SyncedSystem(server, keyValueStore)
+      return try await measureGrowth { try await repository.reload($0) }
     case .evicting:
-      let repository = SyncedSystem(server, store, EvictionPolicy(maximumBytes: Self.limit))
-      let growth = try await growth { try await repository.reload($0) }
-      guard try await repository.storedByteCount() <= Self.limit else {
+      let repository = SyncedSystem(server, keyValueStore, EvictionPolicy(maximumBytes: Self.evictionLimit))
+      let growth = try await measureGrowth { try await repository.reload($0) }
+      guard try await repository.storedByteCount() <= Self.evictionLimit else {
         throw BenchmarkError.wrongValue(system: system.label, key: "all")
       }
       return growth
     case .byHand:
-      let repository = HandWrittenRepository(server, store)
-      return try await growth { try await repository.reload($0) }
+      let repository = HandWrittenRepository(server, keyValueStore)
+      return try await measureGrowth { try await repository.reload($0) }
     case .store:
-      return try await growth { try await store.save(server.value(of: $0), for: StoreKey(server.collection, id: $0)) }
+      return try await measureGrowth {
+        try await keyValueStore.save(server.value(of: $0), for: StoreKey(server.collection, id: $0))
+      }
     }
   }
 
-  private func growth(_ load: @escaping @Sendable (String) async throws -> Void) async throws -> MemoryGrowth {
-    try await self.load((0..<Self.warmUpKeys).map { "warm-up-\($0)" }, load)
+  private func measureGrowth(
+    _ loadKey: @escaping @Sendable (String) async throws -> Void
+  ) async throws -> MemoryGrowth {
+    try await loadAll((0..<Self.warmUpKeyCount).map { "warm-up-\($0)" }, loadKey)
     // The first reading may need memory itself.
     _ = try ResidentMemory.bytes()
     let before = try ResidentMemory.bytes()
-    let duration = try await ContinuousClock().measure { try await self.load((0..<keys).map { "\($0)" }, load) }
+    let duration = try await ContinuousClock().measure { try await loadAll((0..<keys).map { "\($0)" }, loadKey) }
     return MemoryGrowth(before: before, after: try ResidentMemory.bytes(), seconds: duration / .seconds(1))
   }
 
   /// Loads keys concurrently, so that several share a commit.
-  private func load(_ keys: [String], _ load: @escaping @Sendable (String) async throws -> Void) async throws {
+  private func loadAll(_ keys: [String], _ loadKey: @escaping @Sendable (String) async throws -> Void) async throws {
     try await withThrowingTaskGroup(of: Void.self) { group in
-      for loader in 0..<Self.loaders {
+      for loader in 0..<Self.loaderCount {
         group.addTask {
-          for index in stride(from: loader, to: keys.count, by: Self.loaders) { try await load(keys[index]) }
+          for index in stride(from: loader, to: keys.count, by: Self.loaderCount) { try await loadKey(keys[index]) }
         }
       }
       try await group.waitForAll()

@@ -3,7 +3,8 @@ internal import Repository
 
 /// Changes that are made while the server can't be reached, and delivered when it can.
 struct Drain: Sendable {
-  private static let makers = 32
+  /// The number of tasks that make the changes.
+  private static let taskCount = 32
 
   private let environment: Environment
 
@@ -11,48 +12,51 @@ struct Drain: Sendable {
     self.environment = environment
   }
 
-  static func part(_ mutations: Int) -> String { "\(mutations) mutations" }
+  static func part(_ mutationCount: Int) -> String { "\(mutationCount) mutations" }
 
   /// The comparisons with different numbers of changes of one key.
   var ofOneKey: [Comparison<Setting>] {
-    Set([500, 2_000, 8_000].map { environment.options.scaled($0) }).sorted().map { mutations in
+    Set([500, 2_000, 8_000].map { environment.options.scaled($0) }).sorted().map { mutationCount in
       Comparison(
-        Setting(row: .drain, part: Self.part(mutations)), contestants: contestants(mutations: mutations, keys: 1))
+        Setting(row: .drain, part: Self.part(mutationCount)),
+        contestants: contestants(mutationCount: mutationCount, keyCount: 1))
     }
   }
 
   /// The comparison with changes of 1,000 keys.
   var ofManyKeys: Comparison<Setting> {
-    let (mutations, keys) = (environment.options.scaled(8_000), environment.options.scaled(1_000))
+    let (mutationCount, keyCount) = (environment.options.scaled(8_000), environment.options.scaled(1_000))
     return Comparison(
-      Setting(row: .drainKeys, part: "\(Self.part(mutations)) of \(keys) keys"),
-      contestants: contestants(mutations: mutations, keys: keys))
+      Setting(row: .drainKeys, part: "\(Self.part(mutationCount)) of \(keyCount) keys"),
+      contestants: contestants(mutationCount: mutationCount, keyCount: keyCount))
   }
 
-  private func contestants(mutations: Int, keys: Int) -> [Contestant] {
+  private func contestants(mutationCount: Int, keyCount: Int) -> [Contestant] {
     [
-      contestant(SyncedSystem.self, mutations: mutations, keys: keys),
-      contestant(HandWrittenRepository<Raise>.self, mutations: mutations, keys: keys),
+      contestant(SyncedSystem.self, mutationCount: mutationCount, keyCount: keyCount),
+      contestant(HandWrittenRepository<Raise>.self, mutationCount: mutationCount, keyCount: keyCount),
     ]
   }
 
   private func contestant<System: RepositorySystem<Raise>>(
-    _ type: System.Type, mutations: Int, keys: Int
+    _ type: System.Type, mutationCount: Int, keyCount: Int
   ) -> Contestant {
-    let changes = (0..<Self.makers).map { maker in
-      stride(from: maker, to: mutations, by: Self.makers).map { (key: "\($0 % keys)", mutation: Raise(serial: $0 + 1)) }
+    let changesByTask = (0..<Self.taskCount).map { task in
+      stride(from: task, to: mutationCount, by: Self.taskCount).map {
+        (key: "\($0 % keyCount)", mutation: Raise(serial: $0 + 1))
+      }
     }
-    return Contestant(label: type.label, count: mutations) {
+    return Contestant(label: type.label, count: mutationCount) {
       let server = Server.counters()
-      let keys = (0..<keys).map { "\($0)" }
+      let keys = (0..<keyCount).map { "\($0)" }
       return try await environment.withPlace(server, keys: keys) { place in
         server.setReachable(false)
         let system = System(server, place.makeStore())
-        let making = try await Span.measure { try await system.perform(changes) }
+        let making = try await Span.measure { try await system.perform(changesByTask) }
         server.setReachable(true)
         let draining = try await Span.measure { try await system.deliverAll() }
         try await environment.check(place, server, keys: keys, type.label)
-        return making.each("make", of: mutations) + draining.each("drain", of: mutations)
+        return making.each("make", of: mutationCount) + draining.each("drain", of: mutationCount)
           + [draining.total("drain all")]
       }
     }

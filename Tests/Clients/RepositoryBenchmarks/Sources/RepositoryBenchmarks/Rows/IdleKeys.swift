@@ -15,16 +15,16 @@ struct IdleKeys: Sendable {
   }
 
   private func contestant(_ system: IdleKeysChild.System) -> Contestant {
-    let keys = environment.options.scaled(4_000)
-    return Contestant(label: system.label, count: keys) {
+    let keyCount = environment.options.scaled(4_000)
+    return Contestant(label: system.label, count: keyCount) {
       try await environment.workspace.withFolder { folder in
         let growth = try IdleKeysChild(
-          system: system, store: environment.options.store, folder: folder, keys: keys
+          system: system, store: environment.options.store, folder: folder, keys: keyCount
         ).run()
-        let bytes = Double(growth.after - growth.before) / Double(keys)
+        let bytesPerKey = Double(growth.after - growth.before) / Double(keyCount)
         return [
-          Reading(metric: "growth, each key", unit: "bytes", value: bytes),
-          Reading(metric: "time, each key", unit: "µs", value: growth.seconds * 1e6 / Double(keys)),
+          Reading(metric: "growth, each key", unit: "bytes", value: bytesPerKey),
+          Reading(metric: "time, each key", unit: "µs", value: growth.seconds * 1e6 / Double(keyCount)),
           Reading(metric: "before", unit: "KiB", value: Double(growth.before) / 1024, isCompared: false),
           Reading(metric: "after", unit: "KiB", value: Double(growth.after) / 1024, isCompared: false),
         ]

@@ -5,8 +5,9 @@ internal import Repository
 /// applied.
 struct Open: Sendable {
   /// The number of openings in a run.
-  private static let openings = 3
-  private static let makers = 32
+  private static let openingCount = 3
+  /// The number of tasks that make the queued changes.
+  private static let taskCount = 32
 
   private let environment: Environment
 
@@ -16,32 +17,33 @@ struct Open: Sendable {
 
   /// The comparisons with different numbers of queued changes.
   var comparisons: [Comparison<Setting>] {
-    [0, environment.options.scaled(2_000)].map { queued in
+    [0, environment.options.scaled(2_000)].map { queuedCount in
       Comparison(
-        Setting(row: .open, part: "\(queued) queued"),
+        Setting(row: .open, part: "\(queuedCount) queued"),
         contestants: [
-          contestant(SyncedSystem.self, queued), contestant(HandWrittenRepository<Raise>.self, queued),
+          contestant(SyncedSystem.self, queuedCount), contestant(HandWrittenRepository<Raise>.self, queuedCount),
         ])
     }
   }
 
-  private func contestant<System: RepositorySystem<Raise>>(_ type: System.Type, _ queued: Int) -> Contestant {
-    Contestant(label: type.label, count: Self.openings) {
+  private func contestant<System: RepositorySystem<Raise>>(_ type: System.Type, _ queuedCount: Int) -> Contestant {
+    Contestant(label: type.label, count: Self.openingCount) {
       let server = Server.counters()
       return try await environment.withPlace(server) { place in
         server.setReachable(false)
-        try await prepare(queued, System(server, place.makeStore()))
+        try await queueChanges(queuedCount, with: System(server, place.makeStore()))
         var times = OperationTimes()
-        for _ in 0..<Self.openings {
+        for _ in 0..<Self.openingCount {
           let start = ContinuousClock.now
           let system = System(server, place.makeStore())
-          guard try await first(system) == queued else {
+          // The queued changes raise the counter to their number.
+          guard try await firstSerial(of: system) == queuedCount else {
             throw BenchmarkError.wrongValue(system: type.label, key: "0")
           }
           times.add(start, .now)
-          if queued > 0 { await system.settle() }
+          if queuedCount > 0 { await system.waitForFailedAttempt() }
         }
-        if queued > 0 {
+        if queuedCount > 0 {
           server.setReachable(true)
           try await System(server, place.makeStore()).deliverAll()
         }
@@ -51,16 +53,16 @@ struct Open: Sendable {
     }
   }
 
-  private func prepare(_ queued: Int, _ system: some RepositorySystem<Raise>) async throws {
-    guard queued > 0 else { return }
-    let changes = (0..<Self.makers).map { maker in
-      stride(from: maker, to: queued, by: Self.makers).map { (key: "0", mutation: Raise(serial: $0 + 1)) }
+  private func queueChanges(_ queuedCount: Int, with system: some RepositorySystem<Raise>) async throws {
+    guard queuedCount > 0 else { return }
+    let changesByTask = (0..<Self.taskCount).map { task in
+      stride(from: task, to: queuedCount, by: Self.taskCount).map { (key: "0", mutation: Raise(serial: $0 + 1)) }
     }
-    try await system.perform(changes)
-    await system.settle()
+    try await system.perform(changesByTask)
+    await system.waitForFailedAttempt()
   }
 
-  private func first<System: RepositorySystem<Raise>>(_ system: System) async throws -> Int {
+  private func firstSerial<System: RepositorySystem<Raise>>(of system: System) async throws -> Int {
     for await counter in try await system.values(of: "0") { return counter.serial }
     throw BenchmarkError.ended(system: System.label)
   }

@@ -3,7 +3,7 @@ internal import Repository
 
 /// Changes of a small value, one at a time, which the server confirms immediately.
 struct Perform: Sendable {
-  private static let observers = 64
+  private static let observerCount = 64
 
   private let environment: Environment
 
@@ -15,42 +15,43 @@ struct Perform: Sendable {
   var shown: Comparison<Setting> {
     Comparison(
       Setting(row: .performShown),
-      contestants: [shown(SyncedSystem.self), shown(HandWrittenRepository<Raise>.self)])
+      contestants: [shownContestant(SyncedSystem.self), shownContestant(HandWrittenRepository<Raise>.self)])
   }
 
   /// The comparison of the time until the call returns, when the change is durably confirmed.
   var confirmed: Comparison<Setting> {
     Comparison(
       Setting(row: .performConfirmed),
-      contestants: [confirmed(SyncedSystem.self), confirmed(HandWrittenRepository<Raise>.self)])
+      contestants: [confirmedContestant(SyncedSystem.self), confirmedContestant(HandWrittenRepository<Raise>.self)])
   }
 
-  private func shown<System: RepositorySystem<Raise>>(_ type: System.Type) -> Contestant {
+  private func shownContestant<System: RepositorySystem<Raise>>(_ type: System.Type) -> Contestant {
     let count = environment.options.scaled(500)
     return Contestant(label: type.label, count: count) {
       let server = Server.counters()
       return try await environment.withPlace(server) { place in
         let system = System(server, place.makeStore())
         let values = try await system.values(of: "0")
-        let observers = Observers(values, count: Self.observers) { counter, step in counter.serial == step }
-        _ = await observers.lastArrival()
+        let observers = Observers(values, count: Self.observerCount) { counter, step in counter.serial == step }
+        // All observers receive the initial value before the measurement.
+        _ = await observers.waitForLastArrival()
         var times = OperationTimes()
         let span = try await Span.measure {
           for serial in 1...count {
             observers.expect(serial)
             let start = ContinuousClock.now
-            try await perform(serial, system)
-            times.add(start, await observers.lastArrival())
+            try await raiseCounter(to: serial, with: system)
+            times.add(start, await observers.waitForLastArrival())
           }
         }
         observers.cancel()
         try await environment.check(place, server, type.label)
-        return [times.reading("last of \(Self.observers) observers")] + span.each("with confirmation", of: count)
+        return [times.reading("last of \(Self.observerCount) observers")] + span.each("with confirmation", of: count)
       }
     }
   }
 
-  private func confirmed<System: RepositorySystem<Raise>>(_ type: System.Type) -> Contestant {
+  private func confirmedContestant<System: RepositorySystem<Raise>>(_ type: System.Type) -> Contestant {
     let count = environment.options.scaled(300)
     return Contestant(label: type.label, count: count) {
       let server = Server.counters()
@@ -59,7 +60,7 @@ struct Perform: Sendable {
         var times = OperationTimes()
         let span = try await Span.measure {
           for serial in 1...count {
-            try await times.measure { try await perform(serial, system) }
+            try await times.measure { try await raiseCounter(to: serial, with: system) }
           }
         }
         try await environment.check(place, server, type.label)
@@ -68,7 +69,7 @@ struct Perform: Sendable {
     }
   }
 
-  private func perform<System: RepositorySystem<Raise>>(_ serial: Int, _ system: System) async throws {
+  private func raiseCounter<System: RepositorySystem<Raise>>(to serial: Int, with system: System) async throws {
     guard try await system.perform(Raise(serial: serial), on: "0") else {
       throw BenchmarkError.notConfirmed(system: System.label)
     }

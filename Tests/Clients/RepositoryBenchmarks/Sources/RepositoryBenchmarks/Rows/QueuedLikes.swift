@@ -4,8 +4,9 @@ internal import Repository
 
 /// Many likes on one timeline, made while the server can't be reached, then a relaunch and the delivery of the likes.
 struct QueuedLikes: Sendable {
-  private static let moments = 200
-  private static let makers = 16
+  private static let momentCount = 200
+  /// The number of tasks that make the likes.
+  private static let taskCount = 16
 
   private let environment: Environment
 
@@ -13,32 +14,32 @@ struct QueuedLikes: Sendable {
     self.environment = environment
   }
 
-  static func part(_ likes: Int) -> String { "\(likes) likes" }
+  static func part(_ likeCount: Int) -> String { "\(likeCount) likes" }
 
   /// The comparisons with different numbers of likes.
   var comparisons: [Comparison<Setting>] {
-    Set([2_000, 8_000].map { environment.options.scaled($0) }).sorted().map { likes in
+    Set([2_000, 8_000].map { environment.options.scaled($0) }).sorted().map { likeCount in
       Comparison(
-        Setting(row: .likes, part: Self.part(likes)),
+        Setting(row: .likes, part: Self.part(likeCount)),
         contestants: [
-          contestant(MomentsSystem.self, likes), contestant(HandWrittenRepository<MomentLike>.self, likes),
+          contestant(MomentsSystem.self, likeCount), contestant(HandWrittenRepository<MomentLike>.self, likeCount),
         ])
     }
   }
 
   private func contestant<System: RepositorySystem<MomentLike>>(_ type: System.Type, _ count: Int) -> Contestant {
     Contestant(label: type.label, count: count) {
-      let server = try Server.timeline(moments: Self.moments)
+      let server = try Server.timeline(moments: Self.momentCount)
       return try await environment.withPlace(server, keys: [Timelines.userID]) { place in
         server.setReachable(false)
-        let making = try await make(count, System(server, place.makeStore()))
+        let making = try await makeLikes(count, with: System(server, place.makeStore()))
 
         let expected = try Self.timeline(afterLikes: count)
         var relaunched: System?
         let relaunching = try await Span.measure {
           let system = System(server, place.makeStore())
           relaunched = system
-          try await untilShown(expected, system)
+          try await waitUntilShown(expected, by: system)
         }
 
         server.setReachable(true)
@@ -54,19 +55,19 @@ struct QueuedLikes: Sendable {
   }
 
   /// Makes the likes with a system that is released afterwards.
-  private func make(_ count: Int, _ system: some RepositorySystem<MomentLike>) async throws -> Span {
+  private func makeLikes(_ count: Int, with system: some RepositorySystem<MomentLike>) async throws -> Span {
     // The likes of one moment are made by one task, so their order is known.
-    var likes = [[(key: String, mutation: MomentLike)]](repeating: [], count: Self.makers)
+    var likesByTask = [[(key: String, mutation: MomentLike)]](repeating: [], count: Self.taskCount)
     for number in 0..<count {
-      likes[number % Self.moments % Self.makers].append((Timelines.userID, Self.like(number)))
+      likesByTask[number % Self.momentCount % Self.taskCount].append((Timelines.userID, Self.like(number)))
     }
-    let span = try await Span.measure { try await system.perform(likes) }
-    await system.settle()
+    let span = try await Span.measure { try await system.perform(likesByTask) }
+    await system.waitForFailedAttempt()
     return span
   }
 
-  private func untilShown<System: RepositorySystem<MomentLike>>(
-    _ expected: MomentsDetails, _ system: System
+  private func waitUntilShown<System: RepositorySystem<MomentLike>>(
+    _ expected: MomentsDetails, by system: System
   ) async throws {
     for await timeline in try await system.values(of: Timelines.userID) {
       if timeline == expected { return }
@@ -76,11 +77,11 @@ struct QueuedLikes: Sendable {
 
   /// Returns the like with a number: the first pass over the moments likes each, the second unlikes each, and so on.
   private static func like(_ number: Int) -> MomentLike {
-    Timelines.like(of: number % moments, isLiked: (number / moments).isMultiple(of: 2))
+    Timelines.like(of: number % momentCount, isLiked: (number / momentCount).isMultiple(of: 2))
   }
 
   private static func timeline(afterLikes count: Int) throws -> MomentsDetails {
-    var timeline = try Timelines.make(moments: moments)
+    var timeline = try Timelines.make(moments: momentCount)
     for number in 0..<count { like(number).apply(to: &timeline) }
     return timeline
   }

@@ -29,7 +29,7 @@ enum Row: String, CaseIterable, Codable, Sendable {
 /// A row, or a part of it.
 struct Setting: ComparisonSetting, Equatable {
   let row: Row
-  /// The part or the size of the row that the title of the comparison's table names, if any.
+  /// The part of the row, or the size of its workload, if the title of the comparison's table names one.
   var part: String?
 
   var description: String { [row.rawValue, part].compactMap(\.self).joined(separator: " · ") }

@@ -11,50 +11,51 @@ struct TimelineLikes: Sendable {
   }
 
   var comparison: Comparison<Setting> {
-    let moments = environment.options.scaled(10_000, atLeast: 100)
+    let momentCount = environment.options.scaled(10_000, atLeast: 100)
     return Comparison(
-      Setting(row: .timeline, part: "\(moments) moments"),
+      Setting(row: .timeline, part: "\(momentCount) moments"),
       contestants: [
-        contestant(MomentsSystem.self, moments), contestant(HandWrittenRepository<MomentLike>.self, moments),
+        contestant(MomentsSystem.self, momentCount), contestant(HandWrittenRepository<MomentLike>.self, momentCount),
       ])
   }
 
-  private func contestant<System: RepositorySystem<MomentLike>>(_ type: System.Type, _ moments: Int) -> Contestant {
+  private func contestant<System: RepositorySystem<MomentLike>>(_ type: System.Type, _ momentCount: Int) -> Contestant {
     let count = environment.options.scaled(100)
     return Contestant(label: type.label, count: count) {
-      let server = try Server.timeline(moments: moments)
+      let server = try Server.timeline(moments: momentCount)
       return try await environment.withPlace(server, keys: [Timelines.userID]) { place in
         let system = System(server, place.makeStore())
         let values = try await system.values(of: Timelines.userID)
         let observers = Observers(values, count: 1) { timeline, step in
-          step == 0 || timeline.moments[Self.moment(step, of: moments)].isLiked == true
+          step == 0 || timeline.moments[Self.momentIndex(step, of: momentCount)].isLiked == true
         }
-        _ = await observers.lastArrival()
+        // The observer receives the initial value before the measurement.
+        _ = await observers.waitForLastArrival()
         let clock = ContinuousClock()
-        var (shown, confirmed) = (OperationTimes(), OperationTimes())
+        var (shownTimes, confirmedTimes) = (OperationTimes(), OperationTimes())
         let span = try await Span.measure {
           for step in 1...count {
-            let like = Timelines.like(of: Self.moment(step, of: moments))
+            let like = Timelines.like(of: Self.momentIndex(step, of: momentCount))
             observers.expect(step)
             let start = clock.now
             guard try await system.perform(like, on: Timelines.userID) else {
               throw BenchmarkError.notConfirmed(system: type.label)
             }
-            confirmed.add(server.answeredAt, clock.now)
-            shown.add(start, await observers.lastArrival())
+            confirmedTimes.add(server.answeredAt, clock.now)
+            shownTimes.add(start, await observers.waitForLastArrival())
           }
         }
         observers.cancel()
         try await environment.check(place, server, keys: [Timelines.userID], type.label)
-        return [shown.reading("like → observer"), confirmed.reading("reply → confirmed")]
-          + span.each("whole", of: count)
+        return [shownTimes.reading("like → observer"), confirmedTimes.reading("reply → confirmed")]
+          + span.each("each like", of: count)
       }
     }
   }
 
-  /// Returns the moment that is liked in a step.
+  /// Returns the index of the moment that is liked in a step.
   ///
   /// No moment is liked twice, because there are no more steps than moments, and the stride is a prime number. The
   /// number of moments must not be a multiple of the stride.
-  private static func moment(_ step: Int, of moments: Int) -> Int { step * 7_919 % moments }
+  private static func momentIndex(_ step: Int, of momentCount: Int) -> Int { step * 7_919 % momentCount }
 }

@@ -6,7 +6,8 @@ internal import Repository
 ///
 /// The stored value includes the pending changes, so they are visible after a relaunch before the queue is read. This
 /// repository guarantees less than a `SyncedRepository`: it has no rollback, conflict handling, backoff, or support for
-/// several processes. It doesn't order fetched values, and its memory use is unbounded.
+/// several processes. It shows a fetched value even if that is older than the current one, and its memory use is
+/// unbounded.
 actor HandWrittenRepository<Mutation: RepositoryMutation>: RepositorySystem
 where Mutation.Value: Codable & Equatable & Sendable {
   typealias Value = Mutation.Value
@@ -17,7 +18,7 @@ where Mutation.Value: Codable & Equatable & Sendable {
     let mutation: Mutation
   }
 
-  private static var queue: String { "queue" }
+  private static var queueCollection: String { "queue" }
 
   private let server: Server<Mutation>
   private let store: any KeyValueStore
@@ -30,8 +31,9 @@ where Mutation.Value: Codable & Equatable & Sendable {
   /// The saves that haven't begun yet, by key.
   private var nextSaves: [String: Task<Void, any Error>] = [:]
   /// The last commit of each key.
-  private var commits: [String: Task<Void, any Error>] = [:]
-  private var sending: Set<String> = []
+  private var lastCommits: [String: Task<Void, any Error>] = [:]
+  /// The keys whose entries are being sent.
+  private var keysInFlight: Set<String> = []
   private var lastSequence = 0
 
   init(_ server: Server<Mutation>, _ store: any KeyValueStore) {
@@ -39,21 +41,22 @@ where Mutation.Value: Codable & Equatable & Sendable {
   }
 
   func values(of key: String) async throws -> MulticastStream<Value, Never> {
-    try await open(key)
+    try await loadValueIfNeeded(of: key)
     return channel(of: key).stream
   }
 
   func reload(_ key: String) async throws {
-    try await readQueue()
+    try await readQueueIfNeeded()
     var value = try server.fetch(key)
     for entry in queues?[key] ?? [] { try entry.mutation.apply(to: &value) }
     show(value, of: key)
-    try await commit(key) { [value] in try await self.store.save(value, for: self.valueKey(key)) }.value
+    try await beginCommit(of: key) { [value] in try await self.store.save(value, for: self.valueKey(key)) }.value
   }
 
   func perform(_ mutation: Mutation, on key: String) async throws -> Bool {
-    try await open(key)
-    try await readQueue()
+    try await loadValueIfNeeded(of: key)
+    try await readQueueIfNeeded()
+    // No row changes a key without a stored value, so this repository needn't queue such a change.
     guard var value = values[key] else { return false }
     try mutation.apply(to: &value)
     show(value, of: key)
@@ -61,7 +64,7 @@ where Mutation.Value: Codable & Equatable & Sendable {
     let entry = Entry(key: key, sequence: lastSequence, mutation: mutation)
     unsaved[key, default: []].append(entry)
     // A save that hasn't begun yet includes the entry.
-    let save = nextSaves[key] ?? commit(key) { try await self.saveEntries(of: key) }
+    let save = nextSaves[key] ?? beginCommit(of: key) { try await self.saveEntries(of: key) }
     nextSaves[key] = save
     try await save.value
     do {
@@ -73,9 +76,10 @@ where Mutation.Value: Codable & Equatable & Sendable {
   }
 
   func deliverAll() async throws {
-    try await readQueue()
+    try await readQueueIfNeeded()
     var keys = Array((queues ?? [:]).keys)
     try await withThrowingTaskGroup { group in
+      // Entries of at most four keys are sent at a time.
       for _ in 0..<4 {
         if let key = keys.popLast() { group.addTask { try await self.send(key) } }
       }
@@ -87,18 +91,18 @@ where Mutation.Value: Codable & Equatable & Sendable {
 
   /// Sends the queued entries of a key one after the other, and shows the value of the last reply if replies have one.
   private func send(_ key: String) async throws {
-    guard sending.insert(key).inserted else { return }
-    defer { sending.remove(key) }
+    guard keysInFlight.insert(key).inserted else { return }
+    defer { keysInFlight.remove(key) }
     while let entry = queues?[key]?.first {
       let reply = try server.make(entry.mutation, on: key)
       var batch = StoreBatch()
       batch.remove(entryKey(entry))
-      // A reply has all queued changes only if no later entry is queued.
-      if server.reply == .value, queues?[key]?.count == 1 {
+      // A reply includes all queued changes only if no later entry is queued.
+      if server.replyKind == .value, queues?[key]?.count == 1 {
         show(reply, of: key)
         batch.save(reply, for: valueKey(key))
       }
-      try await commit(key) { [batch] in try await self.store.commit(batch) }.value
+      try await beginCommit(of: key) { [batch] in try await self.store.commit(batch) }.value
       queues?[key]?.removeFirst()
       if queues?[key]?.isEmpty ?? false { queues?[key] = nil }
     }
@@ -116,23 +120,25 @@ where Mutation.Value: Codable & Equatable & Sendable {
   }
 
   /// Begins a commit that waits for the key's previous one, because concurrent calls may reach a store in any order.
-  private func commit(_ key: String, _ body: @escaping @Sendable () async throws -> Void) -> Task<Void, any Error> {
-    let task = Task { [previous = commits[key]] in
+  private func beginCommit(
+    of key: String, _ body: @escaping @Sendable () async throws -> Void
+  ) -> Task<Void, any Error> {
+    let task = Task { [previous = lastCommits[key]] in
       _ = await previous?.result
       try await body()
     }
-    commits[key] = task
+    lastCommits[key] = task
     return task
   }
 
-  private func open(_ key: String) async throws {
+  private func loadValueIfNeeded(of key: String) async throws {
     guard values[key] == nil, let stored = try await store.load(valueKey(key)), values[key] == nil else { return }
     show(stored.value, of: key)
   }
 
-  private func readQueue() async throws {
+  private func readQueueIfNeeded() async throws {
     guard queues == nil else { return }
-    let stored = try await store.observe(collection: Self.queue, as: Entry.self).stored.map(\.stored.value)
+    let stored = try await store.observe(collection: Self.queueCollection, as: Entry.self).stored.map(\.stored.value)
     guard queues == nil else { return }
     lastSequence = stored.map(\.sequence).max() ?? 0
     let ordered = stored.sorted { $0.sequence < $1.sequence }
@@ -153,7 +159,9 @@ where Mutation.Value: Codable & Equatable & Sendable {
 
   private nonisolated func valueKey(_ key: String) -> StoreKey<Value> { StoreKey(server.collection, id: key) }
 
-  private nonisolated func entryKey(_ entry: Entry) -> StoreKey<Entry> { StoreKey(Self.queue, id: "\(entry.sequence)") }
+  private nonisolated func entryKey(_ entry: Entry) -> StoreKey<Entry> {
+    StoreKey(Self.queueCollection, id: "\(entry.sequence)")
+  }
 }
 
 extension HandWrittenRepository {

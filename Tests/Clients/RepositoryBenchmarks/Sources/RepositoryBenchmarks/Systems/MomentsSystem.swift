@@ -16,11 +16,11 @@ struct MomentsSystem: RepositorySystem {
     repository = MomentsRepo(
       persistentDataStore: Self.dataStore(store),
       getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { userID throws(APISessionError) in
-        try Self.answer { () throws(ServerUnreachable) in try server.fetch(userID) }
+        try Self.performRequest { () throws(ServerUnreachable) in try server.fetch(userID) }
       },
       updateMomentLikeSession: UpdateMomentLikeSessionStub { request throws(APISessionError) in
         let like = MomentLike(userID: request.userID, momentID: request.momentID, isLiked: request.isLiked)
-        return try Self.answer { () throws(ServerUnreachable) in try server.make(like, on: request.userID) }
+        return try Self.performRequest { () throws(ServerUnreachable) in try server.make(like, on: request.userID) }
       },
       retryPolicy: .benchmarks)
   }
@@ -29,7 +29,8 @@ struct MomentsSystem: RepositorySystem {
     PersistentDataStore(store)
   }
 
-  private static func answer(
+  /// Performs a request, and throws a transport error if the server can't be reached.
+  private static func performRequest(
     _ request: () throws(ServerUnreachable) -> MomentsDetails
   ) throws(APISessionError) -> MomentsDetails {
     do throws(ServerUnreachable) {
@@ -58,14 +59,14 @@ struct MomentsSystem: RepositorySystem {
     }
   }
 
-  func settle() async {
-    await repository.events.untilRetryIsScheduled()
+  func waitForFailedAttempt() async {
+    await repository.events.waitUntilRetryIsScheduled()
   }
 }
 
 extension MulticastStream<RepositoryEvent, Never> {
   /// Waits until an attempt has failed and a retry is scheduled.
-  func untilRetryIsScheduled() async {
+  func waitUntilRetryIsScheduled() async {
     for await event in self {
       if case .retryScheduled = event { return }
     }

@@ -3,9 +3,10 @@ internal import Synchronization
 /// Tasks that observe a key, and the instant at which the last of them receives the expected value.
 final class Observers<Value: Sendable>: Sendable {
   private struct State {
-    var step = 0
-    var missing: Int
-    var instant: ContinuousClock.Instant?
+    var expectedStep = 0
+    /// The number of observers that haven't received the expected value yet.
+    var remainingCount: Int
+    var lastArrival: ContinuousClock.Instant?
     var waiter: CheckedContinuation<ContinuousClock.Instant, Never>?
   }
 
@@ -25,15 +26,15 @@ final class Observers<Value: Sendable>: Sendable {
     _ values: Values, count: Int, shows: @escaping @Sendable (_ value: Value, _ step: Int) -> Bool
   ) where Values: AsyncSequence & Sendable, Values.Element == Value, Values.Failure == Never {
     self.count = count
-    state = Mutex(State(missing: count))
+    state = Mutex(State(remainingCount: count))
     for _ in 0..<count {
       let task = Task { [self] in
-        var last = -1
+        var lastStep = -1
         for await value in values {
-          let step = state.withLock { $0.step }
-          guard step > last, shows(value, step) else { continue }
-          last = step
-          arrive()
+          let step = state.withLock { $0.expectedStep }
+          guard step > lastStep, shows(value, step) else { continue }
+          lastStep = step
+          recordArrival()
         }
       }
       tasks.withLock { $0.append(task) }
@@ -42,17 +43,17 @@ final class Observers<Value: Sendable>: Sendable {
 
   /// Makes all observers expect the change of the next step.
   func expect(_ step: Int) {
-    state.withLock { ($0.step, $0.missing, $0.instant) = (step, count, nil) }
+    state.withLock { ($0.expectedStep, $0.remainingCount, $0.lastArrival) = (step, count, nil) }
   }
 
   /// Waits until all observers have received the expected value.
   ///
   /// - Returns: The instant at which the last of them received it.
-  func lastArrival() async -> ContinuousClock.Instant {
+  func waitForLastArrival() async -> ContinuousClock.Instant {
     await withCheckedContinuation { continuation in
       let instant = state.withLock { state in
-        if state.instant == nil { state.waiter = continuation }
-        return state.instant
+        if state.lastArrival == nil { state.waiter = continuation }
+        return state.lastArrival
       }
       if let instant { continuation.resume(returning: instant) }
     }
@@ -63,12 +64,12 @@ final class Observers<Value: Sendable>: Sendable {
     for task in tasks.withLock({ $0 }) { task.cancel() }
   }
 
-  private func arrive() {
+  private func recordArrival() {
     let now = ContinuousClock.now
     let waiter = state.withLock { state -> CheckedContinuation<ContinuousClock.Instant, Never>? in
-      state.missing -= 1
-      guard state.missing == 0 else { return nil }
-      state.instant = now
+      state.remainingCount -= 1
+      guard state.remainingCount == 0 else { return nil }
+      state.lastArrival = now
       defer { state.waiter = nil }
       return state.waiter
     }

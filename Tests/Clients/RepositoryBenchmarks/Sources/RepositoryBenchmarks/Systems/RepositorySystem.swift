@@ -31,10 +31,10 @@ protocol RepositorySystem<Mutation>: Sendable {
   /// Waits until an attempt to send has failed.
   ///
   /// At least one change must be queued, and the server must not be reachable.
-  func settle() async
+  func waitForFailedAttempt() async
 }
 
 extension RepositorySystem {
   /// Returns immediately, which suits a system that sends only while one of its methods runs.
-  func settle() async {}
+  func waitForFailedAttempt() async {}
 }

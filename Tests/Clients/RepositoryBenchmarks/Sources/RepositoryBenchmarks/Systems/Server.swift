@@ -2,15 +2,15 @@ internal import Moments
 internal import Repository
 internal import Synchronization
 
-/// The error of a request while the server is switched off.
+/// The error of a request while the server can't be reached.
 struct ServerUnreachable: Error {}
 
 /// A server in this process, which replies immediately or can't be reached.
 final class Server<Mutation: RepositoryMutation>: Sendable where Mutation.Value: Sendable {
   typealias Value = Mutation.Value
 
-  /// The reply to a change: an acknowledgment, or the changed value.
-  enum Reply {
+  /// A kind of reply to a change: an acknowledgment, or the changed value.
+  enum ReplyKind {
     case done, value
   }
 
@@ -22,8 +22,8 @@ final class Server<Mutation: RepositoryMutation>: Sendable where Mutation.Value:
 
   /// The collection in which each system stores the values.
   let collection: String
-  /// The reply to a change.
-  let reply: Reply
+  /// The kind of reply to a change; systems ignore the value that ``make(_:on:)`` returns if the kind is `done`.
+  let replyKind: ReplyKind
   private let state = Mutex(State())
   private let initial: @Sendable (String) -> Value
 
@@ -31,15 +31,15 @@ final class Server<Mutation: RepositoryMutation>: Sendable where Mutation.Value:
   ///
   /// - Parameters:
   ///   - collection: The collection in which each system stores the values.
-  ///   - reply: The reply to a change.
+  ///   - replyKind: The kind of reply to a change.
   ///   - initial: Returns the initial value of a key.
-  init(_ collection: String, _ reply: Reply, initial: @escaping @Sendable (String) -> Value) {
+  init(_ collection: String, _ replyKind: ReplyKind, initial: @escaping @Sendable (String) -> Value) {
     self.collection = collection
-    self.reply = reply
+    self.replyKind = replyKind
     self.initial = initial
   }
 
-  /// Switches the server on or off.
+  /// Sets whether the server can be reached.
   func setReachable(_ isReachable: Bool) {
     state.withLock { $0.isReachable = isReachable }
   }

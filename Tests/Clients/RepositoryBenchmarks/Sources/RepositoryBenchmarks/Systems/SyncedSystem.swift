@@ -42,8 +42,8 @@ struct SyncedSystem: RepositorySystem {
     try await repository.waitForPendingMutations()
   }
 
-  func settle() async {
-    await repository.events.untilRetryIsScheduled()
+  func waitForFailedAttempt() async {
+    await repository.events.waitUntilRetryIsScheduled()
   }
 }
 

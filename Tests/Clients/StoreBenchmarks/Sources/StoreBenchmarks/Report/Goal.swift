@@ -21,15 +21,15 @@ struct Goal: Codable, CustomStringConvertible {
   /// Returns the goals whose figures were measured.
   static func all(in results: [ComparisonResult<Setting>]) -> [Goal] {
     let (sqlite, grdb) = (SystemName.sqlite.label, SystemName.grdb.label)
-    let parts = ChangeOne.label(.sqlite, .parts)
-    let (few, many) = (ChangeOne.title(100), ChangeOne.title(10_000))
+    let sqliteInParts = ChangeOne.label(.sqlite, .parts)
+    let (shortList, longList) = (ChangeOne.sizeLabel(100), ChangeOne.sizeLabel(10_000))
 
     func median(_ row: Row, _ system: String, part: String? = nil) -> Double? {
       results.first { $0.setting == Setting(row: row, part: part) }?
         .systems.first { $0.system == system }?.figures.first?.median
     }
 
-    func goal(_ text: String, _ figure: Double?, of base: Double?, atMost limit: Double) -> Goal? {
+    func goal(_ text: String, _ figure: Double?, dividedBy base: Double?, atMost limit: Double) -> Goal? {
       guard let figure, let base else { return nil }
       return Goal(text, ratio: figure / base, limit: limit)
     }
@@ -37,31 +37,33 @@ struct Goal: Codable, CustomStringConvertible {
     return [
       goal(
         "save, SQLiteStore ÷ GRDB",
-        median(.save, sqlite), of: median(.save, grdb), atMost: 1),
+        median(.save, sqlite), dividedBy: median(.save, grdb), atMost: 1),
       goal(
         "save, FileStore ÷ by hand",
-        median(.save, SystemName.file.label), of: median(.save, Save.byHandLabel), atMost: 1.5),
+        median(.save, SystemName.file.label), dividedBy: median(.save, Save.byHandLabel), atMost: 1.5),
       goal(
         "burst-keys, SQLiteStore ÷ GRDB",
-        median(.burstKeys, sqlite), of: median(.burstKeys, grdb), atMost: 1.0 / 5),
+        median(.burstKeys, sqlite), dividedBy: median(.burstKeys, grdb), atMost: 1.0 / 5),
       goal(
         "load-known, SQLiteStore ÷ GRDB",
-        median(.loadKnown, sqlite), of: median(.loadKnown, grdb), atMost: 1.0 / 5),
+        median(.loadKnown, sqlite), dividedBy: median(.loadKnown, grdb), atMost: 1.0 / 5),
       goal(
         "observe, SQLiteStore ÷ GRDB",
-        median(.observe, sqlite), of: median(.observe, grdb), atMost: 1.0 / 2),
+        median(.observe, sqlite), dividedBy: median(.observe, grdb), atMost: 1.0 / 2),
       goal(
         "change-one, SQLiteStore in parts, 10,000 elements ÷ 100",
-        median(.changeOne, parts, part: many), of: median(.changeOne, parts, part: few), atMost: 3),
+        median(.changeOne, sqliteInParts, part: longList),
+        dividedBy: median(.changeOne, sqliteInParts, part: shortList), atMost: 3),
       goal(
         "change-one of 10,000, SQLiteStore in parts ÷ GRDB, one row",
-        median(.changeOne, parts, part: many), of: median(.changeOne, ChangeOne.grdbLabel, part: many), atMost: 3),
+        median(.changeOne, sqliteInParts, part: longList),
+        dividedBy: median(.changeOne, ChangeOne.grdbLabel, part: longList), atMost: 3),
       goal(
         "server-save, PostgreSQLStore ÷ by hand",
-        median(.serverSave, Server.store), of: median(.serverSave, Server.byHandLabel), atMost: 1.3),
+        median(.serverSave, Server.storeLabel), dividedBy: median(.serverSave, Server.byHandLabel), atMost: 1.3),
       goal(
         "server-burst, PostgreSQLStore ÷ by hand",
-        median(.serverBurst, Server.store), of: median(.serverBurst, Server.byHandLabel), atMost: 1.0 / 5),
+        median(.serverBurst, Server.storeLabel), dividedBy: median(.serverBurst, Server.byHandLabel), atMost: 1.0 / 5),
     ].compactMap(\.self)
   }
 }

@@ -16,21 +16,22 @@ struct Burst: Sendable {
 
   /// Saves of different keys.
   var ofManyKeys: Comparison<Setting> {
-    Comparison(Setting(row: .burstKeys), contestants: SystemName.allCases.map { contestant($0) { "\($0)" } })
+    Comparison(
+      Setting(row: .burstKeys), contestants: SystemName.allCases.map { name in contestant(name) { "\($0)" } })
   }
 
   /// Saves of the same key.
   var ofOneKey: Comparison<Setting> {
-    Comparison(Setting(row: .burstKey), contestants: SystemName.allCases.map { contestant($0) { _ in "0" } })
+    Comparison(Setting(row: .burstKey), contestants: SystemName.allCases.map { name in contestant(name) { _ in "0" } })
   }
 
-  private func contestant(_ name: SystemName, _ id: @escaping @Sendable (Int) -> String) -> Contestant {
+  private func contestant(_ name: SystemName, _ makeID: @escaping @Sendable (Int) -> String) -> Contestant {
     Contestant(label: name.label, count: count) {
       try await workspace.withFolder { folder in
         let system = try name.open(in: folder)
         // The keys exist before the clock starts.
-        try await save((0..<count).map { (id($0), Timeline(serial: $0, postCount: 1)) }, to: system)
-        let timelines = (0..<count).map { (id: id($0), timeline: Timeline(serial: count + $0, postCount: 1)) }
+        try await save((0..<count).map { (makeID($0), Timeline(serial: $0, postCount: 1)) }, to: system)
+        let timelines = (0..<count).map { (id: makeID($0), timeline: Timeline(serial: count + $0, postCount: 1)) }
         let time = try await ContinuousClock().measure { try await save(timelines, to: system) }
         for (id, _) in timelines {
           guard let loaded = try await system.load(id), loaded.serial >= count else {

@@ -23,33 +23,35 @@ struct ChangeOne: Sendable {
 
   static func label(_ kind: StoreSystem.Kind, _ form: Form) -> String { "\(kind.label), \(form.rawValue)" }
 
-  static func title(_ elements: Int) -> String { "\(elements) elements" }
+  static func sizeLabel(_ elementCount: Int) -> String { "\(elementCount) elements" }
 
   /// One comparison for each number of elements.
   var comparisons: [Comparison<Setting>] {
-    Set([100, 1_000, 10_000].map { options.scaled($0, atLeast: 100) }).sorted().map { elements in
+    Set([100, 1_000, 10_000].map { options.scaled($0, atLeast: 100) }).sorted().map { elementCount in
       let stores = StoreSystem.Kind.allCases.flatMap { kind in
         [
-          contestant(kind, .parts, PartitionedItemList.self, elements),
-          contestant(kind, .whole, WholeItemList.self, elements),
+          contestant(kind, .parts, PartitionedItemList.self, elementCount),
+          contestant(kind, .whole, WholeItemList.self, elementCount),
         ]
       }
-      return Comparison(Setting(row: .changeOne, part: Self.title(elements)), contestants: stores + [grdb(elements)])
+      return Comparison(
+        Setting(row: .changeOne, part: Self.sizeLabel(elementCount)),
+        contestants: stores + [grdbContestant(elementCount)])
     }
   }
 
   private func contestant<List: ItemList>(
-    _ kind: StoreSystem.Kind, _ form: Form, _ type: List.Type, _ elements: Int
+    _ kind: StoreSystem.Kind, _ form: Form, _ type: List.Type, _ elementCount: Int
   ) -> Contestant {
     // In the form `whole`, a longer list is changed fewer times, because each save encodes all of it.
-    let count = options.scaled(form == .whole ? 20_000 / elements : 100)
+    let count = options.scaled(form == .whole ? 20_000 / elementCount : 100)
     return Contestant(label: Self.label(kind, form), count: count) {
       try await workspace.withFolder { folder in
         let store = kind.open(in: folder)
         let key = StoreKey<List>("list")
-        var list = List(items: items(elements))
+        var list = List(items: items(elementCount))
         try await store.save(list, for: key)
-        let readings = try await readings(count, elements) { index, step in
+        let readings = try await measureChanges(count, elementCount) { index, step in
           list.items[index] = list.items[index].changed(in: step)
         } save: { _ in
           try await store.save(list, for: key)
@@ -62,35 +64,35 @@ struct ChangeOne: Sendable {
     }
   }
 
-  private func grdb(_ elements: Int) -> Contestant {
+  private func grdbContestant(_ elementCount: Int) -> Contestant {
     let count = options.scaled(100)
     return Contestant(label: Self.grdbLabel, count: count) {
       try await workspace.withFolder { folder in
-        var items = items(elements)
+        var items = items(elementCount)
         let table = try ItemTable(items, in: folder)
-        var changed: Item?
-        let readings = try await readings(count, elements) { index, step in
+        var lastChanged: Item?
+        let readings = try await measureChanges(count, elementCount) { index, step in
           items[index] = items[index].changed(in: step)
-          changed = items[index]
+          lastChanged = items[index]
         } save: { index in
           try await table.update(items[index])
         }
-        if let changed, try await !table.holds(changed) {
-          throw BenchmarkError.wrongValue(system: Self.grdbLabel, id: "\(changed.id)")
+        if let lastChanged, try await !table.hasState(of: lastChanged) {
+          throw BenchmarkError.wrongValue(system: Self.grdbLabel, id: "\(lastChanged.id)")
         }
         return readings
       }
     }
   }
 
-  private func readings(
-    _ count: Int, _ elements: Int, change: (_ index: Int, _ step: Int) -> Void,
+  private func measureChanges(
+    _ count: Int, _ elementCount: Int, change: (_ index: Int, _ step: Int) -> Void,
     save: (_ index: Int) async throws -> Void
   ) async throws -> [Reading] {
     var times = OperationTimes()
     for step in 1...count {
       // A stride that shares no factor with the number of elements visits every element before it repeats one.
-      let index = step * 7_919 % elements
+      let index = step * 7_919 % elementCount
       change(index, step)
       try await times.measure { try await save(index) }
     }

@@ -47,7 +47,8 @@ struct Load: Sendable {
   }
 
   private func contestant(
-    _ name: SystemName, _ count: Int, _ load: @escaping @Sendable (URL, inout OperationTimes) async throws -> Void
+    _ name: SystemName, _ count: Int,
+    _ measureLoads: @escaping @Sendable (URL, inout OperationTimes) async throws -> Void
   ) -> Contestant {
     Contestant(label: name.label, count: count) {
       try await workspace.withFolder { folder in
@@ -55,7 +56,7 @@ struct Load: Sendable {
         try await system.save(timeline, as: "0")
         try system.close()
         var times = OperationTimes()
-        try await load(folder, &times)
+        try await measureLoads(folder, &times)
         return [times.reading("load")]
       }
     }

@@ -11,7 +11,7 @@ struct ManyKeys: Sendable {
   }
 
   /// The number of keys in a run of scale 1.
-  static let count = 20_000
+  static let keyCount = 20_000
 
   var comparison: Comparison<Setting> {
     Comparison(Setting(row: .manyKeys), contestants: SystemName.allCases.map(contestant))
@@ -26,31 +26,33 @@ struct ManyKeys: Sendable {
   }
 
   private func contestant(_ name: SystemName) -> Contestant {
-    let count = options.scaled(Self.count)
+    let count = options.scaled(Self.keyCount)
     return Contestant(label: name.label, count: count) {
       try await workspace.withFolder { folder in
         let clock = ContinuousClock()
-        let filling = try await clock.measure { try await Self.fill(name.open(in: folder), count: count) }
+        let fillTime = try await clock.measure { try await Self.fill(name.open(in: folder), count: count) }
 
         // A new store or GRDB pool, which has loaded no value.
         let system = try name.open(in: folder)
-        let start = clock.now
+        let observationStart = clock.now
         let observation = try await system.observeAll()
-        let all = try await observation.first { _ in true }
-        guard Set(all.value.map(\.serial)) == Set(0..<count) else {
+        let initialArrival = try await observation.first { _ in true }
+        guard Set(initialArrival.value.map(\.serial)) == Set(0..<count) else {
           throw BenchmarkError.wrongValue(system: name.label, id: "one of the keys")
         }
 
         var times = OperationTimes()
-        for serial in count..<count + options.scaled(3) {
-          let start = clock.now
+        let saveCount = options.scaled(3)
+        for serial in count..<count + saveCount {
+          let saveStart = clock.now
           try await system.save(Timeline(serial: serial), as: "\(serial % count)")
-          times.add(start, try await observation.first { $0.contains { $0.serial == serial } }.instant)
+          times.add(saveStart, try await observation.first { $0.contains { $0.serial == serial } }.instant)
         }
         observation.cancel()
         return [
-          Reading(metric: "fill, each key", unit: "µs", value: filling.microseconds / Double(count)),
-          Reading(metric: "observe all", unit: "ms", value: (all.instant - start).milliseconds),
+          Reading(metric: "fill, each key", unit: "µs", value: fillTime.microseconds / Double(count)),
+          Reading(
+            metric: "observe all", unit: "ms", value: (initialArrival.instant - observationStart).milliseconds),
           times.reading("save → observer"),
         ]
       }

@@ -14,7 +14,7 @@ enum Row: String, CaseIterable, Codable, Sendable {
   case serverSave = "server-save"
   case serverBurst = "server-burst"
 
-  /// The comparisons of this row, in the order of the tables.
+  /// Returns the comparisons of this row, in the order of the tables.
   func comparisons(_ options: Options, _ workspace: Workspace) async throws -> [Comparison<Setting>] {
     switch self {
     case .save: [Save(options, workspace).comparison]

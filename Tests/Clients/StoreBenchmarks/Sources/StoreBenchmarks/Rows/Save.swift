@@ -22,7 +22,7 @@ struct Save: Sendable {
     Contestant(label: name.label, count: count) {
       try await workspace.withFolder { folder in
         let system = try name.open(in: folder)
-        let readings = try await readings { try await system.save($0, as: "0") }
+        let readings = try await measureSaves { try await system.save($0, as: "0") }
         guard try await system.load("0")?.serial == count else {
           throw BenchmarkError.wrongValue(system: name.label, id: "0")
         }
@@ -35,12 +35,12 @@ struct Save: Sendable {
     Contestant(label: Self.byHandLabel, count: count) {
       try await workspace.withFolder { folder in
         let files = try FilesByHand(in: folder)
-        return try await readings { try files.replace("0", by: JSONEncoder().encode($0)) }
+        return try await measureSaves { try files.replace("0", by: JSONEncoder().encode($0)) }
       }
     }
   }
 
-  private func readings(_ save: (Timeline) async throws -> Void) async throws -> [Reading] {
+  private func measureSaves(_ save: (Timeline) async throws -> Void) async throws -> [Reading] {
     var timeline = Timeline()
     var times = OperationTimes()
     // Not measured, because the first save creates the entry and the others replace it.

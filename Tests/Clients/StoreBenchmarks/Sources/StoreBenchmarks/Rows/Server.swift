@@ -4,7 +4,7 @@ internal import Foundation
 
 /// Saves to a PostgreSQL server, compared with a loop of libpq calls to the same server.
 struct Server: Sendable {
-  static let store = "PostgreSQLStore"
+  static let storeLabel = "PostgreSQLStore"
   static let byHandLabel = "libpq by hand"
 
   private let options: Options
@@ -12,7 +12,7 @@ struct Server: Sendable {
 
   /// Creates the comparisons on the server that the options name, or returns `nil` if they name none.
   init?(_ options: Options) {
-    guard let address = options.server else { return nil }
+    guard let address = options.serverAddress else { return nil }
     (self.options, self.address) = (options, address)
   }
 
@@ -22,20 +22,21 @@ struct Server: Sendable {
     return Comparison(
       Setting(row: .serverSave),
       contestants: [
-        Contestant(label: Self.store, count: count) { [address] in
+        Contestant(label: Self.storeLabel, count: count) { [address] in
           let store = PostgreSQLStore(address: address)
-          return try await Self.timesOfSaves(count) { try await store.save($0, for: Self.key("0")) }
+          return try await Self.measureSaves(count) { try await store.save($0, for: Self.key("0")) }
         },
         Contestant(label: Self.byHandLabel, count: count) { [address] in
           let table = try LibPQByHand(address)
-          return try await Self.timesOfSaves(count) { try table.save(JSONEncoder().encode($0), as: "0") }
+          return try await Self.measureSaves(count) { try table.save(JSONEncoder().encode($0), as: "0") }
         },
       ])
   }
 
-  private static func timesOfSaves(_ count: Int, _ save: (Timeline) async throws -> Void) async throws -> [Reading] {
+  private static func measureSaves(_ count: Int, _ save: (Timeline) async throws -> Void) async throws -> [Reading] {
     var timeline = Timeline()
     var times = OperationTimes()
+    // Not measured, because the first use of a statement on a new connection takes longer.
     try await save(timeline)
     for serial in 1...count {
       timeline.serial = serial
@@ -53,7 +54,7 @@ struct Server: Sendable {
     return Comparison(
       Setting(row: .serverBurst),
       contestants: [
-        Contestant(label: Self.store, count: count) { [address] in
+        Contestant(label: Self.storeLabel, count: count) { [address] in
           let store = PostgreSQLStore(address: address)
           try await store.removeAll(in: Self.collection)
           try await store.save(timelines[0].timeline, for: Self.key("first"))

@@ -15,25 +15,27 @@ struct Start: Sendable {
   /// The keys are stored once, before all runs.
   func comparisons() async throws -> [Comparison<Setting>] {
     var comparisons: [Comparison<Setting>] = []
-    for keys in [1, options.scaled(ManyKeys.count)] {
+    for keyCount in [1, options.scaled(ManyKeys.keyCount)] {
       var contestants: [Contestant] = []
-      for name in SystemName.allCases { contestants.append(try await contestant(name, keys)) }
+      for name in SystemName.allCases { contestants.append(try await contestant(name, keyCount)) }
       comparisons.append(
-        Comparison(Setting(row: .start, part: keys == 1 ? "1 key" : "\(keys) keys"), contestants: contestants))
+        Comparison(
+          Setting(row: .start, part: keyCount == 1 ? "1 key" : "\(keyCount) keys"), contestants: contestants))
     }
     return comparisons
   }
 
-  private func contestant(_ name: SystemName, _ keys: Int) async throws -> Contestant {
+  private func contestant(_ name: SystemName, _ keyCount: Int) async throws -> Contestant {
     let folder = try workspace.makeFolder()
-    let filled = try name.open(in: folder)
-    try await ManyKeys.fill(filled, count: keys)
-    try filled.close()
+    let systemToFill = try name.open(in: folder)
+    try await ManyKeys.fill(systemToFill, count: keyCount)
+    try systemToFill.close()
     let count = options.scaled(20)
     return Contestant(label: name.label, count: count) {
       var times = OperationTimes()
       for number in 0..<count {
-        let serial = number * 7_919 % keys
+        // With a prime number as the stride, successive openings observe different keys if there are several.
+        let serial = number * 7_919 % keyCount
         let start = ContinuousClock.now
         let system = try name.open(in: folder)
         let observation = try await system.observe("\(serial)")

@@ -8,30 +8,32 @@ internal import Foundation
 
 /// The minimum of system calls that replace a file durably.
 struct FilesByHand: ~Copyable {
-  private let folder: Int32
+  private let folderDescriptor: Int32
 
   init(in folder: URL) throws {
-    self.folder = try Self.check("open", open(folder.path(percentEncoded: false), O_RDONLY | O_DIRECTORY | O_CLOEXEC))
+    folderDescriptor = try Self.check(
+      "open", open(folder.path(percentEncoded: false), O_RDONLY | O_DIRECTORY | O_CLOEXEC))
   }
 
   deinit {
-    _ = close(folder)
+    _ = close(folderDescriptor)
   }
 
   /// Writes a new file, synchronizes it, renames it over the old one, and synchronizes the folder.
   func replace(_ name: String, by bytes: Data) throws {
-    let new = "\(name).new"
-    let file = try Self.check("openat", openat(folder, new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600))
-    defer { _ = close(file) }
-    let count = bytes.withUnsafeBytes { write(file, $0.baseAddress, $0.count) }
-    guard count == bytes.count else { throw BenchmarkError.systemCall("write", code: errno) }
-    _ = try Self.check("fsync", fsync(file))
-    _ = try Self.check("renameat", renameat(folder, new, folder, name))
-    _ = try Self.check("fsync", fsync(folder))
+    let newName = "\(name).new"
+    let fileDescriptor = try Self.check(
+      "openat", openat(folderDescriptor, newName, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600))
+    defer { _ = close(fileDescriptor) }
+    let writtenCount = bytes.withUnsafeBytes { write(fileDescriptor, $0.baseAddress, $0.count) }
+    guard writtenCount == bytes.count else { throw BenchmarkError.systemCall("write", code: errno) }
+    _ = try Self.check("fsync", fsync(fileDescriptor))
+    _ = try Self.check("renameat", renameat(folderDescriptor, newName, folderDescriptor, name))
+    _ = try Self.check("fsync", fsync(folderDescriptor))
   }
 
-  private static func check(_ name: String, _ result: Int32) throws -> Int32 {
-    guard result >= 0 else { throw BenchmarkError.systemCall(name, code: errno) }
+  private static func check(_ call: String, _ result: Int32) throws -> Int32 {
+    guard result >= 0 else { throw BenchmarkError.systemCall(call, code: errno) }
     return result
   }
 }

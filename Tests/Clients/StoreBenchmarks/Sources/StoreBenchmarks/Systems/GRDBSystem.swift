@@ -2,7 +2,7 @@ internal import Dispatch
 internal import Foundation
 internal import GRDB
 
-/// A table of keys and JSON in GRDB, as durable as the stores.
+/// A table of keys and JSON in GRDB, as durable as the library's stores.
 struct GRDBSystem: StorageSystem {
   private let pool: DatabasePool
   private let queue = DispatchQueue(label: "GRDBSystem.observers")
@@ -47,12 +47,12 @@ struct GRDBSystem: StorageSystem {
   }
 
   private func observe<Value>(_ fetch: @escaping @Sendable (Database) throws -> Value?) -> Observation<Value> {
-    let arrivals = HandOffSlot<Observation<Value>.Arrival>()
+    let arrivalSlot = HandOffSlot<Observation<Value>.Arrival>()
     let cancellable = ValueObservation.trackingConstantRegion(fetch).start(
       in: pool, scheduling: .async(onQueue: queue),
-      onError: { arrivals.put(.failure(BenchmarkError.observationFailed("\($0)"))) },
-      onChange: { if let value = $0 { arrivals.put(.success(.init(value))) } })
-    return Observation(arrivals: arrivals) { cancellable.cancel() }
+      onError: { arrivalSlot.put(.failure(BenchmarkError.observationFailed("\($0)"))) },
+      onChange: { if let value = $0 { arrivalSlot.put(.success(.init(value))) } })
+    return Observation(arrivalSlot: arrivalSlot, cancel: { cancellable.cancel() })
   }
 
   private static func save(_ value: Data, as id: String, in database: Database) throws {
@@ -84,6 +84,7 @@ extension DatabasePool {
     try pool.writeWithoutTransaction { database in
       try database.execute(sql: "PRAGMA synchronous = FULL")
       let mode = try Int.fetchOne(database, sql: "PRAGMA synchronous")
+      // 2 is `FULL`.
       guard mode == 2 else { throw BenchmarkError.notDurable(mode: mode) }
     }
     return pool

@@ -3,7 +3,7 @@ internal import GRDB
 
 /// A table in GRDB with one row for each element of a list.
 struct ItemTable: Sendable {
-  private struct Row: Codable, FetchableRecord, PersistableRecord {
+  private struct ItemRow: Codable, FetchableRecord, PersistableRecord {
     static let databaseTableName = "item"
 
     var id: Int
@@ -27,22 +27,22 @@ struct ItemTable: Sendable {
   init(_ items: [Item], in folder: URL) throws {
     pool = try DatabasePool.durable(in: folder)
     try pool.write { database in
-      try database.create(table: Row.databaseTableName) { table in
+      try database.create(table: ItemRow.databaseTableName) { table in
         table.primaryKey("id", .integer)
         for column in ["title", "note", "author", "place", "link", "state"] { table.column(column, .text).notNull() }
         table.column("isDone", .boolean).notNull()
       }
-      for item in items { try Row(item).insert(database) }
+      for item in items { try ItemRow(item).insert(database) }
     }
   }
 
   /// Updates the row of an element.
   func update(_ item: Item) async throws {
-    try await pool.write { try Row(item).update($0) }
+    try await pool.write { try ItemRow(item).update($0) }
   }
 
   /// Returns whether the row of an element has the element's state.
-  func holds(_ item: Item) async throws -> Bool {
-    try await pool.read { try Row.fetchOne($0, key: item.id)?.state } == item.state
+  func hasState(of item: Item) async throws -> Bool {
+    try await pool.read { try ItemRow.fetchOne($0, key: item.id)?.state } == item.state
   }
 }

@@ -1,7 +1,7 @@
 internal import CLibPQ
 internal import Foundation
 
-/// A table of names and bytes on a server, written with one prepared statement and one row per transaction.
+/// A table of names and bytes on a PostgreSQL server, written with one prepared statement and one row per transaction.
 final class LibPQByHand {
   private let connection: OpaquePointer
 
@@ -11,6 +11,7 @@ final class LibPQByHand {
     guard PQstatus(connection) == CONNECTION_OK else {
       throw BenchmarkError.server(String(cString: PQerrorMessage(connection)))
     }
+    // Discards notices, such as the one that the table already exists.
     PQsetNoticeProcessor(connection, { _, _ in }, nil)
     try run("CREATE TABLE IF NOT EXISTS by_hand (name text PRIMARY KEY, bytes bytea NOT NULL)")
     try run("TRUNCATE by_hand")
@@ -29,6 +30,7 @@ final class LibPQByHand {
     try name.withCString { name in
       try bytes.withUnsafeBytes { bytes in
         let values = [name, bytes.baseAddress?.assumingMemoryBound(to: CChar.self)]
+        // Format 0 is text, for which no length is needed, and format 1 is binary.
         try check(PQexecPrepared(connection, "save", 2, values, [0, CInt(bytes.count)], [0, 1], 1))
       }
     }

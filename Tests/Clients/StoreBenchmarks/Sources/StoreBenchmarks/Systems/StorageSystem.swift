@@ -19,7 +19,7 @@ protocol StorageSystem: Sendable {
   /// Observes all timelines: the stored ones first, then after each change either all or only those that changed.
   func observeAll() async throws -> Observation<[Timeline]>
 
-  /// Closes the resources that would stay open when the object is released.
+  /// Closes the database connections at once, or does nothing if they close only when the system is released.
   func close() throws
 }
 
@@ -33,19 +33,19 @@ struct Observation<Value: Sendable>: Sendable {
     init(_ value: Value) { self.value = value }
   }
 
-  let arrivals: HandOffSlot<Arrival>
+  let arrivalSlot: HandOffSlot<Arrival>
   let cancel: @Sendable () -> Void
 
   /// Returns the first arrival whose value meets a condition, and drops earlier ones.
   func first(where isExpected: (Value) -> Bool) async throws -> Arrival {
     while true {
-      let arrival = try await arrivals.take()
+      let arrival = try await arrivalSlot.take()
       if isExpected(arrival.value) { return arrival }
     }
   }
 }
 
-/// The systems that most rows compare.
+/// The systems that most rows of measurements compare; see ``Row``.
 enum SystemName: CaseIterable, Sendable {
   case file, sqlite, grdb
 

@@ -47,23 +47,25 @@ struct StoreSystem: StorageSystem {
 
   func observe(_ id: String) async throws -> Observation<Timeline> {
     let changes = try await store.changes(of: Self.key(id))
-    let arrivals = HandOffSlot<Observation<Timeline>.Arrival>()
+    let arrivalSlot = HandOffSlot<Observation<Timeline>.Arrival>()
     let observer = Task {
       for await change in changes {
-        if let stored = change.stored { arrivals.put(.success(.init(stored.value))) }
+        if let stored = change.stored { arrivalSlot.put(.success(.init(stored.value))) }
       }
     }
-    return Observation(arrivals: arrivals) { observer.cancel() }
+    return Observation(arrivalSlot: arrivalSlot, cancel: { observer.cancel() })
   }
 
   func observeAll() async throws -> Observation<[Timeline]> {
-    let observation = try await store.observe(collection: Self.collection, as: Timeline.self)
-    let arrivals = HandOffSlot<Observation<[Timeline]>.Arrival>()
-    arrivals.put(.success(.init(observation.stored.map(\.stored.value))))
+    let storeObservation = try await store.observe(collection: Self.collection, as: Timeline.self)
+    let arrivalSlot = HandOffSlot<Observation<[Timeline]>.Arrival>()
+    arrivalSlot.put(.success(.init(storeObservation.stored.map(\.stored.value))))
     let observer = Task {
-      for await changes in observation.changes { arrivals.put(.success(.init(changes.compactMap(\.stored?.value)))) }
+      for await changes in storeObservation.changes {
+        arrivalSlot.put(.success(.init(changes.compactMap(\.stored?.value))))
+      }
     }
-    return Observation(arrivals: arrivals) { observer.cancel() }
+    return Observation(arrivalSlot: arrivalSlot, cancel: { observer.cancel() })
   }
 
   func close() {}

@@ -1,4 +1,4 @@
-/// The value that most rows store: 16 posts, about 5 KiB of JSON.
+/// The value that systems store in most rows of measurements: 16 posts, about 5 KiB of JSON.
 struct Timeline: Codable, Equatable, Sendable {
   /// Distinguishes one saved value from the next.
   var serial: Int

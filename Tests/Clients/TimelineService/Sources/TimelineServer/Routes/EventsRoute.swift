@@ -50,7 +50,7 @@ final class EventsRoute: Sendable {
       let userID = try context.parameters.require("user")
       // If another browser already shows the timeline, the timeline's feed fetches it.
       if !self.isOpen(userID) { try await self.fetch(userID) }
-      let last = request.headers[.lastEventID]
+      let lastEventID = request.headers[.lastEventID]
       return Response(
         status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store"],
         body: ResponseBody { writer in
@@ -58,7 +58,7 @@ final class EventsRoute: Sendable {
           defer { self.close(userID) }
           // Sends the head of the response now, because the first event may be sent much later.
           try await writer.write(ByteBuffer(string: "retry: 1000\n\n"))
-          var shown = ShownEvent(id: last)
+          var shown = ShownEvent(id: lastEventID)
           for await frame in feed.frames.subscribe() {
             if let bytes = shown.receive(frame) { try await writer.write(bytes) }
           }
@@ -89,20 +89,20 @@ final class EventsRoute: Sendable {
 
   private func open(_ userID: String) -> TimelineFeed {
     feeds.withLock { feeds in
-      var open = feeds[userID] ?? OpenFeed(feed: TimelineFeed(of: userID, in: repo))
-      open.browserCount += 1
-      feeds[userID] = open
-      return open.feed
+      var openFeed = feeds[userID] ?? OpenFeed(feed: TimelineFeed(of: userID, in: repo))
+      openFeed.browserCount += 1
+      feeds[userID] = openFeed
+      return openFeed.feed
     }
   }
 
   private func close(_ userID: String) {
-    let closed = feeds.withLock { feeds -> TimelineFeed? in
+    let closedFeed = feeds.withLock { feeds -> TimelineFeed? in
       feeds[userID]?.browserCount -= 1
       return feeds[userID]?.browserCount == 0 ? feeds.removeValue(forKey: userID)?.feed : nil
     }
     // Keeps the feed until here, so that it isn't released while the lock is held.
-    extendLifetime(closed)
+    extendLifetime(closedFeed)
   }
 }
 

@@ -7,7 +7,7 @@ internal import Repository
 /// `GET /metrics`, in the text format of Prometheus.
 struct MetricsRoute {
   let repo: MomentsRepo
-  let requests: RequestCounts
+  let requestCounts: RequestCounts
 
   func add(to router: TimelineRouter) {
     router.serve(.get, "metrics") { _, _ in
@@ -21,10 +21,10 @@ struct MetricsRoute {
       text += Self.gauge(
         "moments_refused_likes", "Likes that are dead letters: refused or in conflict.", report.undecidedCount)
       text += Self.gauge(
-        "moments_leads", "Whether this service sends likes, and doesn't leave that to another service on the store.",
+        "moments_leads", "1 if this service sends likes, 0 if it leaves that to another service on the store.",
         report.leadership == .following ? 0 : 1)
       text += "# HELP http_requests_total Requests that were answered.\n# TYPE http_requests_total counter\n"
-      for (label, count) in requests.all { text += "http_requests_total{\(label)} \(count)\n" }
+      for (labels, count) in requestCounts.all { text += "http_requests_total{\(labels)} \(count)\n" }
       return Response(
         status: .ok, headers: [.contentType: "text/plain; version=0.0.4"],
         body: ResponseBody(byteBuffer: ByteBuffer(string: text)))

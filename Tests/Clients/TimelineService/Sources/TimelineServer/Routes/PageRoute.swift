@@ -10,7 +10,7 @@ struct PageRoute {
         status: .ok,
         headers: [
           .contentType: "text/html; charset=utf-8",
-          // The page loads nothing from other servers, and shows the data that it receives only as text.
+          // The page loads nothing from other servers, and shows received data only as text.
           .contentSecurityPolicy:
             "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'",
         ],

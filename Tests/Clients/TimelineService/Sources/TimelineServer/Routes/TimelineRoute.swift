@@ -16,7 +16,7 @@ struct TimelineRoute {
       do throws(MomentsRepoError) {
         try await repo.refreshMoments(userID: userID)
       } catch {
-        guard try await isStored(userID, despite: error) else { throw error }
+        guard try await canServeStoredTimeline(of: userID, despite: error) else { throw error }
       }
       for await timeline in repo.momentsDetails(userID: userID) {
         return Response(
@@ -28,7 +28,7 @@ struct TimelineRoute {
   }
 
   /// Returns whether the request to the server failed but a stored timeline can be served.
-  private func isStored(_ userID: String, despite error: MomentsRepoError) async throws -> Bool {
+  private func canServeStoredTimeline(of userID: String, despite error: MomentsRepoError) async throws -> Bool {
     guard case .session = error else { return false }
     for await state in repo.loadState(userID: userID) {
       if let isStored = Self.isStored(in: state) { return isStored }

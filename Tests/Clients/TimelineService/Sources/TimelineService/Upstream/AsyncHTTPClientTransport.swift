@@ -14,12 +14,13 @@ struct AsyncHTTPClientTransport: HTTPTransport {
 
   func send(_ request: HTTPRequest) async throws(URLError) -> HTTPResponse {
     do {
-      var sent = HTTPClientRequest(url: request.url.absoluteString)
-      sent.method = .RAW(value: request.method)
-      for field in request.headers.fields { sent.headers.add(name: field.name, value: field.value) }
-      if !request.body.isEmpty { sent.body = .bytes(request.body) }
+      var clientRequest = HTTPClientRequest(url: request.url.absoluteString)
+      clientRequest.method = .RAW(value: request.method)
+      for field in request.headers.fields { clientRequest.headers.add(name: field.name, value: field.value) }
+      if !request.body.isEmpty { clientRequest.body = .bytes(request.body) }
       // The caller enforces `request.timeout` itself, and this limit expires later.
-      let response = try await Self.client.execute(sent, timeout: .seconds(request.timeout.components.seconds + 1))
+      let response = try await Self.client.execute(
+        clientRequest, timeout: .seconds(request.timeout.components.seconds + 1))
       var headers = GraphQLClient.HTTPHeaders()
       for field in response.headers { headers.add(field.value, for: field.name) }
       return HTTPResponse(
@@ -32,7 +33,7 @@ struct AsyncHTTPClientTransport: HTTPTransport {
 
   /// Returns the `URLError` for an error of async-http-client.
   ///
-  /// Its code says whether the server may have received the request; see `HTTPTransport.send(_:)`.
+  /// The code of the `URLError` says whether the server may have received the request; see `HTTPTransport.send(_:)`.
   @Sendable private static func urlError(_ error: any Error) -> URLError {
     if error is CancellationError { return URLError(.cancelled) }
     if error is NIOConnectionError { return URLError(.cannotConnectToHost) }

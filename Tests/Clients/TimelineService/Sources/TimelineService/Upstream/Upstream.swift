@@ -16,14 +16,16 @@ enum Upstream: ExpressibleByArgument {
     self = .graphQL(url)
   }
 
+  /// The default URL that the help shows: none, because the demonstration runs in this process.
   var defaultValueDescription: String { "none" }
 
-  func sessions() -> (any GetMomentsByUserIDSessionType, any UpdateMomentLikeSessionType) {
+  func makeSessions() -> (any GetMomentsByUserIDSessionType, any UpdateMomentLikeSessionType) {
     switch self {
     case .demonstration:
       let server = DemonstrationServer()
       return (server, server)
     case .graphQL(let url):
+      // The process id tells the server which service sent a request.
       let session = APISession(
         url: url, headers: ["User-Agent": "TimelineService/\(ProcessInfo.processInfo.processIdentifier)"],
         transport: AsyncHTTPClientTransport())
