@@ -20,7 +20,8 @@ func encodedEnvelope(
   _ value: some Codable & Sendable, savedAt: Date = Date(), schema: Int = 1, tag: StoreTag = StoreTag()
 ) throws -> Data {
   try Envelope.encode(
-    Envelope.Header(schema: schema, savedAt: savedAt, tag: tag, partIDs: nil), body: JSONEncoder.withSortedKeys.encode(value))
+    Envelope.Header(schema: schema, savedAt: savedAt, tag: tag, partIDs: nil),
+    body: JSONEncoder.ofWholeValues.encode(value))
 }
 
 extension InMemoryBackend {
