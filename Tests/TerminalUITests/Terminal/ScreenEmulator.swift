@@ -38,7 +38,7 @@ struct ScreenEmulator {
     }
   }
 
-  /// Removes the rest of a control sequence, which follows the escape character, from the output and performs it.
+  /// Performs a control sequence whose escape character was already read, and removes its other characters from `rest`.
   private mutating func performControlSequence(_ rest: inout Substring) {
     // Every sequence of the renderer continues with `[`.
     rest.removeFirst()

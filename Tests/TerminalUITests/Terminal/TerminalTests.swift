@@ -17,9 +17,9 @@ import Testing
 /// The tests are serialized, because a process has one terminal to restore and one handler for each signal.
 @Suite(.timeLimit(.minutes(15)), .serialized) struct TerminalTests {
   private static let size = TerminalSize(columns: 20, rows: 3)
-  // The texts named output have `E` for the escape character, as `PseudoTerminal.output(upTo:)` has.
-  private static let takeoverOutput = "E[?1049hE[?25lE[?7lE[?2004h"
   private static let takeoverEnd = "\u{1B}[?2004h"
+  // In these outputs, `E` stands for the escape character, as in `PseudoTerminal.output(upTo:)`.
+  private static let takeoverOutput = "E[?1049hE[?25lE[?7lE[?2004h"
   private static let restorationOutput = TerminalRestoration.sequence.replacing("\u{1B}", with: "E")
 
   private func makeTerminal(
@@ -55,7 +55,7 @@ import Testing
   @Test func `A terminal is restored even if its output buffer is full for a moment`() async throws {
     let pseudoTerminal = try PseudoTerminal(size: Self.size)
     let modesBefore = try pseudoTerminal.modes()
-    // The timeout, in milliseconds, is longer than the buffer can be full.
+    // The timeout is 1,000 seconds, so that it can't pass while the buffer is full.
     let terminal = makeTerminal(on: pseudoTerminal, restorationTimeout: 1_000_000)
     _ = try await terminal.open()
     _ = await pseudoTerminal.output(upTo: Self.takeoverEnd)

@@ -191,8 +191,8 @@ import Todo
     let runTask = Task { await model.run() }
     try await screen.list.add(report)
     await until { model.items == [report] }
-    // A new subscription, such as that of the model's second run, receives the event again. This gives the model enough
-    // time to handle it.
+    // A new subscription, such as that of the model's second run, receives the event again. The test waits until its
+    // own subscription has received the event, then long enough for the model to handle it.
     let events = screen.list.events.subscribe()
     for await _ in events { break }
     for _ in 0..<100 { await Task.yield() }
