@@ -155,9 +155,6 @@ public actor SimulatedStore: KeyValueStore {
   }
 
   /// Returns the values of a collection, and all later changes of the collection.
-  ///
-  /// The values have the order of their saves in the storage. It isn't the order of their revisions if the store
-  /// noticed an external save after it made a later save itself.
   public func observe<Value>(
     collection: String, as type: Value.Type
   ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {
@@ -165,9 +162,10 @@ public actor SimulatedStore: KeyValueStore {
     try await beginRead(of: [StoreKeyName(collection)])
     let (records, count) = storage.read(collection: collection)
     notice(upTo: count)
-    let entries = records.map { key, record in
+    var entries = records.map { key, record in
       StoreObservation.Entry(key: StoreKey<Value>(key), stored: stored(record, key, Value.self))
     }
+    entries.sort { $0.wasSaved(before: $1) }
     return StoreObservation(stored: entries, changes: topic(of: collection, Value.self).subscribeToCollection())
   }
 

@@ -64,7 +64,8 @@ extension StoreConformance {
       harness in
       let secretKey = Key("note", id: "the secret one")
       let store = try await harness.open()
-      for key in [secretKey, key] {
+      // In a replay that isn't cleared, the first event is that of the key that isn't erased.
+      for key in [key, secretKey] {
         try await store.save(Note("text"), for: key)
         try await corrupt(key, on: harness)
         let isExpected = { (error: StoreError) in if case .undecodable = error { true } else { false } }

@@ -85,7 +85,9 @@ extension StoreConformance {
         try await expectUndecodable { () throws(StoreError) in try await store.load(key) }
       }
       let places = try await read(3, from: events, on: harness).map { event in
-        guard case .valueQuarantined(_, let movedTo, _) = event else { return "\(event)" }
+        guard case .valueQuarantined(_, let movedTo, _) = event else {
+          throw Mismatch(explanation: "expected the event of a quarantine, found \(event)")
+        }
         return movedTo
       }
       try expect(Set(places).count, is: 3, "the number of different places among \(places)")

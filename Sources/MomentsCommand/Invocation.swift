@@ -72,11 +72,7 @@ enum Invocation: Equatable {
       try refuseFurtherArguments(in: arguments)
       return .subjects
     case "sign-in": return .signIn(dataFolder: try dataFolder(arguments))
-    case "sign-out":
-      var rest = arguments.dropFirst()
-      let discardsLikes = rest.contains("--discard")
-      rest.removeAll { $0 == "--discard" }
-      return .signOut(try timelineOptions(rest), discardsLikes: discardsLikes)
+    case "sign-out": return try parseSignOut(arguments.dropFirst())
     case "report": return .report(try timelineOptions(arguments.dropFirst()))
     case "todo": return .todo(dataFolder: try dataFolder(arguments))
     default: return .timeline(try timelineOptions(arguments[...]))
@@ -98,24 +94,47 @@ enum Invocation: Equatable {
     return folder
   }
 
+  /// Parses the arguments of `sign-out`: the options of a timeline, and `--discard`.
+  private static func parseSignOut(_ arguments: ArraySlice<String>) throws(Misuse) -> Invocation {
+    var options = TimelineOptions()
+    var discardsLikes = false
+    var rest = arguments
+    while let argument = rest.popFirst() {
+      if argument == "--discard" {
+        discardsLikes = true
+      } else {
+        try parseTimelineOption(argument, from: &rest, into: &options)
+      }
+    }
+    return .signOut(options, discardsLikes: discardsLikes)
+  }
+
   private static func timelineOptions(_ arguments: ArraySlice<String>) throws(Misuse) -> TimelineOptions {
     var options = TimelineOptions()
     var rest = arguments
-    while let argument = rest.popFirst() {
-      switch argument {
-      case "--user": options.userID = try takeValue(of: argument, from: &rest)
-      case "--data":
-        options.dataFolder = URL(filePath: try takeValue(of: argument, from: &rest), directoryHint: .isDirectory)
-      case "--bff": options.serverURL = try serverURL(try takeValue(of: argument, from: &rest))
-      case _ where argument.hasPrefix("-"): throw Misuse(problem: "unknown option '\(argument)'.")
-      default: throw Misuse(problem: "unknown command '\(argument)'.")
-      }
-    }
+    while let argument = rest.popFirst() { try parseTimelineOption(argument, from: &rest, into: &options) }
     return options
   }
 
+  /// Sets the option that an argument names, and takes the option's value from the arguments after it.
+  private static func parseTimelineOption(
+    _ argument: String, from rest: inout ArraySlice<String>, into options: inout TimelineOptions
+  ) throws(Misuse) {
+    switch argument {
+    case "--user": options.userID = try takeValue(of: argument, from: &rest)
+    case "--data":
+      options.dataFolder = URL(filePath: try takeValue(of: argument, from: &rest), directoryHint: .isDirectory)
+    case "--bff": options.serverURL = try serverURL(try takeValue(of: argument, from: &rest))
+    case _ where argument.hasPrefix("-"): throw Misuse(problem: "unknown option '\(argument)'.")
+    default: throw Misuse(problem: "unknown command '\(argument)'.")
+    }
+  }
+
+  /// Takes the value of an option from the arguments after it.
+  ///
+  /// A value doesn't begin with `--`, so that an option isn't mistaken for the value of the option before it.
   private static func takeValue(of option: String, from rest: inout ArraySlice<String>) throws(Misuse) -> String {
-    guard let value = rest.popFirst(), !value.isEmpty else {
+    guard let value = rest.popFirst(), !value.isEmpty, !value.hasPrefix("--") else {
       throw Misuse(problem: "option '\(option)' needs a value.")
     }
     return value

@@ -166,6 +166,7 @@ extension RepositoryConformance {
       if state.isPending == isPending { return }
       throw Mismatch("`isPending` is \(state.isPending) \(situation).")
     }
+    throw Mismatch("A new observer received no state \(situation).")
   }
 
   /// Runs work that must finish within a time limit.

@@ -172,7 +172,7 @@ import Testing
     var random = SplitMix64(seed: seed)
     let interrupted = try await interruptCommit()
     for round in 1...rounds {
-      let rotten = try rottenCopy(of: interrupted.journal, using: &random)
+      let rotten = rottenCopy(of: interrupted.journal, using: &random)
       try makeFolder(with: interrupted.files.merging([CommitJournal.fileName: rotten]) { $1 })
       do {
         let outcome = try await recover(interrupted, loadsFirst: round.isMultiple(of: 2))
@@ -190,7 +190,7 @@ import Testing
   }
 
   /// Returns a corrupt copy of a journal's bytes, which always differs from them.
-  private func rottenCopy(of bytes: Data, using random: inout SplitMix64) throws -> Data {
+  private func rottenCopy(of bytes: Data, using random: inout SplitMix64) -> Data {
     switch Int.random(in: 0..<5, using: &random) {
     case 0: return bytes.prefix(Int.random(in: 0..<bytes.count, using: &random))
     case 1:
@@ -269,7 +269,7 @@ import Testing
         removals.append(name)
       }
       let hostile = CommitJournal(replacements: replacements, removals: removals)
-      try makeFolder(with: interrupted.files.merging([CommitJournal.fileName: try hostile.encoded]) { $1 })
+      try makeFolder(with: interrupted.files.merging([CommitJournal.fileName: hostile.encoded]) { $1 })
       #expect(try await recover(interrupted, loadsFirst: isReplacement) == .quarantined)
     }
   }
@@ -287,7 +287,7 @@ import Testing
       stagedName: name, fileName: first.fileName, size: first.size, checksum: first.checksum)
     let hostile = CommitJournal(
       replacements: decodedJournal.replacements.dropFirst() + [replacement], removals: decodedJournal.removals)
-    try makeFolder(with: interrupted.files.merging([CommitJournal.fileName: try hostile.encoded]) { $1 })
+    try makeFolder(with: interrupted.files.merging([CommitJournal.fileName: hostile.encoded]) { $1 })
     #expect(try await recover(interrupted, loadsFirst: true) == .quarantined)
   }
 
@@ -313,7 +313,7 @@ import Testing
       replacements: decodedJournal.replacements.map {
         CommitJournal.Replacement(stagedName: $0.stagedName, fileName: $0.fileName, size: .max, checksum: .max)
       }, removals: decodedJournal.removals)
-    try makeFolder(with: interrupted.files.merging([CommitJournal.fileName: try huge.encoded]) { $1 })
+    try makeFolder(with: interrupted.files.merging([CommitJournal.fileName: huge.encoded]) { $1 })
     #expect(try await recover(interrupted, loadsFirst: true) == .finished)
 
     let long = CommitJournal(
@@ -321,7 +321,7 @@ import Testing
         + (0..<10_000).map {
           CommitJournal.Replacement(stagedName: ".DataStore-0-\($0)", fileName: "a\($0).value", size: .min, checksum: 0)
         }, removals: (0..<10_000).map { "b\($0).value" })
-    try makeFolder(with: interrupted.files.merging([CommitJournal.fileName: try long.encoded]) { $1 })
+    try makeFolder(with: interrupted.files.merging([CommitJournal.fileName: long.encoded]) { $1 })
     // The additional files don't exist, so the commit is incomplete.
     #expect(try await recover(interrupted, loadsFirst: true) == .dropped)
   }
@@ -437,8 +437,11 @@ import Testing
     for (name, bytes) in Self.foreignFiles {
       #expect(try Data(contentsOf: folder.appending(path: name)) == bytes, "beside \(obstacle)")
     }
-    #expect(try Data(contentsOf: outside.appending(path: "inner.value")) == Data("foreign".utf8), "beside \(obstacle)")
-    #expect(try contents(of: outside) == ["inner.value"])
+    for foreignFolder in [outside, folder.appending(path: "folder.d")] {
+      #expect(try contents(of: foreignFolder) == ["inner.value"], "beside \(obstacle)")
+      let bytes = try Data(contentsOf: foreignFolder.appending(path: "inner.value"))
+      #expect(bytes == Data("foreign".utf8), "beside \(obstacle)")
+    }
   }
 
   // MARK: - Files

@@ -66,6 +66,30 @@ import Testing
     #expect(seen.map { $0.value } == [1, 2, 4, 3])
   }
 
+  @Test func `Observed values are in the order in which the store made or noticed their saves`() async throws {
+    let storage = SimulatedStorage()
+    let (store, otherStore) = (SimulatedStore(storage: storage), SimulatedStore(storage: storage))
+    try await otherStore.save(1, for: StoreKey<Int>("number", id: "1"))
+    try await store.save(2, for: StoreKey<Int>("number", id: "2"))
+    // This call notices the earlier save of the other store.
+    let stored = try await store.observe(collection: "number", as: Int.self).stored
+    #expect(stored.map(\.stored.value) == [2, 1])
+    #expect(stored.map(\.stored.revision) == [1, 2])
+  }
+
+  @Test func `Observed values of one revision are in the order of their times, then of their ids`() async throws {
+    let time = CurrentValueRelay(Date(timeIntervalSince1970: 2))
+    let storage = SimulatedStorage(now: { time.value })
+    let otherStore = SimulatedStore(storage: storage)
+    try await otherStore.save(1, for: StoreKey<Int>("number", id: "c"))
+    try await otherStore.save(2, for: StoreKey<Int>("number", id: "a"))
+    time.send(Date(timeIntervalSince1970: 1))
+    try await otherStore.save(3, for: StoreKey<Int>("number", id: "b"))
+    let stored = try await SimulatedStore(storage: storage).observe(collection: "number", as: Int.self).stored
+    #expect(stored.map(\.key.id) == ["b", "a", "c"])
+    #expect(stored.map(\.stored.revision) == [0, 0, 0])
+  }
+
   @Test func `Removing a value that another store has removed notices the other store's removal`() async throws {
     let storage = SimulatedStorage()
     let (store, otherStore) = (SimulatedStore(storage: storage), SimulatedStore(storage: storage))

@@ -32,6 +32,9 @@ import Testing
     #expect(
       Invocation(arguments: ["sign-out", "--user", "7", "--discard"])
         == .signOut(TimelineOptions(userID: "7"), discardsLikes: true))
+    #expect(
+      Invocation(arguments: ["sign-out", "--discard", "--user", "7"])
+        == .signOut(TimelineOptions(userID: "7"), discardsLikes: true))
     #expect(Invocation(arguments: ["report", "--user", "7"]) == .report(TimelineOptions(userID: "7")))
     #expect(Invocation(arguments: ["--help"]) == .help)
     #expect(Invocation(arguments: ["todo", "--help"]) == .help)
@@ -44,12 +47,16 @@ import Testing
     (["bogus"], "unknown command 'bogus'."),
     (["--user"], "option '--user' needs a value."),
     (["--data", ""], "option '--data' needs a value."),
+    (["--user", "--data", "/tmp/data"], "option '--user' needs a value."),
+    (["sign-out", "--user", "--discard", "1"], "option '--user' needs a value."),
+    (["report", "--discard"], "unknown option '--discard'."),
     (["--bff", "nonsense"], "'nonsense' is not an HTTP URL."),
     (["--bff", "file:///etc"], "'file:///etc' is not an HTTP URL."),
     (["subjects", "more"], "'subjects' takes no argument 'more'."),
     (["sign-in", "--user"], "'sign-in' takes no argument '--user'."),
     (["todo", "--user"], "'todo' takes no argument '--user'."),
     (["todo", "--data"], "option '--data' needs a value."),
+    (["todo", "--data", "--discard"], "option '--data' needs a value."),
   ])
   func `The message names the invalid argument`(_ arguments: [String], _ problem: String) {
     #expect(Invocation(arguments: arguments) == .misuse(problem))

@@ -51,8 +51,12 @@ import Testing
     let (status, output, _) = await run(
       TimelineOptions(userID: "1", dataFolder: folder.url), at: Self.noon.addingTimeInterval(300))
     #expect(status == .success)
-    #expect(output.prefix(2) == ["Stored timeline of Mei Zhou, saved 5 minutes ago:", output[1]])
-    #expect(output[2] == "♥ 李晓雯: 今天的晚霞 (11 hours ago, 2 likes)")
+    #expect(
+      output.prefix(3) == [
+        "Stored timeline of Mei Zhou, saved 5 minutes ago:",
+        "♥ Jake Lin: Whiteboard after the planning meeting (3 hours ago, 2 likes)",
+        "♥ 李晓雯: 今天的晚霞 (11 hours ago, 2 likes)",
+      ])
     #expect(output[4...5] == ["", "Fresh timeline of Mei Zhou:"])
     #expect(output.last == "Every moment is already liked.")
   }
@@ -217,17 +221,25 @@ import Testing
 
   // MARK: Data folder
 
-  @Test(arguments: ["moment-likes.x.value", "moments-details.7.value"])
-  func `An unreadable entry in the data folder doesn't affect the user's stored timeline`(name: String)
+  /// The first key is that of a queued like, and the second that of another user's timeline.
+  @Test(arguments: [StoreKeyName("moments-details.mutations", id: "x"), StoreKeyName("moments-details", id: "7")])
+  func `An unreadable entry in the data folder doesn't affect the user's stored timeline`(key: StoreKeyName)
     async throws
   {
     let folder = TemporaryFolder()
     _ = await run(TimelineOptions(userID: "1", dataFolder: folder.url))
     // A folder in place of a file can't be read as a value.
+    let name = try key.encoded() + ".value"
     try FileManager.default.createDirectory(at: folder.url.appending(path: name), withIntermediateDirectories: false)
     let (status, output, errors) = await run(TimelineOptions(userID: "1", dataFolder: folder.url))
     #expect(status == .success)
-    #expect(output.first == "Stored timeline of Mei Zhou, saved now:")
+    #expect(
+      output.prefix(3) == [
+        "Stored timeline of Mei Zhou, saved now:",
+        "♥ Jake Lin: Whiteboard after the planning meeting (3 hours ago, 2 likes)",
+        "♥ 李晓雯: 今天的晚霞 (11 hours ago, 2 likes)",
+      ])
+    #expect(output.last == "Every moment is already liked.")
     #expect(errors == [])
   }
 

@@ -49,8 +49,7 @@ import Testing
   @Test func `An object released before the first element receives nothing`() async {
     let channel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
     channel.send(1)
-    let receivedCount = CurrentValueRelay(0)
-    var screen: Screen? = Screen(receivedCount)
+    var screen: Screen? = Screen()
     let subscriber = WeakSubscriber(screen!)
     screen = nil
     var received: [Int] = []

@@ -396,7 +396,7 @@ extension StoreObservation.Entry {
   /// Returns whether this entry precedes another one by revision, then by time, then by id.
   ///
   /// The time orders the values of revision 0, which the store object has neither written nor noticed as changes.
-  fileprivate func wasSaved(before other: Self) -> Bool {
+  package func wasSaved(before other: Self) -> Bool {
     (stored.revision, stored.savedAt, key.id ?? "") < (other.stored.revision, other.stored.savedAt, other.key.id ?? "")
   }
 }

@@ -38,7 +38,10 @@ public enum StoreError: Error, Hashable, Sendable {
 
   /// The stored value is of a future format or schema.
   ///
-  /// It is left untouched: saves don't replace it, and removals don't remove it.
+  /// It is left untouched: saves don't replace it, and removals don't remove it. There are two exceptions:
+  /// - ``KeyValueStore/erase(where:)`` deletes it.
+  /// - ``KeyValueStore/removeAll(in:)`` removes it if its format is supported, and if this store object hasn't used the
+  ///   collection with a type. The store then doesn't know which schemas are supported.
   case newerFormat(StoreKeyName, found: StoredVersion, supported: StoredVersion)
 
   /// The migration of the stored value from schema `from` to the next failed or is missing.

@@ -12,7 +12,7 @@ public enum TogglesDataStoreError: Error, Hashable, Sendable {
 }
 
 extension TogglesDataStoreError: CustomStringConvertible {
-  /// A sentence that says what happened and what to do.
+  /// A message that says what happened and what to do.
   public var description: String {
     switch self {
     case .foreignToggle(let toggle):

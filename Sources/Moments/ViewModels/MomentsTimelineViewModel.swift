@@ -45,7 +45,9 @@ public final class MomentsTimelineViewModel {
   ///
   /// They include moments that aren't displayed.
   public private(set) var pendingMomentIDs: Set<String> = []
-  /// The time at which the displayed timeline was saved; `nil` if no timeline is displayed.
+  /// The time from which the age of the displayed timeline counts; `nil` if no timeline is displayed.
+  ///
+  /// See `LoadedValue.savedAt`.
   public private(set) var savedAt: Date?
   /// Whether the timeline or one of its pages is being loaded by this screen.
   ///
@@ -90,7 +92,7 @@ public final class MomentsTimelineViewModel {
     self.locale = locale
   }
 
-  /// The age of the displayed timeline; `nil` if no timeline is displayed, or if it was saved in the future or
+  /// The age of the displayed timeline; `nil` if no timeline is displayed, or if ``savedAt`` is in the future or
   /// implausibly long ago.
   public var age: Duration? {
     savedAt.flatMap { Freshness.age(savedAt: $0, now: now()) }

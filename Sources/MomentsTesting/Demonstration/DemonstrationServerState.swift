@@ -1,3 +1,4 @@
+internal import Foundation
 internal import GraphQLClient
 internal import Moments
 
@@ -97,8 +98,11 @@ struct DemonstrationServerState: Codable, Equatable, Sendable {
 extension APISessionError {
   /// Returns a status error whose body has the message in the format of the GraphQL server.
   fileprivate static func status(_ code: Int, _ message: String) -> APISessionError {
-    let escaped = message.replacing("\\", with: #"\\"#).replacing("\"", with: #"\""#)
-    return .statusCode(code, bodyExcerpt: #"{"errors":[{"message":"\#(escaped)"}]}"#)
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = .withoutEscapingSlashes
+    // Encoding never fails, because every string can be encoded.
+    let body = try! encoder.encode(["errors": [["message": message]]])
+    return .statusCode(code, bodyExcerpt: String(decoding: body, as: UTF8.self))
   }
 }
 

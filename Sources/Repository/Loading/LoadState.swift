@@ -24,7 +24,7 @@ public enum LoadState<Value, Failure: Error> {
   /// The last load failed; `previous` is the existing value, which can still be shown.
   case failed(Failure, previous: LoadedValue<Value>?)
 
-  /// The newest value with the time at which it was saved, regardless of the outcome of later loads.
+  /// The newest value with the time from which its age counts, regardless of the outcome of later loads.
   public var loadedValue: LoadedValue<Value>? {
     switch self {
     case .idle: nil

@@ -1,11 +1,14 @@
 public import Foundation
 
-/// A value with the time at which it was saved, and whether it includes unconfirmed changes.
+/// A value with the time from which its age counts, and whether it includes unconfirmed changes.
 public struct LoadedValue<Value> {
   /// The value.
   public var value: Value
 
-  /// The time at which the value was saved, disregarding its unconfirmed changes.
+  /// The time from which the age of the value counts, disregarding its unconfirmed changes.
+  ///
+  /// For a value from a repository, it is ``RepositoryState/fetchedAt``: the time at which the value was fetched or, if
+  /// that isn't known, last saved.
   public var savedAt: Date
 
   /// Whether the value includes changes that the server hasn't confirmed yet.
@@ -15,7 +18,7 @@ public struct LoadedValue<Value> {
   ///
   /// - Parameters:
   ///   - value: The value.
-  ///   - savedAt: The time at which the value was saved, disregarding its unconfirmed changes.
+  ///   - savedAt: The time from which the age of the value counts, disregarding its unconfirmed changes.
   ///   - isPending: Whether the value includes changes that the server hasn't confirmed yet.
   public init(_ value: Value, savedAt: Date, isPending: Bool = false) {
     self.value = value
@@ -23,7 +26,7 @@ public struct LoadedValue<Value> {
     self.isPending = isPending
   }
 
-  /// Returns the age of the value; `nil` if it was saved in the future or implausibly long ago.
+  /// Returns the age of the value; `nil` if ``savedAt`` is in the future or implausibly long ago.
   ///
   /// See ``Freshness/age(savedAt:now:)``.
   public func age(at now: Date) -> Duration? {

@@ -33,8 +33,6 @@ struct MutationLanes {
     /// `number` identifies the wait.
     case backingOff(number: UInt64, isServerDelay: Bool)
     case needsSignIn
-
-    var isInFlight: Bool { if case .inFlight = self { true } else { false } }
   }
 
   private struct Lane {
@@ -212,7 +210,7 @@ struct MutationLanes {
       return .wait(until: ready.first == nil ? backOffs.first?.deadline : deadlines.compactMap(\.self).min())
     }
     while let laneID = ready.removeFirst() {
-      guard let lane = lanes[laneID], lane.status == .ready else { continue }
+      guard var lane = lanes[laneID], lane.status == .ready else { continue }
       if usersNeedingSignIn.contains(lane.userID) {
         lanes[laneID]?.status = .needsSignIn
         continue
@@ -225,15 +223,13 @@ struct MutationLanes {
       }
       // Taken out of the dictionary while it changes, to avoid a copy of its mutations.
       lanes[laneID] = nil
-      var sending = lane
-      let id = first
-      _ = sending.waiting.removeFirst()
+      _ = lane.waiting.removeFirst()
       lastNumber += 1
-      sending.status = .inFlight(number: lastNumber, hasSlot: true, signInCount: signInCounts[lane.userID, default: 0])
-      lanes[laneID] = sending
+      lane.status = .inFlight(number: lastNumber, hasSlot: true, signInCount: signInCounts[lane.userID, default: 0])
+      lanes[laneID] = lane
       usedSlotCount += 1
       slotDeadlines.insert(LaneDeadline(lane: laneID, number: lastNumber), deadline: now + slotTimeout)
-      return .send(id, lane: laneID)
+      return .send(first, lane: laneID)
     }
     return .wait(until: backOffs.first?.deadline)
   }

@@ -250,8 +250,8 @@ final class MutationReader<Source: RepositorySource> {
   ///
   /// - Parameters:
   ///   - entry: The mutation.
-  ///   - signOutCount: The number of times the mutation's user had signed out when the removal of the record was found.
-  ///     A sign-out erases records too, and the store may report the removal before the sign-out.
+  ///   - signOutCount: The number of sign-outs of the mutation's user that were known to have begun when the removal of
+  ///     the record was found. A sign-out erases records too, and the store may report the removal before the sign-out.
   ///   - engine: The engine.
   private func endCall(of entry: Entry, _ signOutCount: UInt64, in engine: isolated Engine) async {
     // The timeout ends the call even if the store keeps failing.

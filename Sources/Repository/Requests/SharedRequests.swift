@@ -71,6 +71,10 @@ public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Fai
       }
       // The task is set before this caller can leave, so that the last caller to leave finds it.
       place.request.taskRelay.send(task)
+      // If ``end(with:where:)`` ended the request before, it found no task to cancel. Cancelling the task of a request
+      // that has completed meanwhile has no effect.
+      let isWanted = state.withLock { $0.isWanted(key, number: place.number) }
+      if !isWanted { task.cancel() }
     } else {
       events.emit(.requestJoined(key: "\(key)", callers: place.callers))
       raisePriority(of: place.request)

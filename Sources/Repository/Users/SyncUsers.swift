@@ -45,7 +45,7 @@ final class SyncUsers<Source: RepositorySource> {
   /// Whether new calls may begin for a user, or for data that belongs to no user.
   func mayBegin(_ userID: String?) -> Bool { userID.map { access.mayBegin(UserDigest($0)) } ?? true }
 
-  /// The number of times a user has signed out; 0 for data that belongs to no user.
+  /// The number of a user's sign-outs that are known to have begun; 0 for data that belongs to no user.
   func signOutCount(of userID: String?) -> UInt64 { userID.map { record(of: UserDigest($0)).signOutCount } ?? 0 }
 
   /// The last known record of a user, or a new record if none is known.
@@ -154,8 +154,8 @@ final class SyncUsers<Source: RepositorySource> {
   ///
   /// - Parameters:
   ///   - user: The user.
-  ///   - signOutCount: The number of times the user had signed out when the credentials changed. Pass `nil` if that is
-  ///     unknown; the function sets it as soon as it has read the user's record.
+  ///   - signOutCount: The number of the user's sign-outs that had begun when the credentials changed. Pass `nil` if
+  ///     that is unknown; the function sets it as soon as it has read the user's record.
   ///   - engine: The engine.
   /// - Returns: The error of the store if the change could not be stored.
   private func trySignIn(

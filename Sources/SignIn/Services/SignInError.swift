@@ -25,7 +25,7 @@ public enum SignInError: Error, Sendable, Hashable {
 }
 
 extension SignInError: CustomStringConvertible {
-  /// A sentence that says what happened and what to do.
+  /// A message that says what happened and what to do.
   public var description: String {
     switch self {
     case .refused(.unsigned): "No user is signed in: sign in first."

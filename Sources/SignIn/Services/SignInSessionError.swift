@@ -11,7 +11,7 @@ public enum SignInSessionError: Error, Sendable, Hashable {
 }
 
 extension SignInSessionError: CustomStringConvertible {
-  /// A sentence that says what happened and what to do.
+  /// A message that says what happened and what to do.
   public var description: String {
     switch self {
     case .wrongUsernameOrPassword: "The username or the password is wrong. Check both, then try again."

@@ -9,7 +9,7 @@ public enum UserDataError: Error, Sendable, Hashable {
 }
 
 extension UserDataError: CustomStringConvertible {
-  /// A sentence that says what happened and what to do.
+  /// A message that says what happened and what to do.
   public var description: String {
     switch self {
     case .unsent(1): "The server doesn't have 1 of your changes. Let it be sent, or sign out without it."

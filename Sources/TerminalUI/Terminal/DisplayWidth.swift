@@ -34,7 +34,7 @@ extension Character {
 
   /// Whether terminals disagree about the character's width.
   ///
-  /// Terminals agree about a single visible scalar, with or without combining marks. They disagree about joined emoji,
+  /// Terminals agree about a single visible scalar, with or without nonspacing marks. They disagree about joined emoji,
   /// flags and presentation selectors, because older terminals draw each part separately.
   var hasUncertainWidth: Bool {
     unicodeScalars.dropFirst().contains { scalar in

@@ -44,9 +44,10 @@
       case .registration: try otherClient.run(PostgreSQLLayout.registerWatch, .integer(1))
       }
       change.write(StoreWrite(name: "a", bytes: Data("3".utf8)))
-      async let waitingCommit: Int64? = withCheckedThrowingContinuation { [change] continuation in
+      let waitingChange = change
+      async let waitingCommit: Int64? = withCheckedThrowingContinuation { continuation in
         Thread.detachNewThread {
-          continuation.resume(with: Result { try waitingClient.make(change, number: 1, known: known) })
+          continuation.resume(with: Result { try waitingClient.make(waitingChange, number: 1, known: known) })
         }
       }
       try await place.waitUntil(
@@ -58,7 +59,7 @@
       #expect(try await waitingCommit == nil)
       let stored = otherChange == .registration ? "1" : "2"
       #expect(try storedTexts(on: otherClient) == ["a": stored])
-      #expect(try waitingClient.make(change, number: 2, known: known + 1) == known + 2)
+      #expect(try waitingClient.make(waitingChange, number: 2, known: known + 1) == known + 2)
       #expect(try storedTexts(on: otherClient) == ["a": "3"])
     }
 

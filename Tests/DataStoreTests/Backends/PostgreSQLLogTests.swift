@@ -82,11 +82,17 @@
       #expect(log.version == version + 1)
       let report = log.takeReport()
       #expect(report == .unknown)
-      _ = log.record(rows([(7, "a")]))
+      // The change was reported, and the log contains no new one.
+      let secondHasExternalChange = log.record(rows([(7, "a")]))
+      #expect(!secondHasExternalChange)
+      let secondReport = log.takeReport()
+      #expect(secondReport == .names([]))
       // The unknown row is now the last known change, so it isn't new.
       log.begin(at: 6)
-      let hasExternalChangeAgain = log.record([unknownRow])
-      #expect(!hasExternalChangeAgain)
+      let thirdHasExternalChange = log.record([unknownRow])
+      #expect(!thirdHasExternalChange)
+      let thirdReport = log.takeReport()
+      #expect(thirdReport == .names([]))
     }
 
     @Test mutating func `After a lost connection the position in the log is set anew, and the report is unknown`() {

@@ -167,7 +167,6 @@
         if !quarantinePaths.isEmpty {
           try backend.write(new, to: "name7")
           #expect(try backend.read("name7") == new)
-          hasOtherError = false
         }
       }
       if let first = quarantinePaths.first {

@@ -25,11 +25,18 @@ import Testing
     #expect(workThread == callingThread)
   }
 
-  @Test func `Work isn't run while a job runs or waits`() async {
+  @Test func `Work isn't run while a job runs, whether or not another job waits`() async {
     let gate = DispatchSemaphore(value: 0)
-    executor.enqueue { gate.wait() }
+    await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+      executor.enqueue {
+        continuation.resume()
+        gate.wait()
+      }
+    }
+    // The job runs until the gate is signaled.
     #expect(executor.runIfIdle { 1 } == nil)
     executor.enqueue {}
+    #expect(executor.runIfIdle { 1 } == nil)
     gate.signal()
     await waitUntilIdle()
     #expect(executor.runIfIdle { 1 } == 1)

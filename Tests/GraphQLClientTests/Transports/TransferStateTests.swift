@@ -24,9 +24,9 @@ struct TransferStateTests {
     return machine
   }
 
-  private static func endedMachine(_ error: URLError? = nil) -> Machine {
+  private static func endedMachine() -> Machine {
     var machine = receivingMachine()
-    #expect(machine.end(error) == .ignore)
+    #expect(machine.end(nil) == .ignore)
     return machine
   }
 

@@ -83,6 +83,18 @@ struct DemonstrationServerKeyTests {
     #expect(try await backend.getMoments(userID: "0").moments[3].isLiked == false)
   }
 
+  @Test func `The error about a key is valid JSON even if the key contains control characters`() async throws {
+    let backend = DemonstrationServer()
+    let key = "/a\\b\"c\nd\te\u{1}"
+    _ = try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: key)
+    let refusal = Self.statusError(
+      422,
+      #"The Idempotency-Key \"/a\\b\"c\nd\te\u0001\" belongs to another request. Give each change its own key."#)
+    await #expect(throws: refusal) {
+      try await backend.updateLike(false, momentID: "1", fromUserID: "0", idempotencyKey: key)
+    }
+  }
+
   @Test(arguments: ["", String(repeating: "k", count: 256)])
   func `A key of an invalid length is refused with the same error as on the GraphQL server`(key: String) async throws {
     let backend = DemonstrationServer()

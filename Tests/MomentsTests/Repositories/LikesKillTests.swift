@@ -101,7 +101,8 @@ import Testing
       guard FileManager.default.fileExists(atPath: storePath) else { return }
       let files = try FileManager.default.contentsOfDirectory(atPath: storePath)
       #expect(files.filter { $0.contains("corrupt") } == [])
-      #expect(files.filter { $0.hasPrefix("moments-details.mutations") } == [])
+      let queuePrefix = try StoreKeyName("moments-details.mutations").encoded() + "."
+      #expect(files.filter { $0.hasPrefix(queuePrefix) } == [])
     }
   }
 

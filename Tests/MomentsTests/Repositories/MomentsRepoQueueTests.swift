@@ -81,7 +81,7 @@ import Testing
     #expect(try await repo.mutations.list() == [])
   }
 
-  @Test func `A like made while the queue is first read is applied over the likes of an earlier process`()
+  @Test func `A like made before the queue has been read is applied over the likes of an earlier process`()
     async throws
   {
     let storage = InMemoryStorage()
@@ -89,16 +89,26 @@ import Testing
       let repo = makeRepo(on: PersistentDataStore(InMemoryStore(storage: storage)))
       #expect(try await repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .queued)
     }
-    // Delays reads of the queue, which is the collection `moments-details.mutations`.
+    // The first read of the queue, which is the collection `moments-details.mutations`, fails. Later ones are delayed.
+    let failure = StoreError.readFailed(SystemError(code: 5, operation: "read", path: "/store"))
+    let isRepaired = Lock(false)
     let gate = Gate()
     let store = InterposedStore(
-      InMemoryStore(storage: storage), beforeObserving: { if $0 == "moments-details.mutations" { await gate.pass() } })
+      InMemoryStore(storage: storage),
+      beforeObserving: { collection throws(StoreError) in
+        guard collection == "moments-details.mutations" else { return }
+        if !isRepaired.withLock({ $0 }) { throw failure }
+        await gate.pass()
+      })
     let persistentDataStore = PersistentDataStore(store)
     try await persistentDataStore.save(momentsDetails: Self.timeline(isLiked: false), userID: "0")
     let repo = makeRepo(on: persistentDataStore)
-    let observer = repo.momentsDetails(userID: "0").subscribe()
+    for await event in repo.events where event == .storeFailed(failure) { break }
+    isRepaired.withLock { $0 = true }
+    // No time passes, so the repository doesn't repeat the failed read by itself. The call reads the queue.
     let unlike = Task { try await repo.updateLike(isLiked: false, momentID: "0", fromUserID: "0") }
     await gate.arrivals()
+    let observer = repo.momentsDetails(userID: "0").subscribe()
     gate.open()
     #expect(try await unlike.value == .queued)
     #expect(try await repo.mutations.list().map(\.mutation.isLiked) == [true, false])

@@ -2,11 +2,13 @@ import Moments
 import Multicast
 import Repository
 
-/// A repository whose streams a test feeds, and whose methods do nothing.
+/// A repository whose streams a test feeds, and whose methods do nothing, except that each like calls a closure.
 struct RelayRepo: MomentsRepoType {
   let details = MulticastRelay<MomentsDetails>(replay: 1, buffering: .unbounded)
   let loadStates = CurrentValueRelay(MomentsLoadState.idle)
   let pending = CurrentValueRelay<[String: Bool]>([:])
+  /// The closure that ``updateLike(isLiked:momentID:fromUserID:)`` calls.
+  var onLike: @Sendable (_ isLiked: Bool) -> Void = { _ in }
 
   var momentsDetails: ObservedValues<MomentsDetails> { ObservedValues(details.stream) }
 
@@ -26,5 +28,8 @@ struct RelayRepo: MomentsRepoType {
 
   func updateLike(
     isLiked: Bool, momentID: String, fromUserID userID: String
-  ) async throws(MomentsRepoError) -> MomentLikeOutcome { .confirmed }
+  ) async throws(MomentsRepoError) -> MomentLikeOutcome {
+    onLike(isLiked)
+    return .confirmed
+  }
 }

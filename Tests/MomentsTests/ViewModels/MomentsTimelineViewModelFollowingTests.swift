@@ -147,21 +147,35 @@ import Testing
   }
 
   @Test func `A model that isn't running reports only its own loads`() async throws {
-    let gate = Gate()
+    let delaysReloads = Lock(false)
+    let reloadGate = Gate()
+    let nextPageGate = Gate()
     let server = PagedTimeline(
       (0...4).map(String.init),
-      onRequest: { request throws(APISessionError) in if request.after != nil { await gate.pass() } })
+      onRequest: { request throws(APISessionError) in
+        if request.after != nil {
+          await nextPageGate.pass()
+        } else if delaysReloads.withLock({ $0 }) {
+          await reloadGate.pass()
+        }
+      })
     let repo = MomentsRepo(
       persistentDataStore: PersistentDataStore(InMemoryStore()), getMomentsByUserIDSession: server,
       updateMomentLikeSession: server, pageSize: 2)
     try await repo.reloadMoments(userID: "0")
     let otherScreenLoad = Task { try await repo.loadMoreMoments(userID: "0") }
-    await gate.arrivals()
+    await nextPageGate.arrivals()
     let model = MomentsTimelineViewModel(userID: "0", momentsRepo: repo)
-    await model.reloadItems()
+    delaysReloads.withLock { $0 = true }
+    let ownLoad = Task { await model.reloadItems() }
+    await reloadGate.arrivals()
+    #expect(model.isLoading)
+    reloadGate.open()
+    await ownLoad.value
+    // The load by the other screen is still in flight.
     #expect(!model.isLoading)
     #expect(rows(model).map(\.id) == ["0", "1"])
-    gate.open()
+    nextPageGate.open()
     try await otherScreenLoad.value
   }
 

@@ -79,9 +79,7 @@ struct Answer: Equatable {
 }
 
 /// A call of `next()`.
-struct Call: Equatable, Hashable, Comparable {
+struct Call: Equatable, Hashable {
   let number: Int
   let slot: Int
-
-  static func < (left: Call, right: Call) -> Bool { left.number < right.number }
 }

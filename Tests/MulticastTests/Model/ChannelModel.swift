@@ -102,7 +102,6 @@ extension ChannelModel {
     private(set) var isOpen: Bool
     private(set) var hasOverflowed = false
     private(set) var hasEnded = false
-    private(set) var receivedCount = 0
     private(set) var droppedCount = 0
     /// The number of elements replayed to the subscriber, and sent while it was open.
     private(set) var offeredCount: Int
@@ -121,10 +120,7 @@ extension ChannelModel {
     mutating func offer(_ element: Int) -> Answer? {
       guard isOpen else { return nil }
       offeredCount += 1
-      if !waiters.isEmpty {
-        receivedCount += 1
-        return Answer(call: waiters.removeFirst(), outcome: .element(element))
-      }
+      if !waiters.isEmpty { return Answer(call: waiters.removeFirst(), outcome: .element(element)) }
       if backlog.count < capacity {
         backlog.append(element)
         return nil
@@ -143,10 +139,7 @@ extension ChannelModel {
 
     mutating func next(_ call: Call, termination: Termination?) -> Answer? {
       if hasEnded { return Answer(call: call, outcome: .end) }
-      if !backlog.isEmpty {
-        receivedCount += 1
-        return Answer(call: call, outcome: .element(backlog.removeFirst()))
-      }
+      if !backlog.isEmpty { return Answer(call: call, outcome: .element(backlog.removeFirst())) }
       if isOpen {
         waiters.append(call)
         return nil

@@ -78,7 +78,7 @@ import Testing
 
   /// A simple model of the state: a list of all values, the least recently used first.
   private struct Model {
-    var values: [(key: Int, size: Int, revision: UInt64, usedAt: Int)] = []
+    var values: [(key: Int, size: Int, usedAt: Int)] = []
     /// The keys of taken and kept values, which aren't considered until they are used or restored.
     var skippedKeys: Set<Int> = []
 
@@ -121,7 +121,7 @@ import Testing
         let size = Int.random(in: 1...12, using: &random)
         state.recordValue(of: key, tag: StoreTag(), byteCount: size, revision: revision, at: time(now))
         model.values.removeAll { $0.key == key }
-        model.values.append((key, size, revision, now))
+        model.values.append((key, size, now))
         model.skippedKeys.remove(key)
       case 5:
         state.recordRemoval(of: key, revision: revision)

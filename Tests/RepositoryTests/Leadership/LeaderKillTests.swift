@@ -16,10 +16,11 @@ import Testing
     for _ in 0..<4 { try steppers.launch() }
     for round in 0..<Self.killCount {
       await steppers.waitForDurableSteps(count: 40)
-      // Every fifth leader is suspended first, unless it uses a database server: a server ends the connection of a
-      // process that is suspended in a transaction, so another process may become the leader. A suspended leader that
-      // uses files leads until it is killed.
-      let suspendsLeader = round % 5 == 4 && SharedPlace.Kind.inFileSystem.contains(storeKind)
+      // The third of every five leaders is suspended first, so that the default number of leaders includes one. A
+      // leader that uses a database server isn't suspended: a server ends the connection of a process that is suspended
+      // in a transaction, so another process may become the leader. A suspended leader that uses files leads until it
+      // is killed.
+      let suspendsLeader = round % 5 == 2 && SharedPlace.Kind.inFileSystem.contains(storeKind)
       try await steppers.killLeader(suspendsItFirst: suspendsLeader)
       try steppers.launch()
     }
@@ -63,11 +64,17 @@ private final class Steppers {
   }
 
   /// Reads lines of random children until they have reported the given number of durable steps.
+  ///
+  /// Fails the test if the output of a child ends before that.
   func waitForDurableSteps(count: Int) async {
     var durableCount = 0
     while durableCount < count {
       let index = children.indices.randomElement()!
-      guard let line = await children[index].process.line() else { return }
+      guard let line = await children[index].process.line() else {
+        let (writer, lastLines) = (children[index].writer, children[index].lines.suffix(4))
+        Issue.record("The output of \(writer) ended after \(durableCount) of \(count) durable steps: \(lastLines)")
+        return
+      }
       children[index].lines.append(line)
       if line.hasPrefix("durable ") { durableCount += 1 }
     }
@@ -75,13 +82,17 @@ private final class Steppers {
 
   /// Kills the running process that sent the last applied step; if there is none, kills the oldest process.
   ///
-  /// If `suspendsItFirst` is true, suspends the process until the others have reported two durable steps.
+  /// If `suspendsItFirst` is true, suspends the process until the others have reported two durable steps. But it is
+  /// killed after 20 seconds in any case, because it may have been suspended while it held a lock of the store. The
+  /// others then wait for that lock, for up to 60 seconds.
   func killLeader(suspendsItFirst: Bool) async throws {
     let lastSender = try appliedSteps().last?.sender
     let index = children.firstIndex { $0.process.identifier == lastSender } ?? 0
     var child = children.remove(at: index)
     if suspendsItFirst {
       child.process.stop()
+      let killing = child.process.kill(after: .seconds(20))
+      defer { killing.cancel() }
       await waitForDurableSteps(count: 2)
     }
     child.process.kill()

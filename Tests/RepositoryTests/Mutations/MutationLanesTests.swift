@@ -11,7 +11,7 @@ import Testing
   /// The ids of the mutations are `id(0)`, `id(1)`, and so on.
   private func makeLanes(mutationsIn laneIDs: [LaneID], maximumInFlight: Int = 2) -> MutationLanes {
     var lanes = MutationLanes(maximumInFlight: maximumInFlight, slotTimeout: .seconds(5))
-    for (number, laneID) in laneIDs.enumerated() { lanes.append(Self.id(number), lane: laneID, userID: nil) }
+    for (number, laneID) in laneIDs.enumerated() { lanes.append(Self.id(number), lane: laneID, userID: laneID.userID) }
     return lanes
   }
 
@@ -85,19 +85,33 @@ import Testing
   }
 
   @Test func `Only the lanes of the user who has to sign in wait for the sign-in`() {
-    var lanes = MutationLanes(maximumInFlight: 4, slotTimeout: .seconds(5))
-    lanes.append(Self.id(0), lane: "a", userID: "0")
-    lanes.append(Self.id(1), lane: "b", userID: "0")
-    lanes.append(Self.id(2), lane: "c", userID: "1")
-    #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
-    lanes.release(Self.id(0), lane: "a", needsSignIn: true)
+    let first = LaneID(userID: "0", orderingKey: "a")
+    let second = LaneID(userID: "0", orderingKey: "b")
+    let other = LaneID(userID: "1", orderingKey: "c")
+    var lanes = makeLanes(mutationsIn: [first, second, other], maximumInFlight: 4)
+    #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: first))
+    lanes.release(Self.id(0), lane: first, needsSignIn: true)
     #expect(lanes.usersNeedingSignIn == ["0"])
-    #expect(lanes.isStalled("b") == true)
-    #expect(lanes.next(at: .zero) == .send(Self.id(2), lane: "c"))
+    #expect(lanes.isStalled(second) == true)
+    #expect(lanes.next(at: .zero) == .send(Self.id(2), lane: other))
     #expect(lanes.next(at: .zero) == .wait(until: nil))
     lanes.signedIn(userID: "0")
-    #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
-    #expect(lanes.next(at: .zero) == .send(Self.id(1), lane: "b"))
+    #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: first))
+    #expect(lanes.next(at: .zero) == .send(Self.id(1), lane: second))
+  }
+
+  @Test func `While a user has to sign in, empty lanes of that user aren't free, and empty lanes of other users are`() {
+    let laneID = LaneID(userID: "0", orderingKey: "a")
+    let emptyLaneID = LaneID(userID: "0", orderingKey: "b")
+    var lanes = makeLanes(mutationsIn: [laneID])
+    #expect(lanes.isFree(emptyLaneID) == true)
+    #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: laneID))
+    lanes.release(Self.id(0), lane: laneID, needsSignIn: true)
+    #expect(lanes.isFree(emptyLaneID) == false)
+    #expect(lanes.isFree(LaneID(userID: "1", orderingKey: "b")) == true)
+    #expect(lanes.isFree(LaneID(userID: nil, orderingKey: "b")) == true)
+    lanes.signedIn(userID: "0")
+    #expect(lanes.isFree(emptyLaneID) == true)
   }
 
   @Test func `An attempt that began before a sign-in and fails after it doesn't make lanes wait for another sign-in`() {
@@ -172,7 +186,7 @@ import Testing
     var model = Model()
     var now = Duration.zero
     var lastNumber = 0
-    let laneIDs: [LaneID] = ["a", "b", "c", "d", "e"]
+    let laneIDs: [LaneID] = [LaneID(userID: "0", orderingKey: "a"), "b", "c", "d", "e"]
 
     func sendAllReady() {
       while case .send(let id, let laneID) = lanes.next(at: now) {
@@ -195,7 +209,7 @@ import Testing
         let isDurable = Bool.random(using: &random)
         if !isDurable { model.undurable.insert(lastNumber) }
         model.waiting[laneID, default: []].append(lastNumber)
-        lanes.append(Self.id(lastNumber), lane: laneID, userID: laneID == "a" ? "0" : nil, isDurable: isDurable)
+        lanes.append(Self.id(lastNumber), lane: laneID, userID: laneID.userID, isDurable: isDurable)
       case 3, 4:
         guard model.inFlight.removeValue(forKey: laneID) != nil else { continue }
         lanes.complete(lane: laneID)
@@ -223,7 +237,7 @@ import Testing
         lanes.pause()
         let expectedIDs = laneIDs.flatMap { model.waiting[$0, default: []].map(String.init) }
         #expect(lanes.allWaiting.map(\.rawValue) == expectedIDs, "seed \(seed)")
-      case 10: lanes.signedIn(userID: laneID == "a" ? "0" : nil)
+      case 10: lanes.signedIn(userID: laneID.userID)
       case 11: lanes.retryNow()
       default:
         model.isPaused = false
@@ -255,8 +269,6 @@ import Testing
 }
 
 extension LaneID: ExpressibleByStringLiteral {
-  /// Creates a lane id without a user id.
-  ///
-  /// ``MutationLanes/append(_:lane:userID:isDurable:)`` takes the user separately.
+  /// Creates the id of a lane that belongs to no user.
   public init(stringLiteral orderingKey: String) { self.init(userID: nil, orderingKey: orderingKey) }
 }

@@ -73,7 +73,8 @@ import Testing
     executor.runUntilIdle()
     let unknownError = PendingMutationError.unknown(id).description
     #expect(outcomes.value == ["true", unknownError, unknownError])
-    #expect(storage.value(of: key)?.verdict == nil)
+    let record = try #require(storage.value(of: key))
+    #expect(record.verdict == nil)
   }
 
   @Test func `Of a discard and a requeue of one mutation only the first takes effect`() async throws {

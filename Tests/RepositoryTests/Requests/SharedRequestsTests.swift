@@ -1,8 +1,9 @@
 import Multicast
 import MulticastTesting
-import Repository
 import TestSupport
 import Testing
+
+@testable import Repository
 
 @Suite(.timeLimit(.minutes(15))) struct SharedRequestsTests {
   struct Failure: Error, Hashable {}
@@ -185,6 +186,26 @@ import Testing
     #expect(startedCount.value == 1)
   }
 
+  @Test func `A request that is ended before its task is registered is cancelled, and its caller gets the failure`()
+    async
+  {
+    let requests = SharedRequests<StartingKey, Int, Failure>(events: events)
+    let key = StartingKey { requests.end(with: Failure()) { _ in true } }
+    let gate = Gate()
+    let wasCancelled = CurrentValueRelay<Bool?>(nil)
+    await #expect(throws: SharedRequestError.failed(Failure())) {
+      try await requests.value(for: key) { () throws(Failure) in
+        // Ignores its cancellation until the caller has got the failure.
+        await Task { await gate.pass() }.value
+        wasCancelled.send(Task.isCancelled)
+        return 1
+      }
+    }
+    gate.open()
+    await wasCancelled.stream.reaches { $0 != nil }
+    #expect(wasCancelled.value == true)
+  }
+
   @Test func `A caller that isn't cancelled gets a value while others join and leave at various times`() async {
     let requests = makeRequests()
     let runningCount = CurrentValueRelay(0)
@@ -206,6 +227,22 @@ import Testing
     // No caller waits for the end of a cancelled request, so the test does.
     await runningCount.stream.reaches { $0 == 0 }
   }
+}
+
+/// A key that calls a closure when it is described.
+///
+/// That happens after its request has begun, and before the task of the request is registered.
+private struct StartingKey: Hashable, CustomStringConvertible, Sendable {
+  let onStart: @Sendable () -> Void
+
+  var description: String {
+    onStart()
+    return "a"
+  }
+
+  static func == (left: Self, right: Self) -> Bool { true }
+
+  func hash(into hasher: inout Hasher) {}
 }
 
 extension Result {

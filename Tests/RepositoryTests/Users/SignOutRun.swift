@@ -25,7 +25,6 @@ struct SignOutRun {
     /// The number of sign-ins in flight.
     let pendingSignInCount = Setting(0)
     var repository: Repository?
-    var observers: [Task<Void, Never>] = []
 
     init(_ number: Int, _ store: any ProcessStore, _ isKilled: Setting<Bool>, _ repository: Repository) {
       (self.number, self.store, self.isKilled, self.repository) = (number, store, isKilled, repository)
@@ -145,7 +144,7 @@ struct SignOutRun {
   private func observe(_ key: UserKey, _ process: Process) {
     guard let repository = process.repository else { return }
     let states = repository.states(of: key, loading: .whileObserved()).subscribe()
-    process.observers.append(Task(executorPreference: executor) { for await _ in states {} })
+    _ = Task(executorPreference: executor) { for await _ in states {} }
   }
 
   private mutating func end(_ process: Process, isKilled: Bool) {
@@ -321,9 +320,13 @@ struct SignOutRun {
     for process in processes { checkMemory(of: process) }
     let completedWaitCount = Setting(0)
     for process in processes {
-      call(process) { repository in
-        try? await repository.waitForPendingMutations()
-        completedWaitCount.value += 1
+      call(process) { [trace, number = process.number] repository in
+        do throws(CancellationError) {
+          try await repository.waitForPendingMutations()
+          completedWaitCount.value += 1
+        } catch {
+          trace.value.append("process \(number) can't wait for its mutations: \(error)")
+        }
       }
     }
     advanceUntil { [processes] in completedWaitCount.value == processes.count }

@@ -82,15 +82,23 @@ package struct ChildProcess {
 
   /// Kills the child with `SIGKILL`.
   package func kill() {
-    sendSignal(SIGKILL)
+    Self.send(SIGKILL, to: identifier)
+  }
+
+  /// Starts a task that kills the child after a time, unless the task is cancelled before.
+  package func kill(after time: Duration) -> Task<Void, any Error> {
+    Task { [identifier] in
+      try await Task.sleep(for: time)
+      Self.send(SIGKILL, to: identifier)
+    }
   }
 
   /// Suspends the child with `SIGSTOP`, until it is killed.
   package func stop() {
-    sendSignal(SIGSTOP)
+    Self.send(SIGSTOP, to: identifier)
   }
 
-  private func sendSignal(_ signal: CInt) {
+  private static func send(_ signal: CInt, to identifier: pid_t) {
     #if canImport(Darwin)
       Darwin.kill(identifier, signal)
     #elseif canImport(Glibc)

@@ -240,8 +240,6 @@ import Testing
       let screen = KeyScreen()
       weakScreen = screen
       let session = ScreenSession(of: screen, on: terminal, pause: { _ in })
-      // The session doesn't receive this key, because it isn't running yet.
-      terminal.type("q")
       async let ending = session.run()
       _ = await terminal.calls.stream.first(1)
       terminal.type("q")

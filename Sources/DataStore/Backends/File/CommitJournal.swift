@@ -37,14 +37,12 @@ struct CommitJournal: Codable, Equatable {
 
   /// The bytes of the journal: a checksum of eight hexadecimal digits, followed by JSON.
   var encoded: Data {
-    get throws(SystemError) {
-      do {
-        let json = try JSONEncoder.withSortedKeys.encode(self)
-        return Data(CRC32C.checksum(of: json).hexadecimalDigits.utf8) + json
-      } catch {
-        // File names and numbers can always be encoded.
-        preconditionFailure("A journal could not be encoded: \(error)")
-      }
+    do {
+      let json = try JSONEncoder.withSortedKeys.encode(self)
+      return Data(CRC32C.checksum(of: json).hexadecimalDigits.utf8) + json
+    } catch {
+      // File names and numbers can always be encoded.
+      preconditionFailure("A journal could not be encoded: \(error)")
     }
   }
 

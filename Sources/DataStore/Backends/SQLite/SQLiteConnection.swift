@@ -84,10 +84,9 @@
 
     /// Sets the longest time that a statement waits for other connections.
     func setBusyTimeout(_ timeout: Duration) {
-      let (seconds, attoseconds) = timeout.components
-      let product = Int64(clamping: seconds).multipliedReportingOverflow(by: 1_000)
-      let milliseconds = product.overflow ? Int64(CInt.max) : product.partialValue
-      sqlite3_busy_timeout(handle, CInt(clamping: max(0, milliseconds) + attoseconds / 1_000_000_000_000_000))
+      // A longer timeout, in milliseconds, might not fit into SQLite's integer.
+      let (seconds, attoseconds) = min(max(timeout, .zero), .milliseconds(CInt.max)).components
+      sqlite3_busy_timeout(handle, CInt(seconds * 1_000 + attoseconds / 1_000_000_000_000_000))
     }
 
     /// Prepares a statement for later runs.

@@ -82,14 +82,18 @@ enum SignInScreen {
   private static func lines(
     of model: Model, columns: Int, isRoomy: Bool
   ) -> [(text: String, style: TextStyle)] {
-    var lines: [(text: String, style: TextStyle)] = model.message.split(separator: "\n").flatMap {
-      TerminalText.wrapped(String($0), to: columns).map { ($0, .plain) }
-    }
+    var lines: [(text: String, style: TextStyle)] = wrapped(model.message, to: columns).map { ($0, .plain) }
     if !model.recentSignIns.isEmpty {
       if isRoomy { lines.append(("", .plain)) }
       lines.append(("Recent sign-ins", .strong))
-      lines += model.recentSignIns.map { ($0, .faint) }
+      // In place of the dates, there may be a failure, whose text may be wider than the terminal.
+      lines += model.recentSignIns.flatMap { wrapped($0, to: columns) }.map { ($0, .faint) }
     }
     return lines
+  }
+
+  /// Returns the lines of a text of several paragraphs, none wider than `columns`.
+  private static func wrapped(_ text: String, to columns: Int) -> [String] {
+    text.split(separator: "\n").flatMap { TerminalText.wrapped(String($0), to: columns) }
   }
 }

@@ -64,6 +64,17 @@ struct SignInScreenTests {
       ])
   }
 
+  @Test func `A failure in place of the recent sign-ins is wrapped`() {
+    var model = signedInModel
+    model.message = ""
+    model.recentSignIns = ["The server could not be reached (timed out). Check the connection, then try again."]
+    #expect(
+      lines(of: model, 40)[8...12] == [
+        "", "   Recent sign-ins", "   The server could not be reached", "   (timed out). Check the connection,",
+        "   then try again.",
+      ])
+  }
+
   @Test func `The indicator is shown while the screen is busy`() {
     var model = signedOutModel
     model.isBusy = true

@@ -55,12 +55,11 @@ actor PowerLossProcess {
       self.outputEnded()
     }
     runningProcess = RunningProcess(socket: ownSocket, termination: termination, replyDelivery: replyDelivery)
-    do {
-      let reply = try await withCheckedThrowingContinuation { waitingCallers.append($0) }
-      guard reply == "ready" else { throw Failure(command: "start", reply: reply) }
-    } catch {
+    // The only error is that the process ended without a reply.
+    let reply: String? = try? await withCheckedThrowingContinuation { waitingCallers.append($0) }
+    guard reply == "ready" else {
       await end()
-      throw StartFailure(errors: errorPipe.fileHandleForReading.readDataToEndOfFile())
+      throw StartFailure(reply: reply, errors: errorPipe.fileHandleForReading.readDataToEndOfFile())
     }
   }
 
@@ -136,11 +135,14 @@ actor PowerLossProcess {
   }
 
   private struct StartFailure: Error, CustomStringConvertible {
+    /// The reply; `nil` if the process ended without one.
+    let reply: String?
     /// The standard error of the process.
     let errors: Data
 
     var description: String {
-      "The power-loss volume was not mounted: “\(String(decoding: errors, as: UTF8.self))”. "
+      let cause = reply.map { ", because its process replied “\($0)”" } ?? ""
+      return "The power-loss volume was not mounted\(cause): “\(String(decoding: errors, as: UTF8.self))”. "
         + "It \(PowerLossVolume.requirement)."
     }
   }

@@ -565,7 +565,7 @@ import Testing
 extension MulticastSubscription where Element == Paged<Comment>, Failure == Never {
   /// Returns the texts of the next `count` values.
   func nextTexts(count: Int) async -> [[String]] {
-    await nextElements(count: count).map { $0.elements.map(\.text) }
+    await first(count).map { $0.elements.map(\.text) }
   }
 
   /// Returns the texts of the next value whose texts differ from `texts`.

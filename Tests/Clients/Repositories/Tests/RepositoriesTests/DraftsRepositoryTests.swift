@@ -9,16 +9,16 @@ import Testing
     do {
       let drafts = draftsRepository(store: InMemoryStore(storage: storage))
       let values = drafts.values(of: "post").subscribe()
-      #expect(await values.nextElements(count: 1) == [Draft()])
+      #expect(await values.first(1) == [Draft()])
       for text in ["O", "On", "On the river"] { try await drafts.update("post") { $0.text = text } }
-      #expect(await values.nextElements(count: 3).map(\.text) == ["O", "On", "On the river"])
+      #expect(await values.first(3).map(\.text) == ["O", "On", "On the river"])
     }
     let drafts = draftsRepository(store: InMemoryStore(storage: storage))
     try await #expect(drafts.value(of: "post") == Draft(text: "On the river"))
     let values = drafts.values(of: "post").subscribe()
-    #expect(await values.nextElements(count: 1) == [Draft(text: "On the river")])
+    #expect(await values.first(1) == [Draft(text: "On the river")])
     try await drafts.remove("post")
-    #expect(await values.nextElements(count: 1) == [Draft()])
+    #expect(await values.first(1) == [Draft()])
     try await #expect(drafts.value(of: "post") == Draft())
   }
 }

@@ -23,9 +23,9 @@ import Testing
     let observers = [profiles.values(of: "0").subscribe(), profiles.values(of: "0").subscribe()]
     try await profiles.refresh("0")
     try await profiles.refresh("0")
-    for observer in observers { #expect(await observer.nextElements(count: 1) == [Profile(name: "Jake")]) }
+    for observer in observers { #expect(await observer.first(1) == [Profile(name: "Jake")]) }
     try await profiles.reload("0")
-    for observer in observers { #expect(await observer.nextElements(count: 1) == [Profile(name: "Jake Lin")]) }
+    for observer in observers { #expect(await observer.first(1) == [Profile(name: "Jake Lin")]) }
   }
 
   @Test func `Observing a profile fetches it, and fetches it again when it is stale`() async throws {
@@ -35,9 +35,9 @@ import Testing
     let observers = [LoadingPolicy.whileObserved(), .whileObserved(), .never].map {
       profiles.values(of: "0", loading: $0).subscribe()
     }
-    for observer in observers { #expect(await observer.nextElements(count: 1) == [Profile(name: "Jake")]) }
+    for observer in observers { #expect(await observer.first(1) == [Profile(name: "Jake")]) }
     await profiles.invalidate(.all)
-    for observer in observers { #expect(await observer.nextElements(count: 1) == [Profile(name: "Jake Lin")]) }
+    for observer in observers { #expect(await observer.first(1) == [Profile(name: "Jake Lin")]) }
   }
 
   @Test func `Without a network, reloading throws and the stored profile stays visible`() async throws {
@@ -45,15 +45,15 @@ import Testing
     let profiles = profileRepository(Client { (_) throws(ProfileError) in throw .offline }, store: store)
     let states = profiles.states(of: "0").subscribe()
     // The states before and after the store was read.
-    let openingStates = await states.nextElements(count: 2)
+    let openingStates = await states.first(2)
     #expect(openingStates.map(\.value) == [nil, Profile(name: "Jake")])
     #expect(openingStates.map(\.isLoading) == [false, false])
     await #expect(throws: RepositoryError<ProfileError>.server(.offline)) { try await profiles.reload("0") }
-    let reloadStates = await states.nextElements(count: 2)
+    let reloadStates = await states.first(2)
     #expect(reloadStates.map(\.value) == [Profile(name: "Jake"), Profile(name: "Jake")])
     #expect(reloadStates.map(\.isLoading) == [true, false])
     #expect(reloadStates.map(\.failure) == [nil, .server(.offline)])
-    #expect(await profiles.values(of: "0").subscribe().nextElements(count: 1) == [Profile(name: "Jake")])
+    #expect(await profiles.values(of: "0").subscribe().first(1) == [Profile(name: "Jake")])
   }
 
   @Test func `A slow repository doesn't replace a newer profile that another one has stored`() async throws {
@@ -77,7 +77,7 @@ import Testing
     gate.open()
     try await load.value
     #expect(try await store.load(StoreKey<Profile>("profile", id: "0"))?.value == Profile(name: "new"))
-    #expect(await slow.values(of: "0").subscribe().nextElements(count: 1) == [Profile(name: "new")])
+    #expect(await slow.values(of: "0").subscribe().first(1) == [Profile(name: "new")])
     // The slow repository has discarded the old profile and repeated its request.
     #expect(fetchCount.withLock { $0 } == 2)
   }

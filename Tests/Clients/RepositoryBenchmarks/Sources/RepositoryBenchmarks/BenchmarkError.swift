@@ -2,6 +2,8 @@
 enum BenchmarkError: Error, CustomStringConvertible {
   case usage(String)
   case wrongValue(system: String, key: String)
+  case unknownStoredSize(system: String)
+  case overEvictionLimit(system: String, bytes: Int, limit: Int)
   case notConfirmed(system: String)
   case ended(system: String)
   case noResidentMemory
@@ -12,6 +14,9 @@ enum BenchmarkError: Error, CustomStringConvertible {
     switch self {
     case .usage(let problem): "\(problem)\n\n\(Options.usage)"
     case .wrongValue(let system, let key): "The value of \(key) in \(system) doesn't include all changes."
+    case .unknownStoredSize(let system): "\(system) doesn't report the size of its stored values."
+    case .overEvictionLimit(let system, let bytes, let limit):
+      "\(system) stores \(bytes) bytes after evictions, although the limit is \(limit) bytes."
     case .notConfirmed(let system): "\(system) didn't confirm a change although the server can be reached."
     case .ended(let system): "The values of \(system) ended before the expected one."
     case .noResidentMemory: "The resident memory can't be read from /proc/self/statm."

@@ -2,7 +2,7 @@ import Multicast
 
 extension MulticastSubscription where Failure == Never {
   /// Returns the next `count` elements, or fewer if the subscription ends earlier.
-  func nextElements(count: Int) async -> [Element] {
+  func first(_ count: Int) async -> [Element] {
     var elements: [Element] = []
     for await element in self {
       elements.append(element)

@@ -71,8 +71,9 @@ struct IdleKeysChild: Codable, Sendable {
     case .evicting:
       let repository = SyncedSystem(server, keyValueStore, EvictionPolicy(maximumBytes: Self.evictionLimit))
       let growth = try await measureGrowth { try await repository.reload($0) }
-      guard try await repository.storedByteCount() <= Self.evictionLimit else {
-        throw BenchmarkError.wrongValue(system: system.label, key: "all")
+      let byteCount = try await repository.storedByteCount()
+      guard byteCount <= Self.evictionLimit else {
+        throw BenchmarkError.overEvictionLimit(system: system.label, bytes: byteCount, limit: Self.evictionLimit)
       }
       return growth
     case .byHand:

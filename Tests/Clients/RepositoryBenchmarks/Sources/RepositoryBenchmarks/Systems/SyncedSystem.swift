@@ -22,7 +22,7 @@ struct SyncedSystem: RepositorySystem {
   /// The size is known only if the eviction policy sets a limit.
   func storedByteCount() async throws -> Int {
     guard let stored = await repository.report().stored else {
-      throw BenchmarkError.wrongValue(system: Self.label, key: "all")
+      throw BenchmarkError.unknownStoredSize(system: Self.label)
     }
     return stored.byteCount
   }

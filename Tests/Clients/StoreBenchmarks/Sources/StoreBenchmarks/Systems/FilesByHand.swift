@@ -25,8 +25,13 @@ struct FilesByHand: ~Copyable {
     let fileDescriptor = try Self.check(
       "openat", openat(folderDescriptor, newName, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600))
     defer { _ = close(fileDescriptor) }
-    let writtenCount = bytes.withUnsafeBytes { write(fileDescriptor, $0.baseAddress, $0.count) }
-    guard writtenCount == bytes.count else { throw BenchmarkError.systemCall("write", code: errno) }
+    var rest = bytes
+    // One call may write only a part of the bytes.
+    while !rest.isEmpty {
+      let writtenCount = rest.withUnsafeBytes { write(fileDescriptor, $0.baseAddress, $0.count) }
+      guard writtenCount >= 0 else { throw BenchmarkError.systemCall("write", code: errno) }
+      rest = rest.dropFirst(writtenCount)
+    }
     _ = try Self.check("fsync", fsync(fileDescriptor))
     _ = try Self.check("renameat", renameat(folderDescriptor, newName, folderDescriptor, name))
     _ = try Self.check("fsync", fsync(folderDescriptor))
