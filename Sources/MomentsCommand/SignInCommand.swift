@@ -82,10 +82,10 @@ struct SignInCommand {
       dataFolder.map { PersistentDataStore(FileStore(folder: $0, now: now)) }
       ?? PersistentDataStore(InMemoryStore(now: now))
     let demonstration = try await Demonstration.open(store, serverStore: dataFolder.map(Demonstration.serverStore))
-    let isServerAnswering = CurrentValueRelay(true)
+    let answeringStates = CurrentValueRelay(true)
     let session = InMemorySignInSession(
       accounts: Self.accounts, now: now,
-      answering: { for await isAnswering in isServerAnswering.stream where isAnswering { return } })
+      answering: { for await isAnswering in answeringStates.stream where isAnswering { return } })
     let service = UserService(
       session: session, userData: [MomentsUserData(repo: demonstration.repo, sendingTime: .zero)])
     let model = SignInViewModel(userService: service)
@@ -93,32 +93,32 @@ struct SignInCommand {
     let script = SignInScript(
       model: model, stateIterator: service.signStates.makeAsyncIterator(), demonstration: demonstration, store: store,
       console: console)
-    let status = await play(script, isServerAnswering)
+    let status = await play(script, answeringStates)
     modelTask.cancel()
     await modelTask.value
     return status
   }
 
-  private func play(_ script: SignInScript, _ isServerAnswering: CurrentValueRelay<Bool>) async -> CommandStatus {
+  private func play(_ script: SignInScript, _ answeringStates: CurrentValueRelay<Bool>) async -> CommandStatus {
     await script.begin()
     script.type(username: "jak")
     script.type(username: "jake")
     script.type(password: "guess")
-    await script.submitTwice(toggling: isServerAnswering)
+    await script.submitTwice(toggling: answeringStates)
     script.type(password: "low-level")
-    await script.submitTwice(toggling: isServerAnswering)
+    await script.submitTwice(toggling: answeringStates)
     await script.showRecentSignIns()
     do throws(MomentsRepoError) {
       try await script.showTimeline(of: "0")
       try await script.likeWithoutNetwork(by: "0")
       await script.submitRefusedSignOut()
-      await script.submitTwice(toggling: isServerAnswering)
+      await script.submitTwice(toggling: answeringStates)
       try await script.reconnect()
       script.type(username: "mei-zhou")
       script.type(password: "sunscreen")
-      await script.submitTwice(toggling: isServerAnswering)
+      await script.submitTwice(toggling: answeringStates)
       try await script.showTimeline(of: "1")
-      await script.submitTwice(toggling: isServerAnswering)
+      await script.submitTwice(toggling: answeringStates)
       return .success
     } catch {
       console.printable.error("moments: \(error)")

@@ -195,6 +195,13 @@ final class ChangeChecker<Backend: StoreBackend> {
       }
       return true
     }
+    // If the backend has repeated a decision, this read may have found the last known bytes although an earlier read of
+    // the same attempt found others. The value isn't decoded then, so the key is read again.
+    if case .unchanged(let edition) = result, slot.topic.edition(of: slot.id)?.fingerprint != edition.fingerprint {
+      markUnread(slot)
+      wake()
+      return true
+    }
     if contents.reconcile(result, slot).hidesNewValue { contents.report(result, slot) }
     if case .unreadable = result { markUnread(slot) }
     return true

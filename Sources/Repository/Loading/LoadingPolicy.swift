@@ -1,6 +1,6 @@
-/// A rule for whether and when a repository fetches a value because the value is observed.
+/// Decides whether, and when, observing a value makes a repository fetch it.
 public enum LoadingPolicy: Hashable, Sendable {
-  /// Fetches the value only for a call, such as ``SyncedRepository/refresh(_:)``, or to confirm a mutation.
+  /// Fetches the value only if a method asks for it, such as ``SyncedRepository/refresh(_:)``, or to confirm a mutation.
   case never
 
   /// Fetches the value when it is first observed, and again while it is observed.
@@ -10,10 +10,10 @@ public enum LoadingPolicy: Hashable, Sendable {
   /// - when the app becomes active, or the network becomes available; see ``RepositoryConfiguration/activity`` and
   ///   ``RepositoryConfiguration/network``,
   /// - when it is marked as stale by ``SyncedRepository/invalidate(_:)``,
-  /// - when its user signs in again.
+  /// - when the user to whom the value belongs signs in again.
   ///
-  /// Each of these causes makes one request, regardless of the number of observers. If a request is already in flight,
-  /// another one follows only if that request fails, or if it began before the value was marked as stale. Nothing is
+  /// Each of these events leads to one request, regardless of the number of observers. If a request is already in
+  /// flight, another one follows only if that request fails, or if it began before the value was marked as stale. Nothing is
   /// fetched without an observer, while the app is inactive, or while the network is unavailable.
   ///
   /// - Parameters:

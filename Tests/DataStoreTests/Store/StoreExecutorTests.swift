@@ -42,13 +42,13 @@ import Testing
     #expect(executor.runIfIdle { 1 } == 1)
   }
 
-  @Test func `After 256 calls that run their work, the next one doesn't, so a caller in a loop has to yield`() {
+  @Test func `Every 257th call in a row is refused, so that a loop of calls lets waiting jobs run`() {
     let hasRun = (0..<1_024).map { _ in executor.runIfIdle {} != nil }
     let expected = (0..<1_024).map { $0 % 257 != 256 }
     #expect(hasRun == expected)
   }
 
-  @Test func `Jobs that arrive during work wait until it is done, and then run in order`() async {
+  @Test func `Jobs that arrive while work runs are started when it is done, in order`() async {
     let ran: Void? = executor.runIfIdle {
       for number in 1...3 { executor.enqueue { [recorder] in recorder.record(number) } }
       #expect(executor.runIfIdle { 1 } == nil)
@@ -82,8 +82,8 @@ import Testing
   }
 }
 
-/// Loads of a value that is known to be the stored one.
-@Suite(.timeLimit(.minutes(15))) struct KnownLoadTests {
+/// Loading a value that the store knows to be the stored one.
+@Suite(.timeLimit(.minutes(15))) struct KnownValueLoadTests {
   private let key = StoreKey<Int>("number")
   private let backend = VersionedBackend()
   private let store: BackedStore<VersionedBackend>
@@ -107,19 +107,14 @@ import Testing
   private func loadStaysOnCallingThread() async throws -> Bool {
     let executor = ManualTaskExecutor()
     let task = Task(executorPreference: executor) { [store, key] in try await store.load(key)?.value }
-    let hasStayedOnThread = usesBackendOnThisThread(running: executor)
-    // A call that runs on the store's queue resumes on the executor.
+    backend.threadOfLastVersionRequest.withLock { $0 = nil }
+    executor.runUntilIdle()
+    let hasStayedOnThread = backend.threadOfLastVersionRequest.withLock { $0 } == ThreadID()
+    // If the load has moved to the store's queue, it resumes on the manual executor, whose jobs must then be run.
     let jobRunner = Task { while !Task.isCancelled { executor.runUntilIdle(); await Task.yield() } }
     defer { jobRunner.cancel() }
     try await #expect(task.value == 1)
     return hasStayedOnThread
-  }
-
-  /// Runs the jobs of an executor, and returns whether they used the backend on the thread of this call.
-  private func usesBackendOnThisThread(running executor: ManualTaskExecutor) -> Bool {
-    backend.lastVersionThread.withLock { $0 = nil }
-    executor.runUntilIdle()
-    return backend.lastVersionThread.withLock { $0 } == ThreadID()
   }
 
   @Test func `A known value that was changed externally is read again`() async throws {
@@ -130,7 +125,7 @@ import Testing
     try await #expect(store.load(key)?.revision == first.revision + 1)
   }
 
-  @Test func `If the external version can't be read, the load throws`() async throws {
+  @Test func `If the version number for external changes can't be read, the load throws`() async throws {
     try await store.save(1, for: key)
     _ = try await store.load(key)
     backend.versionError.withLock { $0 = .readFailed(SystemError(code: 5, operation: "read", path: "a disk")) }
@@ -142,14 +137,14 @@ import Testing
   }
 }
 
-/// An in-memory backend that has external versions.
+/// An in-memory backend with a version number that counts external changes.
 private final class VersionedBackend: StoreBackend, Sendable {
   private let storage = InMemoryStorage()
   private let base: InMemoryBackend
   private let version = Lock<UInt64>(1)
   let readCount = Lock(0)
   /// The thread of the last request for the version.
-  let lastVersionThread = Lock<ThreadID?>(nil)
+  let threadOfLastVersionRequest = Lock<ThreadID?>(nil)
   /// The error of each request for the version; `nil` if the requests succeed.
   let versionError = Lock<StoreError?>(nil)
 
@@ -163,7 +158,7 @@ private final class VersionedBackend: StoreBackend, Sendable {
   }
 
   func externalVersion() throws(StoreError) -> UInt64? {
-    lastVersionThread.withLock { $0 = ThreadID() }
+    threadOfLastVersionRequest.withLock { $0 = ThreadID() }
     if let error = versionError.withLock({ $0 }) { throw error }
     return version.withLock { $0 }
   }

@@ -39,7 +39,9 @@ import Testing
   }
 
   @Test func `An envelope is a header line, then the value`() throws {
-    let bytes = try encodedEnvelope(profile, savedAt: Date(timeIntervalSinceReferenceDate: 816_932_841.5), tag: tag)
+    let header = Envelope.Header(
+      schema: 1, savedAt: Date(timeIntervalSinceReferenceDate: 816_932_841.5), tag: tag, partIDs: nil)
+    let bytes = try Envelope.encode(header, body: JSONEncoder.withSortedKeys.encode(profile))
     #expect(
       String(decoding: bytes, as: UTF8.self) == """
         {"checksum":"7cb4a289","format":3,"savedAt":816932841.5         ,"schema":1,"tag":"00112233445566778899aabbccddeeff"}

@@ -57,6 +57,18 @@ import Testing
     }
   }
 
+  @Test func `Observers receive both changes if a repeated decision finds the last known value again`() async throws {
+    let backend = RepeatingBackend()
+    let store = BackedStore(backend: backend)
+    try await store.save(1, for: keys[0])
+    var changes = try await store.changes(of: keys[0]).subscribe().makeAsyncIterator()
+    #expect(await changes.next()?.stored?.value == 1)
+    try backend.repeatNextDecision(whileStoring: encodedEnvelope(2), for: keys[0])
+    try await store.save(3, for: keys[1])
+    #expect(await changes.next()?.stored?.value == 2)
+    #expect(await changes.next()?.stored?.value == 1)
+  }
+
   @Test func `Commits that wait together are made in order, even if one removes a file`() async throws {
     let keys = (0..<4).map { StoreKey<Int>("numbers", id: "\($0)") }
     let (heldGate, releaseSemaphore) = (Gate(), DispatchSemaphore(value: 0))
@@ -178,4 +190,46 @@ import Testing
       }
     }
   }
+}
+
+/// A backend in memory that can repeat a decision, as a database does after a lost connection.
+private final class RepeatingBackend: StoreBackend, Sendable {
+  private let storage = InMemoryStorage()
+  private let base: InMemoryBackend
+  /// The name and the bytes that are stored only during the first call of the next decision.
+  private let temporary = Lock<(name: String, bytes: Data)?>(nil)
+
+  init() {
+    base = InMemoryBackend(storage: storage)
+  }
+
+  /// Makes the next commit call its decision twice, and stores other bytes for a key during the first call.
+  func repeatNextDecision(whileStoring bytes: Data, for key: StoreKey<Int>) throws {
+    let name = try key.keyName.encoded()
+    temporary.withLock { $0 = (name, bytes) }
+  }
+
+  func commit(
+    _ writes: [StoreWrite], deciding decide: (inout RepeatingBackend) throws(StoreError) -> CommitDecision
+  ) throws(StoreError) -> Bool {
+    var backend = self
+    if let (name, bytes) = temporary.withLock({ exchange(&$0, with: nil) }) {
+      let storedBytes = storage[name]
+      storage[name] = bytes
+      _ = try decide(&backend)
+      storage[name] = storedBytes
+    }
+    return try base.make(writes, try decide(&backend))
+  }
+
+  func read(_ name: String) -> Data? { base.read(name) }
+
+  func names() -> [String] { base.names() }
+
+  func quarantine(_ bytes: Data, of name: String, at time: Date) -> String? {
+    base.quarantine(bytes, of: name, at: time)
+  }
+
+  /// Returns all names, as if each could have been changed.
+  func takeExternalChanges() -> ExternalChanges { .names(base.names()) }
 }

@@ -133,8 +133,8 @@ def verdict(mutant, folder, timeout, options):
             return "killed", f"by {len(tests)} tests, such as: {min(tests, key=len)}{hang}"
         if status is None:
             return "killed", "by the timeout"
-        crash = [line for line in output.splitlines() if "Fatal error:" in line or "unexpected signal" in line]
-        return ("killed", "by a crash") if crash else ("DID NOT RUN", output[-300:])
+        crashes = ("Fatal error:", "unexpected signal", "ERROR: AddressSanitizer")
+        return ("killed", "by a crash") if any(text in output for text in crashes) else ("DID NOT RUN", output[-300:])
     finally:
         for path, text in originals.items():
             path.write_text(text)
@@ -183,7 +183,7 @@ def main():
             status, output = run(TEST + options + ["--skip-build"], folder, TEST_TIMEOUT)
         timeout = max(60, 3 * (time.monotonic() - start))
         if status != 0:
-            print(output[-3000:])
+            print(output)
             print("The tests failed without a mutant; they must pass before mutants can be tested.")
             return 2
         for mutant in chosen:

@@ -102,9 +102,14 @@
         bytes bytea NOT NULL);
       -- Compressing with lz4 takes the server less time than with its default method. A server that was built without
       -- lz4 keeps its default.
+      -- The condition avoids the lock of the whole table that the change needs.
       DO $$ BEGIN
-        ALTER TABLE datastore_value ALTER COLUMN bytes SET COMPRESSION lz4;
-        ALTER TABLE datastore_part ALTER COLUMN bytes SET COMPRESSION lz4;
+        IF EXISTS (
+          SELECT FROM pg_attribute WHERE attname = 'bytes' AND attcompression <> 'l'
+            AND attrelid IN ('datastore_value'::regclass, 'datastore_part'::regclass)) THEN
+          ALTER TABLE datastore_value ALTER COLUMN bytes SET COMPRESSION lz4;
+          ALTER TABLE datastore_part ALTER COLUMN bytes SET COMPRESSION lz4;
+        END IF;
       EXCEPTION WHEN feature_not_supported THEN NULL;
       END $$;
       -- A crash of the server empties an unlogged table. It also ends all watches, so no registration is missed.

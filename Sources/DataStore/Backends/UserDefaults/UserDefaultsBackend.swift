@@ -70,7 +70,7 @@ package struct UserDefaultsBackend: StoreBackend {
       for name in removals { objects[Self.prefix + name] = .some(nil) }
       for write in writes { objects[Self.prefix + write.name] = write.bytes }
       let reads = decisionReads ?? [:]
-      let hasCommitted = exclusively { backend in
+      let result = exclusively { backend in
         Result { () throws(SystemError) in
           // Another store of this process may have changed a value that the decision depends on. Then the decision is
           // made again.
@@ -80,7 +80,7 @@ package struct UserDefaultsBackend: StoreBackend {
         }
       }
       do throws(SystemError) {
-        if try hasCommitted.get() { return true }
+        if try result.get() { return true }
       } catch {
         throw writes.isEmpty ? .removeFailed(error) : .writeFailed(error)
       }

@@ -8,13 +8,15 @@ internal import Foundation
   internal import Musl
 #endif
 
-/// The process of a GraphQL server, which can be stopped and restarted on the same port.
+/// The process of the test backend (BFF, backend for frontend), a GraphQL server that can be stopped and restarted on
+/// the same port.
 actor BFFProcess {
   private struct RunningServer {
     let process: Process
     /// The server's standard input.
     ///
-    /// Closing it ends the server. It is closed at the latest when the tests' own process ends.
+    /// The server ends when every copy of this end of the pipe is closed, at the latest when the tests' own process
+    /// ends.
     let input: FileHandle
     /// A stream that finishes when the process ends.
     let termination: AsyncStream<Void>
@@ -27,7 +29,7 @@ actor BFFProcess {
   private var runningServer: RunningServer?
 
   /// - Parameters:
-  ///   - stateFile: The file in which the server keeps its state across restarts; `nil` for a server that loses it.
+  ///   - stateFile: The file in which the server keeps its state across restarts; `nil` for a server that starts without state each time.
   ///   - options: Further command line options.
   init(stateFile: URL?, options: [String]) {
     self.stateFile = stateFile
@@ -68,8 +70,8 @@ actor BFFProcess {
   private func end(with signal: Int32) async {
     guard let server = runningServer else { return }
     runningServer = nil
-    // Closing the input isn't sufficient, because processes that started at the same time may have inherited the
-    // writing end of the pipe.
+    // Sends a signal instead of closing the input, because processes that started at the same time may have inherited
+    // copies of the writing end of the pipe.
     if server.process.isRunning { sendSignal(signal, to: server.process.processIdentifier) }
     for await _ in server.termination {}
   }
@@ -124,7 +126,7 @@ actor BFFProcess {
   }
 }
 
-/// The system's `kill`, which the method of the same name shadows.
+/// Calls the system's `kill`, which ``BFFProcess/kill()`` hides inside the actor.
 private func sendSignal(_ signal: Int32, to process: pid_t) {
   kill(process, signal)
 }

@@ -1,25 +1,25 @@
 internal import Foundation
 
-/// The machine and the options with which one execution of a benchmark measured its figures.
+/// The machine and the options of one execution of a benchmark.
 public struct Conditions: Codable, Sendable {
   /// The number of cores.
   public let cores: Int
   /// The operating system.
-  public let system: String
+  public let operatingSystem: String
   /// The version of the compiler.
   public let swift: String
   /// The number of measured runs, of which the medians are reported.
   public let runs: Int
-  /// The length of a run, relative to the default length.
+  /// The factor by which the default counts of a run, such as its operations, are multiplied.
   public let scale: Double
   /// The seed of the random order in which the compared systems are run.
   public let seed: UInt64
 
-  /// Creates the conditions of this machine and the given options.
+  /// Describes this machine and the given options.
   public init(_ options: RunOptions) {
     let process = ProcessInfo.processInfo
     cores = process.activeProcessorCount
-    system = process.operatingSystemVersionString
+    operatingSystem = process.operatingSystemVersionString
     swift = Self.swiftVersion
     runs = options.runs
     scale = options.scale
@@ -31,8 +31,8 @@ public struct Conditions: Codable, Sendable {
   /// - Parameter base: The name of the reference system.
   public func header(base: String) -> String {
     """
-    \(cores) cores, \(system), Swift \(swift)
-    Medians (minimum–maximum) of \(runs) runs; × is the ratio to \(base). Seed \(seed), scale \(scale).
+    \(cores) cores, \(operatingSystem), Swift \(swift)
+    Medians (minimum–maximum) of \(runs) runs; the column × has the ratio to \(base). Seed \(seed), scale \(scale).
     """
   }
 

@@ -53,9 +53,9 @@ struct Bounded<Element: Payload>: Sendable {
     BoundedAsyncStreamDictionary(capacity: capacity)
   }
 
-  private func comparison(_ part: String, _ contestants: (SystemName) -> [Contestant]) -> Comparison<Setting> {
+  private func comparison(_ variant: String, _ contestants: (SystemName) -> [Contestant]) -> Comparison<Setting> {
     Comparison(
-      Setting(row: .bounded, part: part, element: Element.label, subscribers: subscribers),
+      Setting(row: .bounded, variant: variant, element: Element.label, subscribers: subscribers),
       contestants: options.systems.flatMap(contestants))
   }
 

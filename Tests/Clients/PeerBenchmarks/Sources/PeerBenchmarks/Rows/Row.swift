@@ -30,18 +30,18 @@ enum Row: String, CaseIterable, Codable, Sendable {
   }
 }
 
-/// The parameters of a comparison: its row, the part of the row, the type of its elements, and its number of
+/// The parameters of a comparison: its row, the variant of the row, the type of its elements, and its number of
 /// subscribers.
 struct Setting: ComparisonSetting {
   let row: Row
-  /// The part of the row, if the row has several parts.
-  var part: String?
+  /// The variant of the row, if the row has several.
+  var variant: String?
   let element: String
   let subscribers: Int
 
   var description: String {
-    [row.rawValue, part, element, subscribers == 1 ? "1 subscriber" : "\(subscribers) subscribers"].compactMap(\.self)
-      .joined(separator: " · ")
+    let count = subscribers == 1 ? "1 subscriber" : "\(subscribers) subscribers"
+    return [row.rawValue, variant, element, count].compactMap(\.self).joined(separator: " · ")
   }
 
   /// False for rows that run in child processes, because each child process starts cold anyway.

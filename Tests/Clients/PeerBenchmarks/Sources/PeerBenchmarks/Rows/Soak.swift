@@ -25,9 +25,9 @@ struct Soak<Element: Payload>: Sendable {
     comparison("subscribers that join and leave", .subscriptions)
   }
 
-  private func comparison(_ part: String, _ work: Child.Work) -> Comparison<Setting> {
+  private func comparison(_ variant: String, _ work: Child.Work) -> Comparison<Setting> {
     Comparison(
-      Setting(row: .soak, part: part, element: Element.label, subscribers: 1),
+      Setting(row: .soak, variant: variant, element: Element.label, subscribers: 1),
       contestants: options.systems.compactMap { system in
         switch system {
         case .multicast: contestant(system, MulticastSystem<Element>.label, work)

@@ -22,9 +22,9 @@ struct Goal: Codable, CustomStringConvertible {
   static func all(in results: [ComparisonResult<Setting>]) -> [Goal] {
     let (syncedLabel, momentsLabel) = (SyncedSystem.label, MomentsSystem.label)
 
-    // Without a metric, this is the median of the system's first figure; without a part, of the row's first comparison.
-    func median(_ row: Row, _ system: String, _ metric: String? = nil, part: String? = nil) -> Double? {
-      results.first { $0.setting.row == row && (part == nil || $0.setting.part == part) }?
+    // Without a metric, this is the median of the system's first figure; without a variant, of the row's first comparison.
+    func median(_ row: Row, _ system: String, _ metric: String? = nil, variant: String? = nil) -> Double? {
+      results.first { $0.setting.row == row && (variant == nil || $0.setting.variant == variant) }?
         .systems.first { $0.system == system }?
         .figures.first { metric == nil || $0.metric == metric }?.median
     }
@@ -34,13 +34,13 @@ struct Goal: Codable, CustomStringConvertible {
     }
 
     func drainMedian(_ mutationCount: Int, _ metric: String) -> Double? {
-      median(.drain, syncedLabel, metric, part: Drain.part(mutationCount))
+      median(.drain, syncedLabel, metric, variant: Drain.label(mutationCount))
     }
 
     func likesCPURatio(_ metric: String) -> Double? {
       let cpuMetric = Span.onProcessors(metric)
-      guard let many = median(.likes, momentsLabel, cpuMetric, part: QueuedLikes.part(8_000)),
-        let few = median(.likes, momentsLabel, cpuMetric, part: QueuedLikes.part(2_000))
+      guard let many = median(.likes, momentsLabel, cpuMetric, variant: QueuedLikes.label(8_000)),
+        let few = median(.likes, momentsLabel, cpuMetric, variant: QueuedLikes.label(2_000))
       else { return nil }
       return many / few
     }

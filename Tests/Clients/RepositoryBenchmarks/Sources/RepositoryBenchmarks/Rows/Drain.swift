@@ -12,13 +12,13 @@ struct Drain: Sendable {
     self.environment = environment
   }
 
-  static func part(_ mutationCount: Int) -> String { "\(mutationCount) mutations" }
+  static func label(_ mutationCount: Int) -> String { "\(mutationCount) mutations" }
 
   /// The comparisons with different numbers of changes of one key.
   var ofOneKey: [Comparison<Setting>] {
     Set([500, 2_000, 8_000].map { environment.options.scaled($0) }).sorted().map { mutationCount in
       Comparison(
-        Setting(row: .drain, part: Self.part(mutationCount)),
+        Setting(row: .drain, variant: Self.label(mutationCount)),
         contestants: contestants(mutationCount: mutationCount, keyCount: 1))
     }
   }
@@ -27,7 +27,7 @@ struct Drain: Sendable {
   var ofManyKeys: Comparison<Setting> {
     let (mutationCount, keyCount) = (environment.options.scaled(8_000), environment.options.scaled(1_000))
     return Comparison(
-      Setting(row: .drainKeys, part: "\(Self.part(mutationCount)) of \(keyCount) keys"),
+      Setting(row: .drainKeys, variant: "\(Self.label(mutationCount)) of \(keyCount) keys"),
       contestants: contestants(mutationCount: mutationCount, keyCount: keyCount))
   }
 

@@ -19,7 +19,7 @@ struct Open: Sendable {
   var comparisons: [Comparison<Setting>] {
     [0, environment.options.scaled(2_000)].map { queuedCount in
       Comparison(
-        Setting(row: .open, part: "\(queuedCount) queued"),
+        Setting(row: .open, variant: "\(queuedCount) queued"),
         contestants: [
           contestant(SyncedSystem.self, queuedCount), contestant(HandWrittenRepository<Raise>.self, queuedCount),
         ])

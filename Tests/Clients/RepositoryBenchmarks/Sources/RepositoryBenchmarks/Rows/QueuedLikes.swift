@@ -14,13 +14,13 @@ struct QueuedLikes: Sendable {
     self.environment = environment
   }
 
-  static func part(_ likeCount: Int) -> String { "\(likeCount) likes" }
+  static func label(_ likeCount: Int) -> String { "\(likeCount) likes" }
 
   /// The comparisons with different numbers of likes.
   var comparisons: [Comparison<Setting>] {
     Set([2_000, 8_000].map { environment.options.scaled($0) }).sorted().map { likeCount in
       Comparison(
-        Setting(row: .likes, part: Self.part(likeCount)),
+        Setting(row: .likes, variant: Self.label(likeCount)),
         contestants: [
           contestant(MomentsSystem.self, likeCount), contestant(HandWrittenRepository<MomentLike>.self, likeCount),
         ])

@@ -26,13 +26,13 @@ enum Row: String, CaseIterable, Codable, Sendable {
   }
 }
 
-/// A row, or a part of it.
+/// A row, or a variant of it.
 struct Setting: ComparisonSetting, Equatable {
   let row: Row
-  /// The part of the row, or the size of its workload, if the title of the comparison's table names one.
-  var part: String?
+  /// The variant of the row, such as the size of its workload, if the title of the comparison's table names one.
+  var variant: String?
 
-  var description: String { [row.rawValue, part].compactMap(\.self).joined(separator: " · ") }
+  var description: String { [row.rawValue, variant].compactMap(\.self).joined(separator: " · ") }
 
   var needsWarmUp: Bool {
     switch row {

@@ -13,7 +13,7 @@ struct TimelineLikes: Sendable {
   var comparison: Comparison<Setting> {
     let momentCount = environment.options.scaled(10_000, atLeast: 100)
     return Comparison(
-      Setting(row: .timeline, part: "\(momentCount) moments"),
+      Setting(row: .timeline, variant: "\(momentCount) moments"),
       contestants: [
         contestant(MomentsSystem.self, momentCount), contestant(HandWrittenRepository<MomentLike>.self, momentCount),
       ])

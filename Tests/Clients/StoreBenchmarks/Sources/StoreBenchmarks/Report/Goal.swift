@@ -22,10 +22,10 @@ struct Goal: Codable, CustomStringConvertible {
   static func all(in results: [ComparisonResult<Setting>]) -> [Goal] {
     let (sqlite, grdb) = (SystemName.sqlite.label, SystemName.grdb.label)
     let sqliteInParts = ChangeOne.label(.sqlite, .parts)
-    let (shortList, longList) = (ChangeOne.sizeLabel(100), ChangeOne.sizeLabel(10_000))
+    let (shortListLabel, longListLabel) = (ChangeOne.sizeLabel(100), ChangeOne.sizeLabel(10_000))
 
-    func median(_ row: Row, _ system: String, part: String? = nil) -> Double? {
-      results.first { $0.setting == Setting(row: row, part: part) }?
+    func median(_ row: Row, _ system: String, variant: String? = nil) -> Double? {
+      results.first { $0.setting == Setting(row: row, variant: variant) }?
         .systems.first { $0.system == system }?.figures.first?.median
     }
 
@@ -51,13 +51,13 @@ struct Goal: Codable, CustomStringConvertible {
         "observe, SQLiteStore ÷ GRDB",
         median(.observe, sqlite), dividedBy: median(.observe, grdb), atMost: 1.0 / 2),
       goal(
-        "change-one, SQLiteStore in parts, 10,000 elements ÷ 100",
-        median(.changeOne, sqliteInParts, part: longList),
-        dividedBy: median(.changeOne, sqliteInParts, part: shortList), atMost: 3),
+        "change-one, SQLiteStore in parts, 10,000 elements ÷ 100 elements",
+        median(.changeOne, sqliteInParts, variant: longListLabel),
+        dividedBy: median(.changeOne, sqliteInParts, variant: shortListLabel), atMost: 3),
       goal(
-        "change-one of 10,000, SQLiteStore in parts ÷ GRDB, one row",
-        median(.changeOne, sqliteInParts, part: longList),
-        dividedBy: median(.changeOne, ChangeOne.grdbLabel, part: longList), atMost: 3),
+        "change-one, 10,000 elements, SQLiteStore in parts ÷ GRDB (updates one row)",
+        median(.changeOne, sqliteInParts, variant: longListLabel),
+        dividedBy: median(.changeOne, ChangeOne.grdbLabel, variant: longListLabel), atMost: 3),
       goal(
         "server-save, PostgreSQLStore ÷ by hand",
         median(.serverSave, Server.storeLabel), dividedBy: median(.serverSave, Server.byHandLabel), atMost: 1.3),

@@ -35,7 +35,7 @@ struct ChangeOne: Sendable {
         ]
       }
       return Comparison(
-        Setting(row: .changeOne, part: Self.sizeLabel(elementCount)),
+        Setting(row: .changeOne, variant: Self.sizeLabel(elementCount)),
         contestants: stores + [grdbContestant(elementCount)])
     }
   }

@@ -32,13 +32,13 @@ enum Row: String, CaseIterable, Codable, Sendable {
   }
 }
 
-/// A row, or a part of it.
+/// A row, or a variant of it.
 struct Setting: ComparisonSetting, Equatable {
   let row: Row
-  /// The part, if the row has several.
-  var part: String?
+  /// The variant, such as a size, if the row has several.
+  var variant: String?
 
-  var description: String { [row.rawValue, part].compactMap(\.self).joined(separator: " · ") }
+  var description: String { [row.rawValue, variant].compactMap(\.self).joined(separator: " · ") }
 
   var needsWarmUp: Bool { row != .manyKeys }
 }

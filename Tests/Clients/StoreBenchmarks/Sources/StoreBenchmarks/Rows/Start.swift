@@ -20,7 +20,7 @@ struct Start: Sendable {
       for name in SystemName.allCases { contestants.append(try await contestant(name, keyCount)) }
       comparisons.append(
         Comparison(
-          Setting(row: .start, part: keyCount == 1 ? "1 key" : "\(keyCount) keys"), contestants: contestants))
+          Setting(row: .start, variant: keyCount == 1 ? "1 key" : "\(keyCount) keys"), contestants: contestants))
     }
     return comparisons
   }
