@@ -175,6 +175,9 @@ final class StoreContents<Backend: StoreBackend> {
   }
 
   /// Records the use of a decoded value, and releases the least recently used ones if the memory limit is exceeded.
+  ///
+  /// Saves count as uses, and so do reads that need the value. A commit that only requires a key doesn't need its
+  /// value.
   private func noteUse(of keyName: StoreKeyName, size: Int) {
     for releasedKey in recentlyUsed.use(keyName, size: size) {
       topics[releasedKey.collection]?.releaseContent(of: releasedKey.id)

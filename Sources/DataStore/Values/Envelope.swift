@@ -7,15 +7,15 @@ internal import Foundation
 /// {"messages":[],"owner":{"id":"0","name":"Jake Lin"}}
 /// ```
 ///
-/// The checksum is the CRC-32C of all bytes after its closing quotation mark, as eight lower-case hexadecimal digits.
-/// It comes first in format 2 and all later formats, so that corrupt bytes aren't mistaken for those of a future
-/// format.
+/// The checksum is the CRC-32C of all bytes after the quotation mark that closes it, as eight lower-case hexadecimal
+/// digits. It comes first in format 2 and all later formats, so that corrupt bytes aren't mistaken for those of a
+/// future format.
 ///
 /// The header is decoded before the value, so a value of a future format is recognized even if this program
 /// understands nothing but the number of the format.
 ///
-/// The header of a ``PartitionedValue`` also has `parts`: the ids of the value's parts, in order. The second line is
-/// then only the value's head. The id of a part contains the checksum of the part; see ``PartID``.
+/// The header of a ``PartitionedValue`` also has `parts`: the ids of the value's parts, in order. The second line
+/// then has only the value's head. The id of a part contains the checksum of the part; see ``PartID``.
 ///
 /// | format | added |
 /// | --- | --- |
@@ -56,8 +56,9 @@ enum Envelope {
       throw EncodingError.invalidValue(
         savedAt, EncodingError.Context(codingPath: [], debugDescription: "The time of the save isn't finite."))
     }
-    // The line is written by hand, because an encoder takes longer for it than for a small value. Nothing in it needs
-    // escaping. The time is padded to a fixed width, because a database writes less if a row keeps its size.
+    // The line is written by hand, because a `JSONEncoder` would take longer for the header than for a small value that
+    // follows it. Nothing in the line needs escaping. The time is padded to a fixed width, because a database writes
+    // less if a row keeps its size.
     let time = "\(savedAt)"
     let padding = String(repeating: " ", count: max(0, 20 - time.utf8.count))
     let parts = header.partIDs.map { #","parts":["# + $0.map { "\"\($0)\"" }.joined(separator: ",") + "]" } ?? ""
@@ -90,12 +91,12 @@ enum Envelope {
     do {
       let version = try JSONDecoder().decode(Version.self, from: headerBytes)
       let found = version.storedVersion(assumedSchema: supportedSchema)
-      // Only format 1 has no checksum. If a line with format number 1 has keys that format 1 doesn't have, it is a
-      // corrupt line of a later format that has lost its checksum.
+      // Only format 1 has no checksum. If a line with format number 1 has keys that format 1 doesn't have, it is a line
+      // of a later format whose number is corrupt, and whose checksum is lost.
       let needsChecksum = found.format != 1 || version.hasKeysOfLaterFormats
       guard checksum == .right || !needsChecksum else { return .corrupt(reason: "the checksum is missing") }
       if found.isNewer(than: supported) { return .future(found) }
-      guard found.format >= 1, found.schema >= 1 else { return .corrupt(reason: "there was never a \(found)") }
+      guard found.format >= 1, found.schema >= 1 else { return .corrupt(reason: "\(found) has never existed") }
       let line = try JSONDecoder().decode(HeaderLine.self, from: headerBytes)
       guard let tag = line.tag ?? (found.format < 3 ? StoreTag(legacyBytes: bytes) : nil) else {
         return .corrupt(reason: "the tag is missing")

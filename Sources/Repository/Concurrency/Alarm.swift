@@ -17,7 +17,7 @@ final class Alarm {
   ///
   /// - Parameters:
   ///   - deadline: The new deadline, or `nil` for none.
-  ///   - ring: The action at the deadline. It must call ``silence(_:)`` first.
+  ///   - ring: The action at the deadline. It must call ``clear(_:)`` first.
   func set(_ deadline: Duration?, ring: @escaping @Sendable (_ deadline: Duration) async -> Void) {
     if pending?.deadline == deadline { return }
     pending?.cancel()
@@ -32,7 +32,7 @@ final class Alarm {
   }
 
   /// Clears a deadline that has passed, unless another one has replaced it.
-  func silence(_ deadline: Duration) {
+  func clear(_ deadline: Duration) {
     if pending?.deadline == deadline { pending = nil }
   }
 }

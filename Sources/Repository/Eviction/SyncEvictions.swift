@@ -88,8 +88,8 @@ final class SyncEvictions<Source: RepositorySource> {
   }
 
   private func record(_ stored: StoredValue<Value>, of key: Key) {
-    // Saving counts as a use. If the clock was set back since then, the time of the save is in the future, and the
-    // present time is recorded instead.
+    // Saving counts as a use. If the clock has been set back since the save, the time of the save is in the future, and
+    // the present time is recorded instead.
     state.recordValue(
       of: key, tag: stored.tag, byteCount: stored.byteCount ?? Self.byteCount(of: stored.value),
       revision: stored.revision, at: min(stored.savedAt, now()))
@@ -112,7 +112,7 @@ final class SyncEvictions<Source: RepositorySource> {
 
   /// Starts to make room if a limit is exceeded, or if a value will become idle and no alarm is set.
   ///
-  /// Making room sets the alarm.
+  /// The second case is a reason because making room sets the alarm.
   func makeRoomIfNecessary(in engine: isolated Engine) {
     if state.isOverLimit || (!alarm.isSet && state.nextIdleTime() != nil) { makeRoomSoon(in: engine) }
   }
@@ -165,7 +165,7 @@ final class SyncEvictions<Source: RepositorySource> {
 
   /// Makes room when the alarm fires.
   func makeRoom(at deadline: Duration, in engine: isolated Engine) async {
-    alarm.silence(deadline)
+    alarm.clear(deadline)
     await makeRoom(in: engine)
   }
 
@@ -206,25 +206,30 @@ final class SyncEvictions<Source: RepositorySource> {
 
   /// Removes values in one commit, except those whose keys are in use now.
   ///
-  /// If the commit fails because of one value, removes the others in another commit.
+  /// Tries again without a value that has changed, until a commit succeeds.
   private func remove(_ victims: [State.Victim], in engine: isolated Engine) async throws(StoreError) {
-    var remaining: [State.Victim] = []
+    var pendingVictims: [State.Victim] = []
     for victim in victims {
-      if engine.releaseIdle(victim.key) { remaining.append(victim) } else { state.recordUse(of: victim.key, at: now()) }
+      if engine.releaseUnlessInUse(victim.key) {
+        pendingVictims.append(victim)
+      } else {
+        state.recordUse(of: victim.key, at: now())
+      }
     }
-    keysBeingRemoved = Set(remaining.map(\.key))
+    keysBeingRemoved = Set(pendingVictims.map(\.key))
     defer { keysBeingRemoved = [] }
     do throws(StoreError) {
-      while !remaining.isEmpty { try await commitRemoval(of: &remaining, in: engine) }
+      while !pendingVictims.isEmpty { try await commitRemoval(of: &pendingVictims, in: engine) }
     } catch {
-      state.restoreVictims(remaining)
+      state.restoreVictims(pendingVictims)
       throw error
     }
   }
 
-  /// Removes values in one commit, and empties `victims`.
+  /// Tries to remove all `victims` in one commit, and empties the array if it succeeds.
   ///
-  /// If one of the stored values has changed, removes none, and only drops that value from `victims`.
+  /// If a stored value has changed, nothing is removed. The array then loses only that victim, so that the caller can
+  /// try again with the others.
   private func commitRemoval(of victims: inout [State.Victim], in engine: isolated Engine) async throws(StoreError) {
     var batch = StoreBatch()
     for victim in victims {
@@ -245,7 +250,7 @@ final class SyncEvictions<Source: RepositorySource> {
     }
   }
 
-  /// After a failed removal, records the value that is stored for the key now, or that there is none.
+  /// After a failed removal, records which value the key has now, or that it has none.
   private func recordStoredValue(of key: Key, isolation: isolated (any Actor)? = #isolation) async throws(StoreError) {
     do throws(StoreError) {
       if let stored = try await store.load(StoreKey<Value>(name, id: key.storeID)) { return record(stored, of: key) }
@@ -256,7 +261,7 @@ final class SyncEvictions<Source: RepositorySource> {
       default: throw error
       }
     }
-    // The revision of the removal isn't known. No recorded one is newer than `.max`.
+    // The revision of the removal isn't known, so `.max` is used, because no recorded revision is newer.
     state.recordRemoval(of: key, revision: .max)
   }
 

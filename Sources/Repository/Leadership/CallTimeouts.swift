@@ -39,7 +39,7 @@ final class CallTimeouts {
   func removeExpired(
     at deadline: Duration, ring: @escaping @Sendable (_ deadline: Duration) async -> Void
   ) -> [MutationID] {
-    alarm.silence(deadline)
+    alarm.clear(deadline)
     var expired: [MutationID] = []
     while let first = calls.first, first.deadline <= clock.elapsed() {
       expired.append(first.id)

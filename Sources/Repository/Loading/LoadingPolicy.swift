@@ -1,6 +1,7 @@
 /// Decides whether, and when, observing a value makes a repository fetch it.
 public enum LoadingPolicy: Hashable, Sendable {
-  /// Fetches the value only if a method asks for it, such as ``SyncedRepository/refresh(_:)``, or to confirm a mutation.
+  /// Fetches the value only if a method asks for it, such as ``SyncedRepository/refresh(_:)``, or to confirm a
+  /// mutation.
   case never
 
   /// Fetches the value when it is first observed, and again while it is observed.
@@ -13,8 +14,8 @@ public enum LoadingPolicy: Hashable, Sendable {
   /// - when the user to whom the value belongs signs in again.
   ///
   /// Each of these events leads to one request, regardless of the number of observers. If a request is already in
-  /// flight, another one follows only if that request fails, or if it began before the value was marked as stale. Nothing is
-  /// fetched without an observer, while the app is inactive, or while the network is unavailable.
+  /// flight, another one follows only if that request fails, or if it began before the value was marked as stale.
+  /// Nothing is fetched without an observer, while the app is inactive, or while the network is unavailable.
   ///
   /// - Parameters:
   ///   - stopTimeout: The time for which a value still counts as observed after its last observer is gone, so that a

@@ -19,7 +19,7 @@ struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
 
   /// The time at which the mutation was made.
   ///
-  /// Apart from lists and reports, only ``QueueLimits/maximumAge`` depends on it.
+  /// It is shown in lists of mutations and in reports. Otherwise only ``QueueLimits/maximumAge`` depends on it.
   let madeAt: Date
 
   let mutation: Mutation
@@ -27,23 +27,24 @@ struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
   /// The size of the encoded mutation in bytes, for the limits of the queue.
   let byteCount: Int
 
-  /// The number of attempts whose requests have begun or, if a process ended, may have begun.
+  /// The number of attempts whose requests have begun, or may have begun before a process ended.
   ///
-  /// An attempt after which the user has to sign in doesn't count. A stored record doesn't count the attempt that it is
-  /// marked for.
+  /// An attempt after which the user has to sign in isn't counted. While the record is marked, the attempt that it is
+  /// marked for isn't included yet; see ``isMarked``.
   var attempts = 0
 
-  /// Whether it is *marked*: an attempt with an unknown result may have begun.
+  /// Whether it is *marked*: an attempt is about to begin or has begun, and its end isn't stored yet.
   ///
-  /// A record is marked before the request of an attempt is sent; see ``MutationWriter/mark(_:in:)``. A repository that
-  /// begins to send counts an interrupted attempt if the first mutation of a lane has the mark of another process; see
+  /// A record is marked before the request of an attempt is sent; see ``MutationWriter/mark(_:in:)``. When a repository
+  /// takes over the sending and finds that the first mutation of a lane is marked, an earlier sender has ended during
+  /// the attempt or lost its lead. The repository then counts an interrupted attempt; see
   /// ``MutationLedger/recordInterruption(of:wasFirst:limit:)``.
   var isMarked = false
 
   /// The number of attempts in a row that were interrupted because their process ended or lost its lead.
   var interruptedAttempts = 0
 
-  /// Whether the server may have made the change at an attempt whose outcome is unknown.
+  /// Whether an earlier attempt ended without a known outcome, so that the server may have made the change already.
   var isOutcomeUnknown = false
 
   /// The reason why the mutation is no longer sent, or `nil` while it is live.
@@ -91,9 +92,11 @@ struct MutationCounter: Codable, Sendable {
 /// The last mutations that were *withdrawn*: cancelled, discarded or replaced, and therefore not confirmed.
 ///
 /// A confirmation and a withdrawal both remove the record of a mutation. If another repository removes the record, a
-/// call that waits for the mutation can't learn from the stored value which of the two happened. The value may be newer
-/// for another reason, and a confirmation may store no value. So the commit that withdraws a mutation also adds its id
-/// to this list. A confirmation saves nothing extra, but a repository loads this list once for each such call.
+/// call that waits for the mutation can't learn from the stored value which of the two happened. A newer value doesn't
+/// prove a confirmation, because it may be newer for another reason. An unchanged value doesn't prove a withdrawal,
+/// because a confirmation may store no value. So the commit that withdraws a mutation also adds its id to this list. A
+/// confirmation saves nothing extra, but a repository loads this list once for each call whose mutation another
+/// repository has removed.
 struct MutationWithdrawals: Codable, Sendable {
   /// The greatest number of ids that are kept.
   ///

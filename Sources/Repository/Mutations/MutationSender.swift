@@ -70,7 +70,7 @@ final class MutationSender<Source: RepositorySource> {
 
   /// Sends the mutations that may be sent when the alarm fires.
   func pump(at deadline: Duration, in engine: isolated Engine) {
-    alarm.silence(deadline)
+    alarm.clear(deadline)
     pump(in: engine)
   }
 

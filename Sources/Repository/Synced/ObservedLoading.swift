@@ -53,7 +53,7 @@ final class ObservedLoading<Source: RepositorySource> {
 
   /// Fetches the values that are due when the alarm fires.
   func loadDue(at deadline: Duration, in engine: isolated Engine) {
-    alarm.silence(deadline)
+    alarm.clear(deadline)
     perform([], in: engine)
   }
 

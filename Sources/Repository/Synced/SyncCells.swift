@@ -97,7 +97,7 @@ final class SyncCells<Source: RepositorySource> {
 
   /// Adds the key of an idle cell to the idle keys.
   ///
-  /// While there are more than ``idleLimit``, removes the oldest key, and releases its cell unless the cell is needed.
+  /// While there are more than ``idleLimit``, removes the oldest key, and releases its cell unless the cell is in use.
   func release(_ cell: Cell) {
     guard cell.isIdle, cells[cell.key] === cell else { return }
     if !cell.isInIdleList {
@@ -107,16 +107,16 @@ final class SyncCells<Source: RepositorySource> {
     while idleKeys.count > Self.idleLimit, let key = idleKeys.removeFirst() {
       guard let oldest = cells[key] else { continue }
       oldest.isInIdleList = false
-      _ = releaseIdle(oldest)
+      _ = releaseUnlessInUse(oldest)
     }
   }
 
-  /// Releases a cell unless it is needed, and remembers its last fetch.
+  /// Releases a cell unless it is in use, and remembers its last fetch.
   ///
   /// Unlike ``close(where:)``, this doesn't mark the cell as closed, which would mean that its user has signed out.
   ///
   /// - Returns: Whether this call released the cell.
-  func releaseIdle(_ cell: Cell) -> Bool {
+  func releaseUnlessInUse(_ cell: Cell) -> Bool {
     guard cell.isIdle, cells[cell.key] === cell, !channels.isObserved(cell.key) else { return false }
     cell.endWatching?()
     cells[cell.key] = nil

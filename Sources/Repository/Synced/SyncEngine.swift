@@ -595,8 +595,8 @@ actor SyncEngine<Source: RepositorySource> {
   /// Releases the cell of a key whose value is to be removed.
   ///
   /// - Returns: `false` if the key is in use, so its value must stay.
-  func releaseIdle(_ key: Key) -> Bool {
-    if let cell = cells[key], !cells.releaseIdle(cell) { return false }
+  func releaseUnlessInUse(_ key: Key) -> Bool {
+    if let cell = cells[key], !cells.releaseUnlessInUse(cell) { return false }
     newestValue.forget(key)
     // If the key is observed, a new observer may already have received the value.
     return !channels.isObserved(key)

@@ -60,7 +60,7 @@
         }
       }
 
-      try volume.free()
+      try volume.removeFiller()
       let large = Item(5, byteCount: 1 << 20)
       try await store.save(large, for: otherKey)
       try await store.save(Item(5), for: key)
@@ -104,7 +104,7 @@
       }
       #expect(message.contains("No space left on device"), "\(cause)")
 
-      try volume.free()
+      try volume.removeFiller()
       try await cluster.recover()
       let found = try #require(try await place.store(timeout: .seconds(60)).load(key)?.value.number)
       // The save in flight may have been made, although the server couldn't answer.

@@ -33,7 +33,7 @@
     }
 
     deinit {
-      // The folder is empty once the volume is unmounted, and its own `deinit` removes it.
+      // Once the volume is unmounted, the folder is empty, and the `deinit` of `TemporaryFolder` removes it.
       _ = try? run("umount", "--lazy", path)
     }
 
@@ -48,19 +48,19 @@
     }
 
     /// Removes the file that fills the volume.
-    func free() throws {
+    func removeFiller() throws {
       try FileManager.default.removeItem(at: filler)
     }
   }
 
   /// Runs a program, which inherits no open file.
   ///
-  /// Foundation's `Process` would wait for a server that the program starts, because the server would inherit open
-  /// files.
+  /// Foundation's `Process` would wait for the end of a server that the program starts, because the server would
+  /// inherit the writing end of the pipe for the output.
   ///
   /// - Returns: The program's output.
   func run(_ command: String...) throws -> String {
-    let temporary = try TemporaryFolder.existing()
+    let temporary = try TemporaryFolder.created()
     let output = temporary.url.appending(path: "output")
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)

@@ -33,7 +33,7 @@ import Testing
     private var expectedLikes: [ExpectedLike] = []
 
     init() throws {
-      folder = try TemporaryFolder.existing()
+      folder = try TemporaryFolder.created()
     }
 
     /// Adds the likes that a process acknowledged before it ended, and the next one, which may have been in flight.

@@ -67,7 +67,7 @@ import Testing
   /// Writes the files to a new folder, some of them corrupt, and checks a repository on that folder.
   private static func runRound(with files: Files, seed: Int) async throws {
     var random = SplitMix64(seed: UInt64(seed))
-    let folder = try TemporaryFolder.existing()
+    let folder = try TemporaryFolder.created()
     var corruptBytes: [String: Data] = [:]
     /// Writes a file, which is corrupt with a probability of one third, and returns whether it is.
     func writePossiblyCorrupt(_ bytes: Data, as name: String) throws -> Bool {

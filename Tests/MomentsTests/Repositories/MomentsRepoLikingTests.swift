@@ -131,7 +131,7 @@ import Testing
   }
 
   @Test func `A like that can't be stored is rolled back, and the error is thrown`() async throws {
-    let folder = try TemporaryFolder.existing()
+    let folder = try TemporaryFolder.created()
     let updateLikeSession = UpdateMomentLikeSessionStub { _ in Self.timeline(liked: "0") }
     let blockedFolder = folder.url.appending(path: "store")
     // A file in place of the folder makes every call of the store fail.

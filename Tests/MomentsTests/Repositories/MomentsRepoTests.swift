@@ -202,7 +202,7 @@ import Testing
   }
 
   @Test func `If the store can't be opened, the call throws, and the next call tries again`() async throws {
-    let folder = try TemporaryFolder.existing()
+    let folder = try TemporaryFolder.created()
     let blockedFolder = folder.url.appending(path: "store")
     // A file in place of the folder makes every call of the store fail.
     try Data().write(to: blockedFolder)

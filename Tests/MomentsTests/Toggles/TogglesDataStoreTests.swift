@@ -70,7 +70,7 @@ import Testing
   }
 
   @Test func `Updating a toggle that can't be stored throws`() async throws {
-    let folder = try TemporaryFolder.existing()
+    let folder = try TemporaryFolder.created()
     let fileURL = folder.url.appending(path: "store")
     // A file in place of the folder makes every call of the store fail.
     try Data().write(to: fileURL)

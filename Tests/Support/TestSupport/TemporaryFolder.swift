@@ -16,7 +16,7 @@ package final class TemporaryFolder: Sendable {
   }
 
   /// Creates an empty folder, and returns it.
-  package static func existing() throws -> TemporaryFolder {
+  package static func created() throws -> TemporaryFolder {
     let folder = TemporaryFolder()
     try folder.create()
     return folder

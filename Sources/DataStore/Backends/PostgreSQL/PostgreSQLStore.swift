@@ -16,7 +16,7 @@
   ///   receive the newest value of each key that changed meanwhile, once. A commit that the server rolled back because
   ///   of a deadlock or a conflict with another client is also repeated, until the timeout.
   /// - **Size**: A commit may have up to 1,000,000,000 bytes. A larger one throws an error with the `SQLSTATE` 54000,
-  ///   and changes nothing.
+  ///   and changes nothing. The server compresses large values, with lz4 if it supports that.
   /// - **Privacy**: libpq encrypts and authenticates the connection as configured by the address, by the environment
   ///   variables whose names begin with `PG`, or by a password file.
   /// - **Roles**: The role that creates the tables owns them. Another role needs all privileges on the tables and

@@ -29,7 +29,8 @@ actor BFFProcess {
   private var runningServer: RunningServer?
 
   /// - Parameters:
-  ///   - stateFile: The file in which the server keeps its state across restarts; `nil` for a server that starts without state each time.
+  ///   - stateFile: The file in which the server keeps its state across restarts; `nil` for a server that starts
+  ///     without state each time.
   ///   - options: Further command line options.
   init(stateFile: URL?, options: [String]) {
     self.stateFile = stateFile

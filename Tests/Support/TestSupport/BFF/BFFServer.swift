@@ -48,7 +48,7 @@ package struct BFFServer: Sendable {
     isolation: isolated (any Actor)? = #isolation,
     _ body: (BFFServer) async throws -> sending Output
   ) async throws -> sending Output {
-    let folder = keepsState ? try TemporaryFolder.existing() : nil
+    let folder = keepsState ? try TemporaryFolder.created() : nil
     // Removes the state only after the server that writes it has ended.
     defer { extendLifetime(folder) }
     let process = BFFProcess(stateFile: folder?.url.appending(path: "state"), options: options)

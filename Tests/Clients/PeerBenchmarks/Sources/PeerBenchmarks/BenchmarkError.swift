@@ -4,7 +4,7 @@ enum BenchmarkError: Error, CustomStringConvertible {
   case wrongDelivery(system: String, expected: Tally, received: Tally)
   case wrongDrops(system: String, sent: Int, received: Int, dropped: Int)
   case stillRegistered(system: String, subscribers: Int)
-  case noResidentMemory
+  case unreadableResidentMemory
   case childFailed(arguments: [String], status: Int32)
   case hung(system: String, seconds: Int)
 
@@ -24,7 +24,7 @@ enum BenchmarkError: Error, CustomStringConvertible {
       """
     case .stillRegistered(let system, let subscribers):
       "\(system) still has \(subscribers) registered subscribers after all of them left."
-    case .noResidentMemory:
+    case .unreadableResidentMemory:
       "The rows `memory` and `soak` need /proc/self/statm, which isn't available. Name other rows with --rows."
     case .childFailed(let arguments, let status):
       "The child process with the arguments \(arguments.joined(separator: " ")) exited with status \(status)."

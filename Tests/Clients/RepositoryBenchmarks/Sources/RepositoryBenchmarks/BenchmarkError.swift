@@ -6,7 +6,7 @@ enum BenchmarkError: Error, CustomStringConvertible {
   case overEvictionLimit(system: String, bytes: Int, limit: Int)
   case notConfirmed(system: String)
   case ended(system: String)
-  case noResidentMemory
+  case unreadableResidentMemory
   case childFailed(arguments: [String], status: Int32)
   case hung(system: String, seconds: Int)
 
@@ -19,7 +19,7 @@ enum BenchmarkError: Error, CustomStringConvertible {
       "\(system) stores \(bytes) bytes after evictions, although the limit is \(limit) bytes."
     case .notConfirmed(let system): "\(system) didn't confirm a change although the server can be reached."
     case .ended(let system): "The values of \(system) ended before the expected one."
-    case .noResidentMemory: "The resident memory can't be read from /proc/self/statm."
+    case .unreadableResidentMemory: "The resident memory can't be read from /proc/self/statm."
     case .childFailed(let arguments, let status): "The process with arguments \(arguments) ended with status \(status)."
     case .hung(let system, let seconds):
       """

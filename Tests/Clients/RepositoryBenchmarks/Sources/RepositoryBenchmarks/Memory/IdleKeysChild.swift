@@ -124,7 +124,7 @@ enum ResidentMemory {
     guard
       let statm = FileManager.default.contents(atPath: "/proc/self/statm"),
       let pages = String(decoding: statm, as: UTF8.self).split(separator: " ").dropFirst().first.flatMap({ Int($0) })
-    else { throw .noResidentMemory }
+    else { throw .unreadableResidentMemory }
     return pages * sysconf(Int32(_SC_PAGESIZE))
   }
 }

@@ -22,7 +22,8 @@ struct Goal: Codable, CustomStringConvertible {
   static func all(in results: [ComparisonResult<Setting>]) -> [Goal] {
     let (syncedLabel, momentsLabel) = (SyncedSystem.label, MomentsSystem.label)
 
-    // Without a metric, this is the median of the system's first figure; without a variant, of the row's first comparison.
+    // Without a metric, this is the median of the system's first figure; without a variant, of the row's first
+    // comparison.
     func median(_ row: Row, _ system: String, _ metric: String? = nil, variant: String? = nil) -> Double? {
       results.first { $0.setting.row == row && (variant == nil || $0.setting.variant == variant) }?
         .systems.first { $0.system == system }?
