@@ -25,13 +25,15 @@ import Testing
     #expect(workThread == callingThread)
   }
 
-  @Test func `Work isn't run while a job runs, whether or not another job waits`() async {
+  @Test func `Work isn't run while a job waits or runs`() async {
     let gate = DispatchSemaphore(value: 0)
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
       executor.enqueue {
         continuation.resume()
         gate.wait()
       }
+      // The job may not have begun yet.
+      #expect(executor.runIfIdle { 1 } == nil)
     }
     // The job runs until the gate is signaled.
     #expect(executor.runIfIdle { 1 } == nil)
@@ -42,7 +44,7 @@ import Testing
     #expect(executor.runIfIdle { 1 } == 1)
   }
 
-  @Test func `Every 257th call in a row is refused, so that a loop of calls lets waiting jobs run`() {
+  @Test func `Every 257th call in a row is refused, so that a loop of calls yields to other tasks`() {
     let hasRun = (0..<1_024).map { _ in executor.runIfIdle {} != nil }
     let expected = (0..<1_024).map { $0 % 257 != 256 }
     #expect(hasRun == expected)

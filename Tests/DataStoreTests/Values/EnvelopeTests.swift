@@ -49,6 +49,10 @@ import Testing
         """)
   }
 
+  @Test func `A whole value is encoded without escaped slashes`() throws {
+    #expect(String(decoding: try encodedEnvelope("a/b"), as: UTF8.self).hasSuffix("}\n\"a/b\""))
+  }
+
   @Test(arguments: [nil, [], ["0a1b", "2c3d"]])
   func `The scanner recognizes each header line that a store writes`(partIDs: [String]?) throws {
     for time in [0, -1.5, 816_932_841.549_993_8, 1e30, -1e-30] {

@@ -79,8 +79,10 @@ import Testing
     let saved = try await InMemoryStore(storage: storage).save(person, for: key)
     let text = String(decoding: storage[encodedName] ?? Data(), as: UTF8.self)
     #expect(text.contains("\"schema\":3,"))
-    let body = try #require(text.split(separator: "\n").last)
-    #expect(try JSONDecoder().decode([String: String].self, from: Data(body.utf8)) == ["first": "Jake", "last": "Lin"])
+    let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+    try #require(lines.count == 2)
+    #expect(
+      try JSONDecoder().decode([String: String].self, from: Data(lines[1].utf8)) == ["first": "Jake", "last": "Lin"])
     #expect(try await InMemoryStore(storage: storage).load(key)?.savedAt == saved.savedAt)
   }
 

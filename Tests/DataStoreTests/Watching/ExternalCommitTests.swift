@@ -8,8 +8,10 @@ import Testing
 
 @testable import DataStore
 
-/// Observers of a collection receive an external commit as one element, regardless of which call notices it first.
-@Suite struct ExternalCommitTests {
+/// Observers receive external changes in order, regardless of which call notices them first.
+///
+/// Observers of a collection receive an external commit as one element.
+@Suite(.timeLimit(.minutes(15))) struct ExternalCommitTests {
   /// The call to the observed store right after another store has committed.
   enum Call: CaseIterable {
     case load, save, remove, commit, changes, observe

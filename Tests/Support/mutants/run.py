@@ -133,7 +133,7 @@ def verdict(mutant, folder, timeout, options):
             return "killed", f"by {len(tests)} tests, such as: {min(tests, key=len)}{hang}"
         if status is None:
             return "killed", "by the timeout"
-        crashes = ("Fatal error:", "unexpected signal", "ERROR: AddressSanitizer")
+        crashes = ("Fatal error:", "unexpected signal", "ERROR: AddressSanitizer", "WARNING: ThreadSanitizer")
         return ("killed", "by a crash") if any(text in output for text in crashes) else ("DID NOT RUN", output[-300:])
     finally:
         for path, text in originals.items():

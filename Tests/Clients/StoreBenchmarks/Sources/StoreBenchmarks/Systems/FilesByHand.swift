@@ -29,7 +29,7 @@ struct FilesByHand: ~Copyable {
     // One call may write only a part of the bytes.
     while !rest.isEmpty {
       let writtenCount = rest.withUnsafeBytes { write(fileDescriptor, $0.baseAddress, $0.count) }
-      guard writtenCount >= 0 else { throw BenchmarkError.systemCall("write", code: errno) }
+      guard writtenCount > 0 else { throw BenchmarkError.systemCall("write", code: writtenCount < 0 ? errno : EIO) }
       rest = rest.dropFirst(writtenCount)
     }
     _ = try Self.check("fsync", fsync(fileDescriptor))
