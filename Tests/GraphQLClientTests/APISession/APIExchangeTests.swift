@@ -121,6 +121,7 @@ struct APIExchangeTests {
     #expect(clock.pendingSleeps == [.seconds(1)])
     clock.advance(by: .seconds(1))
     await #expect(throws: APISessionError.timedOut) { try await call.value }
+    #expect(transport.requests.count == 1)
   }
 
   @Test func `The timeout covers the body and the redirections`() async throws {

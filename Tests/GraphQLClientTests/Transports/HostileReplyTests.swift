@@ -100,6 +100,7 @@ struct HostileReplyTests {
   @Test func `The replies that are safe for every transport have the expected outcome with URLSession`() async throws {
     let server = try ScriptedServer()
     Thread.detachNewThread { server.serveRequestedScripts() }
+    #expect(Self.safeReplyNames.isSubset(of: HostileReply.all.map(\.name)))
     for reply in HostileReply.all where Self.safeReplyNames.contains(reply.name) {
       let result = await Self.ask(reply, at: server.url, transport: URLSessionTransport())
       #expect(Self.isExpected(result, reply.outcome), "\(reply.name): \(result)")

@@ -133,11 +133,11 @@ import Testing
   @Test func `A like that can't be stored is rolled back, and the error is thrown`() async throws {
     let folder = try TemporaryFolder.created()
     let updateLikeSession = UpdateMomentLikeSessionStub { _ in Self.timeline(liked: "0") }
-    let blockedFolder = folder.url.appending(path: "store")
+    let fileURL = folder.url.appending(path: "store")
     // A file in place of the folder makes every call of the store fail.
-    try Data().write(to: blockedFolder)
+    try Data().write(to: fileURL)
     let repo = MomentsRepo(
-      persistentDataStore: PersistentDataStore(FileStore(folder: blockedFolder)),
+      persistentDataStore: PersistentDataStore(FileStore(folder: fileURL)),
       getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ in Self.timeline() },
       updateMomentLikeSession: updateLikeSession)
     do throws(MomentsRepoError) {
@@ -154,7 +154,7 @@ import Testing
       break
     }
     #expect(updateLikeSession.requests == [])
-    try FileManager.default.removeItem(at: blockedFolder)
+    try FileManager.default.removeItem(at: fileURL)
     try await repo.getMoments(userID: "0")
     #expect(try await repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .confirmed)
   }

@@ -166,7 +166,7 @@ import Testing
         break
       }
       cancelledCaller.cancel()
-      // Waits until the request has ended.
+      // Waits until the request has finished or was cancelled. A cancelled one may still run.
       for await event in events {
         switch event {
         case .requestCancelled, .requestFailed, .requestFinished: break

@@ -203,11 +203,11 @@ import Testing
 
   @Test func `If the store can't be opened, the call throws, and the next call tries again`() async throws {
     let folder = try TemporaryFolder.created()
-    let blockedFolder = folder.url.appending(path: "store")
+    let fileURL = folder.url.appending(path: "store")
     // A file in place of the folder makes every call of the store fail.
-    try Data().write(to: blockedFolder)
+    try Data().write(to: fileURL)
     let repo = MomentsRepo(
-      persistentDataStore: PersistentDataStore(FileStore(folder: blockedFolder)),
+      persistentDataStore: PersistentDataStore(FileStore(folder: fileURL)),
       getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ in .fixture() },
       updateMomentLikeSession: UpdateMomentLikeSessionStub { _ in .fixture() })
     let observer = repo.momentsDetails.subscribe()
@@ -220,7 +220,7 @@ import Testing
         return
       }
     }
-    try FileManager.default.removeItem(at: blockedFolder)
+    try FileManager.default.removeItem(at: fileURL)
     try await repo.getMoments(userID: "0")
     #expect(await observer.first(1) == [.fixture()])
   }

@@ -82,9 +82,9 @@ private final class Steppers {
 
   /// Kills the running process that sent the last applied step; if there is none, kills the oldest process.
   ///
-  /// If `suspendsItFirst` is true, suspends the process until the others have reported two durable steps. But it is
-  /// killed after 20 seconds in any case, because it may have been suspended while it held a lock of the store. The
-  /// others then wait for that lock, for up to 60 seconds.
+  /// If `suspendsItFirst` is true, suspends the process until two more durable steps of the others have been read; they
+  /// may have been reported before. But the process is killed after 20 seconds in any case, because it may have been
+  /// suspended while it held a lock of the store. The others then wait for that lock, for up to 60 seconds.
   func killLeader(suspendsItFirst: Bool) async throws {
     let lastSender = try appliedSteps().last?.sender
     let index = children.firstIndex { $0.process.identifier == lastSender } ?? 0
@@ -92,8 +92,9 @@ private final class Steppers {
     if suspendsItFirst {
       child.process.stop()
       let killing = child.process.kill(after: .seconds(20))
-      defer { killing.cancel() }
       await waitForDurableSteps(count: 2)
+      killing.cancel()
+      _ = await killing.result
     }
     child.process.kill()
     child.lines += await child.process.allLines()

@@ -11,7 +11,7 @@ import Testing
 /// One of several repositories on a store sends the mutations of all of them.
 @Suite(.timeLimit(.minutes(15))) struct LeadershipTests {
   /// The time after which a follower that has mutations to send tries to lead.
-  private static let leadershipRetryInterval = StoreLeadership().retryInterval
+  private static let leadershipRetryInterval = Duration.milliseconds(250)
 
   private let executor = ManualTaskExecutor()
   private let clock = ManualClock()
