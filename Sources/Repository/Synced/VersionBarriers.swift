@@ -77,9 +77,9 @@ struct VersionBarriers: Sendable {
   }
 
   /// Records that the base was replaced: requests that began earlier are too old from now on.
-  mutating func recordReplacement(at moment: Timestamp) {
-    lastReplacement = max(lastReplacement, moment.number)
-    lastChange = max(lastChange, moment.number)
+  mutating func recordReplacement(at timestamp: Timestamp) {
+    lastReplacement = max(lastReplacement, timestamp.number)
+    lastChange = max(lastChange, timestamp.number)
   }
 
   /// Restores the barriers of an earlier copy, as if nothing had been accepted since.

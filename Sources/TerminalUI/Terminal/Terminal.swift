@@ -25,9 +25,9 @@ package actor Terminal: TerminalType {
   private static let terminationTimeout = DispatchTimeInterval.seconds(2)
 
   private let device: TerminalDevice
-  private let executor = DispatchQueueExecutor(label: "moments.terminal")
+  private let executor = DispatchQueueExecutor(label: "TerminalUI.Terminal")
   /// The queue on which signals arrive, even while the terminal blocks the actor.
-  private let signalQueue = DispatchQueue(label: "moments.terminal.signals")
+  private let signalQueue = DispatchQueue(label: "TerminalUI.Terminal.signals")
   private let channel = MulticastChannel<TerminalEvent, Never>(buffering: .unbounded)
   private var renderer: FrameRenderer
   private(set) var signalPipe: SignalPipe?

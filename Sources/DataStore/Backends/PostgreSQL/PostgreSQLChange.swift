@@ -45,11 +45,13 @@
 
     /// The parameters for the steps of ``statement``.
     var parameters: [PostgreSQLParameter] {
+      let steps = statement
       var parameters: [PostgreSQLParameter] = []
-      if values.names.count == 1 { parameters += [.text(values.names[0]), .bytes(values.bytes[0])] }
-      if values.names.count > 1 { parameters += [.texts(values.names), .byteStrings(values.bytes)] }
-      if !parts.names.isEmpty { parameters += [.texts(parts.names), .byteStrings(parts.bytes)] }
-      for rows in [values, parts] where !rows.removed.isEmpty { parameters.append(.texts(rows.removed)) }
+      if steps.contains(.storeValue) { parameters += [.text(values.names[0]), .bytes(values.bytes[0])] }
+      if steps.contains(.storeValues) { parameters += [.texts(values.names), .byteStrings(values.bytes)] }
+      if steps.contains(.storeParts) { parameters += [.texts(parts.names), .byteStrings(parts.bytes)] }
+      if steps.contains(.removeValues) { parameters.append(.texts(values.removed)) }
+      if steps.contains(.removeParts) { parameters.append(.texts(parts.removed)) }
       return parameters
     }
 

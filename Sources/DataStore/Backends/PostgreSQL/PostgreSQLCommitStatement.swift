@@ -38,7 +38,7 @@
         return "$\(number)"
       }
       // PostgreSQL evaluates the branch of a `CASE` after its condition, and thus compares the number under the lock.
-      var parts = [
+      var clauses = [
         """
         allowed AS MATERIALIZED (
           SELECT WHERE CASE WHEN pg_advisory_xact_lock(\(PostgreSQLLayout.lockNumber)) IS NOT NULL
@@ -47,7 +47,7 @@
       ]
       var loggedNames: [String] = []
       func store(in table: String, _ rows: String) {
-        parts.append(
+        clauses.append(
           """
           \(table)_stored AS (INSERT INTO \(table) (name, bytes) SELECT \(rows)
             ON CONFLICT (name) DO UPDATE SET bytes = excluded.bytes)
@@ -59,7 +59,7 @@
         return names
       }
       func removeList(from table: String) -> String {
-        parts.append(
+        clauses.append(
           """
           \(table)_removed AS (
             DELETE FROM \(table) USING allowed WHERE name = ANY (\(parameter())::text[]) RETURNING name)
@@ -75,13 +75,13 @@
       if contains(.storeParts) { _ = storeList(in: "datastore_part") }
       if contains(.removeValues) { loggedNames.append(removeList(from: "datastore_value")) }
       if contains(.removeParts) { _ = removeList(from: "datastore_part") }
-      parts.append(
+      clauses.append(
         PostgreSQLLayout.entry(
           names: loggedNames.isEmpty ? "'{}'::text[]" : loggedNames.joined(separator: " || "),
           takesOneNumber: isDisjoint(with: [.storeValues, .removeValues]),
           writer: "$2", serial: "$3", from: "FROM allowed"))
-      if contains(.truncateLog) { parts.append(PostgreSQLLayout.truncation) }
-      return "WITH " + parts.joined(separator: ",\n") + "\n" + PostgreSQLLayout.notification(writer: "$2")
+      if contains(.truncateLog) { clauses.append(PostgreSQLLayout.truncation) }
+      return "WITH " + clauses.joined(separator: ",\n") + "\n" + PostgreSQLLayout.notification(writer: "$2")
     }
   }
 #endif

@@ -21,8 +21,8 @@
       case .integer(let number): number == nil ? 0 : 8
       case .text(let text): text.utf8.count
       case .bytes(let bytes): bytes.count
-      case .texts(let texts): texts.reduce(20) { $0 + 4 + $1.utf8.count }
-      case .byteStrings(let byteStrings): byteStrings.reduce(20) { $0 + 4 + $1.count }
+      case .texts(let texts): texts.reduce(texts.isEmpty ? 12 : 20) { $0 + 4 + $1.utf8.count }
+      case .byteStrings(let byteStrings): byteStrings.reduce(byteStrings.isEmpty ? 12 : 20) { $0 + 4 + $1.count }
       }
     }
 
