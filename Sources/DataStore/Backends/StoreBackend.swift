@@ -128,9 +128,11 @@ public protocol StoreBackend: SendableMetatype {
   /// Returns the names that may have been changed externally since the last call.
   ///
   /// The result omits no external change. It may also contain names that did not change, and names that this store
-  /// changed itself, because the store reads the stored bytes and sends only new values. But such names have a cost in
-  /// the decision about a commit that isn't the first of its group. Unless the group has removed all names of the
-  /// result, this commit and those behind it are abandoned, and made by a later call of ``commit(group:deciding:)``.
+  /// changed itself, because the store reads the stored bytes and sends only new values.
+  ///
+  /// But such names have a cost if the store calls this function in the decision about a commit that isn't the first of
+  /// its group. If the result then has a name that the earlier commits of the group didn't remove, the store abandons
+  /// this commit and those behind it, and makes them in a later call of ``commit(group:deciding:)``.
   ///
   /// - Throws: ``StoreError/readFailed(_:)`` if the watch has failed. The store reports the error and starts a new
   ///   watch.

@@ -40,7 +40,7 @@ actor FolderHub {
   /// The hub of this process.
   static let shared = FolderHub()
 
-  /// The parameters of a watch, except the prefix of the store's own files.
+  /// The parameters of a watch, except the prefix of the file names that it doesn't report.
   struct Watch: Sendable {
     /// The path of the folder, which may not exist yet.
     let folder: String
@@ -62,8 +62,8 @@ actor FolderHub {
   }
 
   /// Starts a watch.
-  nonisolated func begin(_ watch: Watch, ownPrefix: String) throws(SystemError) -> FolderHubState.WatchID {
-    try performAndReport { $0.add(watch, ownPrefix: ownPrefix) }.get()
+  nonisolated func begin(_ watch: Watch, ignoredPrefix: String) throws(SystemError) -> FolderHubState.WatchID {
+    try performAndReport { $0.add(watch, ignoredPrefix: ignoredPrefix) }.get()
   }
 
   /// Ends a watch asynchronously.
@@ -102,7 +102,7 @@ actor FolderHub {
 // MARK: - Implementation, on the queue
 
 extension FolderHub {
-  private func add(_ watch: Watch, ownPrefix: String) -> Result<FolderHubState.WatchID, SystemError> {
+  private func add(_ watch: Watch, ignoredPrefix: String) -> Result<FolderHubState.WatchID, SystemError> {
     // Events that are already queued are older than the new watch, and belong to the other watches.
     readEvents()
     defer { stopIfIdle() }
@@ -112,7 +112,7 @@ extension FolderHub {
       }
       let target = try arm(watch, replacing: nil)
       let id = state.add(
-        FolderWatchState(ownPrefix: ownPrefix, reportsWrites: watch.reportsWrites, target: target))
+        FolderWatchState(ignoredPrefix: ignoredPrefix, reportsWrites: watch.reportsWrites, target: target))
       watches[id] = watch
       return .success(id)
     } catch {

@@ -11,7 +11,7 @@ final class FolderWatch: Sendable {
   ///
   /// - Parameters:
   ///   - folder: The path of the folder.
-  ///   - ownPrefix: The prefix of file names that aren't reported. Renames from or to such a name aren't reported
+  ///   - ignoredPrefix: The prefix of file names that aren't reported. Renames from or to such a name aren't reported
   ///     either.
   ///   - reportsWrites: Whether each write to a file is reported, or only the close of a file that was open for
   ///     writing. On Darwin neither is reported, because only the names in a folder are watched.
@@ -20,13 +20,13 @@ final class FolderWatch: Sendable {
   ///   - onChange: Called on any thread when there are new changes to take, or the watch has failed.
   /// - Throws: The error of a system call that failed; then nothing is watched.
   init(
-    folder: String, ownPrefix: String, reportsWrites: Bool = false, fileSystem: FileSystem, hub: FolderHub = .shared,
-    onChange: @escaping @Sendable () -> Void
+    folder: String, ignoredPrefix: String, reportsWrites: Bool = false, fileSystem: FileSystem,
+    hub: FolderHub = .shared, onChange: @escaping @Sendable () -> Void
   ) throws(SystemError) {
     self.hub = hub
     id = try hub.begin(
       FolderHub.Watch(folder: folder, reportsWrites: reportsWrites, fileSystem: fileSystem, onChange: onChange),
-      ownPrefix: ownPrefix)
+      ignoredPrefix: ignoredPrefix)
   }
 
   deinit {

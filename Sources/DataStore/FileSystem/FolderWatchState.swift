@@ -50,8 +50,8 @@ struct FolderWatchState {
     case failed(SystemError)
   }
 
-  /// The prefix of the names of the store's own temporary files.
-  private let ownPrefix: String
+  /// The prefix of the file names that aren't reported, which are those of the store's own temporary files.
+  private let ignoredPrefix: String
   private let reportsWrites: Bool
   private var phase: Phase
   /// Whether a different folder may be at the watched path now.
@@ -69,8 +69,8 @@ struct FolderWatchState {
   /// A file that lost its name, until an event shows whether it got another name in the same folder.
   private var movedAway: (name: String, rename: UInt32)?
 
-  init(ownPrefix: String, reportsWrites: Bool = false, target: Target) {
-    self.ownPrefix = ownPrefix
+  init(ignoredPrefix: String, reportsWrites: Bool = false, target: Target) {
+    self.ignoredPrefix = ignoredPrefix
     self.reportsWrites = reportsWrites
     phase = .watching(target)
   }
@@ -204,6 +204,6 @@ struct FolderWatchState {
   }
 
   private func isOwn(_ name: String) -> Bool {
-    name.hasPrefix(ownPrefix)
+    name.hasPrefix(ignoredPrefix)
   }
 }

@@ -201,8 +201,9 @@ final class CommitQueue<Backend: StoreBackend> {
   ///
   /// - Returns: Whether the commit has its result. Otherwise it must be tried again.
   private func recordResult(of commit: PendingCommit, from outcome: CommitOutcome) -> Bool {
-    for key in commit.keys { reconcileRead(of: key) }
-    defer { for key in commit.keys { flush(key) } }
+    var hasReconciled = false
+    for key in commit.keys where reconcileRead(of: key) { hasReconciled = true }
+    defer { if hasReconciled { for key in commit.keys { flush(key) } } }
     switch (outcome, commit.verdict) {
     case (.made, _): commit.recordResult(.success(()))
     case (.failed(let error), _), (.notMade, .fail(let error)): commit.recordResult(.failure(error))
@@ -218,14 +219,18 @@ final class CommitQueue<Backend: StoreBackend> {
   }
 
   /// Reconciles the last read of a key, which may have found an external change.
-  private func reconcileRead(of key: some AnyPendingKey) {
+  ///
+  /// - Returns: Whether the read was reconciled, so that the topic of the key may have changes to send.
+  private func reconcileRead(of key: some AnyPendingKey) -> Bool {
     let key = key.typed
     switch key.takeRead() {
-    case nil, .unchanged: break
+    case nil, .unchanged: return false
     // The commit has failed, either because the bytes could not be quarantined, or for another reason. In both cases
     // the bytes stay where they are until the next call for the key.
-    case .corrupt: break
-    case .some(let result): contents.reconcile(result, key.slot)
+    case .corrupt: return false
+    case .some(let result):
+      contents.reconcile(result, key.slot)
+      return true
     }
   }
 

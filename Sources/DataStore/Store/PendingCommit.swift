@@ -117,8 +117,15 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
   /// The bytes of the value to save if it is stored whole; `nil` for a value in parts, and if nothing is saved.
   private let whole: PreparedChange<Value>.Whole?
 
-  /// The value as the commit writes it, and the ids of the stored parts that it keeps; `nil` if nothing is saved.
-  private var written: (edition: Edition, content: StoredContent<Value>, keptPartIDs: Set<String>)?
+  /// A value as the commit writes it, and the ids of the stored parts that it keeps.
+  private struct Written {
+    let edition: Edition
+    let content: StoredContent<Value>
+    let keptPartIDs: Set<String>
+  }
+
+  /// The value that the commit writes; `nil` if nothing is saved.
+  private var written: Written?
   /// The result of the last read, until it is reconciled.
   private(set) var read: ReadResult<Value>?
   /// Whether the removal has anything to remove.
@@ -159,7 +166,8 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
   ) throws(StoreError) -> [StoreWrite] {
     guard case .save(let value) = change else { return [] }
     if let whole {
-      written = (whole.edition, StoredContent(value: value, counts: nil, ownSize: whole.bytes.count, partSizes: []), [])
+      let content = StoredContent(value: value, counts: nil, ownSize: whole.bytes.count, partSizes: [])
+      written = Written(edition: whole.edition, content: content, keptPartIDs: [])
       return [StoreWrite(name: name, bytes: whole.bytes)]
     }
     let format = slot.topic.format
@@ -171,12 +179,11 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
       let partIDs = encoded.partIDs ?? []
       var sizes = storedPartSizes
       for part in encoded.newParts { sizes[part.id] = part.bytes.count }
-      written = (
-        Edition(fingerprint: Fingerprint(bytes), header: header),
-        StoredContent(
+      written = Written(
+        edition: Edition(fingerprint: Fingerprint(bytes), header: header),
+        content: StoredContent(
           value: value, counts: encoded.counts, ownSize: bytes.count, partSizes: partIDs.map { sizes[$0] ?? 0 }),
-        Set(partIDs).subtracting(encoded.newParts.map(\.id))
-      )
+        keptPartIDs: Set(partIDs).subtracting(encoded.newParts.map(\.id)))
       return encoded.newParts.map { StoreWrite(name: StorePartName.encode($0.id, of: name), bytes: $0.bytes) }
         + [StoreWrite(name: name, bytes: bytes)]
     } catch {
@@ -261,15 +268,26 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
     (wasQuarantined, quarantinedTag) = (true, read?.tag)
   }
 
-  func record(_ commit: StoreCommit, savedAt: Date, isWritten: Bool) {
+  /// Records the change that a durable commit has made to the key.
+  ///
+  /// - Parameters:
+  ///   - commit: The commit.
+  ///   - savedAt: The time of the commit.
+  ///   - isWritten: Whether the commit was written itself, and not replaced by a later save.
+  /// - Returns: The content that was in memory before and that the commit has replaced, if any.
+  func record(_ commit: StoreCommit, savedAt: Date, isWritten: Bool) -> StoredContent<Value>? {
     switch change {
-    case nil: break
-    case .remove: if removesSomething { slot.topic.recordRemoval(of: slot.id, revision: commit.revision) }
+    case nil: return nil
+    case .remove:
+      guard removesSomething else { return nil }
+      return slot.topic.recordRemoval(of: slot.id, revision: commit.revision)
     case .save(let value):
+      let written = isWritten ? written : nil
       let stored = StoredValue(
-        value: value, savedAt: savedAt, revision: commit.revision, tag: commit.tag,
-        byteCount: isWritten ? writtenSize : nil)
-      slot.topic.recordSave(stored, slot.id, as: isWritten ? written.map { ($0.edition, $0.content) } : nil)
+        value: value, savedAt: savedAt, revision: commit.revision, tag: commit.tag, byteCount: written?.content.size)
+      if let written { return slot.topic.recordSave(stored, slot.id, as: written.edition, written.content) }
+      slot.topic.recordReplacedSave(stored, slot.id)
+      return nil
     }
   }
 
@@ -306,9 +324,4 @@ protocol AnyPendingKey: AnyObject {
 
   /// Reads the key, and decides whether its preconditions and its stored bytes allow the commit.
   func decide<Backend: StoreBackend>(reading backend: inout Backend) throws(StoreError) -> PendingCommit.Verdict
-
-  /// Records the change that a durable commit has made to the key.
-  ///
-  /// - Parameter isWritten: Whether the commit was written itself, and not replaced by a later save.
-  func record(_ commit: StoreCommit, savedAt: Date, isWritten: Bool)
 }

@@ -118,17 +118,16 @@ final class StoreContents<Backend: StoreBackend> {
 
   /// Records the change of one key.
   ///
-  /// - Returns: The decoded value that was in memory before, if any.
+  /// - Returns: The decoded value that was in memory before and that the commit has replaced, if any.
   private func record(_ key: some AnyPendingKey, of commit: PendingCommit, _ made: StoreCommit) -> Any {
     let key = key.typed
-    let old = key.slot.topic.content(of: key.slot.id)
-    key.record(made, savedAt: commit.savedAt, isWritten: commit.successor == nil)
+    let replaced = key.record(made, savedAt: commit.savedAt, isWritten: commit.successor == nil)
     if let size = key.writtenSize {
       noteUse(of: key.slot.key.keyName, size: size)
     } else if key.changesSomething {
       recentlyUsed.remove(key.slot.key.keyName)
     }
-    return old as Any
+    return replaced as Any
   }
 
   /// Quarantines bytes that can't be decoded or migrated.

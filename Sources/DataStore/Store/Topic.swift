@@ -143,22 +143,34 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
   /// - Parameters:
   ///   - stored: The saved value.
   ///   - id: The id of the value.
-  ///   - written: The edition and content that were written; `nil` if a later save of the same key replaced this one.
-  func recordSave(_ stored: StoredValue<Value>, _ id: String?, as written: (Edition, StoredContent<Value>)?) {
-    if let (edition, content) = written {
-      state.recordSave(edition, id, revision: stored.revision)
-      contents[id] = content
-      // The commit has read the key in the same transaction, so the backend's version is still that of the read.
-      noteRead(edition.fingerprint, id, at: seen[id]?.version)
-    }
+  ///   - edition: The edition that was written.
+  ///   - content: The content that was written.
+  /// - Returns: The content that was in memory before, if any.
+  func recordSave(
+    _ stored: StoredValue<Value>, _ id: String?, as edition: Edition, _ content: StoredContent<Value>
+  ) -> StoredContent<Value>? {
+    state.recordSave(edition, id, revision: stored.revision)
+    // The commit has read the key in the same transaction, so the backend's version is still that of the read.
+    noteRead(edition.fingerprint, id, at: seen[id]?.version)
+    unsent.append(.saved(StoreKey(collection, id: id), stored))
+    return contents.updateValue(content, forKey: id)
+  }
+
+  /// Records a save that wasn't written, because a later save of the same key replaced it in its commit.
+  ///
+  /// The next ``flush()`` sends it.
+  func recordReplacedSave(_ stored: StoredValue<Value>, _ id: String?) {
     unsent.append(.saved(StoreKey(collection, id: id), stored))
   }
 
   /// Records a durable removal, which the next ``flush()`` sends.
-  func recordRemoval(of id: String?, revision: UInt64) {
+  ///
+  /// - Returns: The content that was in memory before, if any.
+  func recordRemoval(of id: String?, revision: UInt64) -> StoredContent<Value>? {
     state.recordAbsence(of: id)
-    (contents[id], seen[id]) = (nil, nil)
+    seen[id] = nil
     unsent.append(.removed(StoreKey(collection, id: id), revision: revision))
+    return contents.removeValue(forKey: id)
   }
 
   /// Records that the bytes of an id were quarantined.

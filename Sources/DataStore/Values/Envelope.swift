@@ -66,10 +66,10 @@ enum Envelope {
       ,"format":\(format)\(parts),"savedAt":\(time)\(padding),"schema":\(header.schema),"tag":"\(header.tag.text)"}
 
       """
-    var bytes = Data(capacity: Checksum.prefixLength + line.utf8.count + body.count)
-    bytes.append(contentsOf: line.utf8)
+    var bytes = Data((Checksum.placeholder + line).utf8)
     bytes.append(body)
-    return Checksum.prefix(for: bytes) + bytes
+    Checksum.write(into: &bytes)
+    return bytes
   }
 
   /// Verifies the checksum of stored bytes, and reads the header line.
@@ -115,22 +115,25 @@ extension Envelope {
   private enum Checksum {
     case right, wrong, missing
 
-    private static let opening = Data(#"{"checksum":""#.utf8)
-    private static let closing = UInt8(ascii: "\"")
+    private static let opening = #"{"checksum":""#
+    private static let digits = opening.utf8.count..<opening.utf8.count + 8
+    /// The start of the header line, with zeros in place of the digits.
+    static let placeholder = opening + "00000000\""
     /// The length of the opening, eight digits and the closing quotation mark.
-    static let prefixLength = opening.count + 9
+    static let prefixLength = placeholder.utf8.count
 
-    static func prefix(for rest: Data) -> Data {
-      opening + Data(CRC32C.checksum(of: rest).hexadecimalDigits.utf8) + [closing]
+    /// Replaces the digits of the placeholder at the start of the bytes.
+    static func write(into bytes: inout Data) {
+      bytes.replaceSubrange(digits, with: CRC32C.checksum(of: bytes[prefixLength...]).hexadecimalDigits.utf8)
     }
 
     init(of bytes: Data) {
-      guard bytes.starts(with: Self.opening) else {
+      guard bytes.starts(with: Self.opening.utf8) else {
         self = .missing
         return
       }
-      let rest = bytes.dropFirst(Self.prefixLength)
-      self = bytes.prefix(Self.prefixLength) == Self.prefix(for: rest) ? .right : .wrong
+      let expected = Self.opening + CRC32C.checksum(of: bytes.dropFirst(Self.prefixLength)).hexadecimalDigits + "\""
+      self = bytes.prefix(Self.prefixLength).elementsEqual(expected.utf8) ? .right : .wrong
     }
   }
 

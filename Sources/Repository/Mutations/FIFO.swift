@@ -41,17 +41,15 @@ struct FIFO<Element: Sendable>: Sendable {
     }
   }
 
-  /// Inserts an element right behind the last element that needn't be behind it.
-  ///
-  /// If there is no such element, inserts it at the front.
+  /// Inserts an element as far back as possible, but before the elements at the end that must follow it.
   ///
   /// - Parameters:
   ///   - element: The new element.
-  ///   - isBehind: Returns whether an element must be behind the new one.
-  /// - Complexity: O(*m*) for the *m* elements behind it.
-  mutating func insert(_ element: Element, before isBehind: (Element) -> Bool) {
+  ///   - mustFollow: Returns whether an element must follow the new one.
+  /// - Complexity: O(*m*) for the *m* elements that follow it.
+  mutating func insert(_ element: Element, before mustFollow: (Element) -> Bool) {
     var index = storage.count
-    while index > head, isBehind(storage[index - 1]) { index -= 1 }
+    while index > head, mustFollow(storage[index - 1]) { index -= 1 }
     storage.insert(element, at: index)
   }
 

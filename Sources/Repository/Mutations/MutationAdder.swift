@@ -63,6 +63,7 @@ final class MutationAdder<Source: RepositorySource> {
     // The mutation isn't sent until ``makeDurable(_:replacing:in:)`` has stored its record.
     state.add(id, key: key, lane: capabilities.lane(of: mutation, on: key), record: record)
     if hasCaller { calls.open(id) }
+    // If another repository sends the mutation, that one decides whether it is in conflict.
     if let entry = state[id], !state.sends(entry) { cell.deferDecision(on: id) }
     // The value is published before the changes of the queue, because the user waits for the value.
     engine.publish(cell)
@@ -108,15 +109,15 @@ final class MutationAdder<Source: RepositorySource> {
   ///   - replaced: The refused or conflicted entry that the mutation replaces, or `nil`. Its id is `id` if the mutation
   ///     is sent again under its old id.
   ///   - engine: The engine.
-  /// - Returns: Whether the mutation was added. It was not if its user has signed out meanwhile, or if another process
-  ///   has requeued, resolved or discarded the mutation that it replaces.
+  /// - Returns: Whether the record was stored. It was not if its user signed out before that, or if another process has
+  ///   requeued, resolved or discarded the mutation that it replaces.
   /// - Throws: A `StoreError` if the record could not be written. The mutation is then forgotten. If it was to be sent
   ///   again under its old id, it is instead refused or in conflict as before.
   private func makeDurable(
     _ id: MutationID, replacing replaced: Entry?, in engine: isolated Engine
   ) async throws(StoreError) -> Bool {
     guard let entry = state[id] else { return false }
-    let added: (record: Record, commit: StoreCommit, isOvertaken: Bool)?
+    let added: (record: Record, commit: StoreCommit, isChangedSince: Bool)?
     do throws(StoreError) {
       added = try await writeAddition(of: entry, replacing: replaced, in: engine)
     } catch {
@@ -138,20 +139,23 @@ final class MutationAdder<Source: RepositorySource> {
       of: id, sequence: sequence, tag: added.commit.tag, revision: added.commit.revision)
     if let replaced, replaced.id != id { state.remove(replaced.id) }
     guard state[id]?.isLive ?? false else {
-      // It came into conflict while it was being written. If its user signed out instead, both statements do nothing.
+      // It came into conflict while it was being written. If its user signed out instead, after the record was stored,
+      // both statements do nothing.
       await engine.writer.save(id, in: engine)
       calls.end(id, .success(.conflicted(id)))
       return true
     }
     events.emit(.mutationEnqueued(id, orderingKey: "\(entry.lane)"))
     state.release(id)
-    if added.isOvertaken { engine.start { engine in await engine.reader.reload(id, in: engine) } }
+    // Another process may have changed the record since it was stored.
+    if added.isChangedSince { engine.start { engine in await engine.reader.reload(id, in: engine) } }
     if isBehindGap {
       engine.start { engine in await engine.reader.readPredecessors(of: id, sequence, in: engine) }
     }
     engine.queue.reportChanges(in: engine)
     engine.sender.pump(in: engine)
-    // If sending was paused during the write, the attempt that the record is marked for doesn't begin.
+    // The record was stored with the mark of its first attempt. If sending was paused during the write, that attempt
+    // doesn't begin.
     if state.isPaused { engine.writer.removeMark(of: id, in: engine) }
     if state.isStalled(entry.lane) {
       calls.end(id, .success(.queued))
@@ -161,10 +165,14 @@ final class MutationAdder<Source: RepositorySource> {
     return true
   }
 
-  /// Adds the record of a mutation, unless its user signs out meanwhile.
+  /// Adds the record of a mutation.
+  ///
+  /// - Returns: `nil` if its user signs out meanwhile, or if another process has requeued, resolved or discarded the
+  ///   mutation that it replaces. Otherwise the stored record, its commit, and whether another process has changed the
+  ///   record since.
   private func writeAddition(
     of entry: Entry, replacing replaced: Entry?, in engine: isolated Engine
-  ) async throws(StoreError) -> (record: Record, commit: StoreCommit, isOvertaken: Bool)? {
+  ) async throws(StoreError) -> (record: Record, commit: StoreCommit, isChangedSince: Bool)? {
     while true {
       let requirement = engine.users.requirement(of: entry.key.userID)
       do throws(StoreError) {

@@ -74,7 +74,7 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   func add(
     _ id: MutationID, _ record: Record, replacing replaced: (id: MutationID, tag: StoreTag?)?,
     requiring requirement: UserRequirement?, isolation: isolated (any Actor)? = #isolation
-  ) async throws(StoreError) -> (record: Record, commit: Commit, isOvertaken: Bool)? {
+  ) async throws(StoreError) -> (record: Record, commit: Commit, isChangedSince: Bool)? {
     let removedIDs = replaced.map { $0.id == id ? [] : [$0.id] } ?? []
     beginWriting(removedIDs)
     defer { endWriting(removedIDs) }
@@ -118,7 +118,7 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   func replace(
     _ id: MutationID, by record: Record, tag: StoreTag?, unlessChanged: Bool,
     isolation: isolated (any Actor)? = #isolation
-  ) async throws(StoreError) -> (outcome: Outcome, isOvertaken: Bool) {
+  ) async throws(StoreError) -> (outcome: Outcome, isChangedSince: Bool) {
     let (outcome, reportedRevision) = try await perform(.replace(record, tag: tag, unlessChanged: unlessChanged), id)
     guard case .written(_, let commit) = outcome else { return (outcome, false) }
     return (outcome, reportedRevision > commit.revision)

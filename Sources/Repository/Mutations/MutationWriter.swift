@@ -30,12 +30,12 @@ final class MutationWriter<Source: RepositorySource> {
     // A mutation without a tag isn't durable yet: ``MutationAdder`` is writing it.
     while let entry = state[id], let tag = entry.tag {
       do throws(StoreError) {
-        let (outcome, isOvertaken) = try await records.replace(
+        let (outcome, isChangedSince) = try await records.replace(
           id, by: entry.record, tag: tag, unlessChanged: unlessChanged)
         switch outcome {
         case .written(let record, let commit):
           state.recordWrite(record, of: id, commit)
-          if isOvertaken { await engine.reader.reload(id, in: engine) }
+          if isChangedSince { await engine.reader.reload(id, in: engine) }
         case .kept:
           await engine.reader.reload(id, in: engine)
           guard let reloaded = state[id], reloaded.ownsMark else { return nil }

@@ -118,7 +118,7 @@ private final class CorruptibleBackend: StoreBackend, Sendable {
   /// The reason of a corruption that wasn't found yet.
   private let corruption = Lock<String?>(nil)
   private let isCorruptAtWrite = Lock(false)
-  /// Whether each check reports that any name may have changed externally.
+  /// Whether ``takeExternalChanges()`` reports that any name may have changed.
   let reportsChanges = Lock(false)
   private let contents = Lock<[String: Data]>([:])
 

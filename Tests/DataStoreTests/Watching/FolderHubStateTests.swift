@@ -19,10 +19,10 @@ import Testing
   private static let error = SystemError(code: EIO, operation: "read", path: "folder")
 
   private func makeWatch(
-    descriptor index: Int, awaiting name: String? = nil, ownPrefix: String = ".own-"
+    descriptor index: Int, awaiting name: String? = nil, ignoredPrefix: String = ".own-"
   ) -> FolderWatchState {
     FolderWatchState(
-      ownPrefix: ownPrefix, target: Target(descriptor: Self.descriptors[index], awaitedName: name))
+      ignoredPrefix: ignoredPrefix, target: Target(descriptor: Self.descriptors[index], awaitedName: name))
   }
 
   private func makeEvent(descriptor index: Int?, _ event: FolderEvent) -> FolderHubState.Event {
@@ -32,7 +32,7 @@ import Testing
   @Test func `All watches of a descriptor receive its events, and each reports only those that concern it`() throws {
     var state = FolderHubState()
     let first = state.add(makeWatch(descriptor: 0))
-    let owningA = state.add(makeWatch(descriptor: 0, ownPrefix: "a"))
+    let owningA = state.add(makeWatch(descriptor: 0, ignoredPrefix: "a"))
     let awaitingFolder = state.add(makeWatch(descriptor: 0, awaiting: "folder"))
     let onOtherDescriptor = state.add(makeWatch(descriptor: 1))
     state.record(makeEvent(descriptor: 0, .changed("a", .removed)))
@@ -141,7 +141,7 @@ import Testing
       switch (action, index) {
       case (0, _) where model.watches.count < 8, (_, nil):
         let watch = FolderWatchState(
-          ownPrefix: ".own-", reportsWrites: Bool.random(using: &generator), target: randomTarget())
+          ignoredPrefix: ".own-", reportsWrites: Bool.random(using: &generator), target: randomTarget())
         model.watches.append((state.add(watch), watch))
       case (1, let index?):
         #expect(state.remove(model.watches[index].id) == model.change(at: index) { $0.remove(at: index) })

@@ -47,7 +47,7 @@ extension FolderHub {
     onChange: @escaping @Sendable () -> Void = {}
   ) throws -> FolderWatch {
     try FolderWatch(
-      folder: folder, ownPrefix: ".own-", reportsWrites: reportsWrites, fileSystem: fileSystem, hub: hub,
+      folder: folder, ignoredPrefix: ".own-", reportsWrites: reportsWrites, fileSystem: fileSystem, hub: hub,
       onChange: onChange)
   }
 

@@ -21,7 +21,7 @@ import Testing
   }
 
   private func makeState(_ target: Target = folderTarget, reportsWrites: Bool = false) -> FolderWatchState {
-    FolderWatchState(ownPrefix: ".own-", reportsWrites: reportsWrites, target: target)
+    FolderWatchState(ignoredPrefix: ".own-", reportsWrites: reportsWrites, target: target)
   }
 
   private func changedFiles(after events: FolderEvent..., reportsWrites: Bool = false) throws -> [String]? {

@@ -41,17 +41,17 @@ import Testing
     }
 
     private func startWatch(
-      _ folder: URL, ownPrefix: String = ".own-", reportsWrites: Bool = false, fileSystem: FileSystem = FileSystem(),
-      hub: FolderHub = .shared
+      _ folder: URL, ignoredPrefix: String = ".own-", reportsWrites: Bool = false,
+      fileSystem: FileSystem = FileSystem(), hub: FolderHub = .shared
     ) throws -> FolderWatch {
       try FolderWatch(
-        folder: Self.path(of: folder), ownPrefix: ownPrefix, reportsWrites: reportsWrites, fileSystem: fileSystem,
-        hub: hub, onChange: {})
+        folder: Self.path(of: folder), ignoredPrefix: ignoredPrefix, reportsWrites: reportsWrites,
+        fileSystem: fileSystem, hub: hub, onChange: {})
     }
 
     @Test func `Watches of one folder take the same changes, except those of their own files`() throws {
       let folder = try makeFolder()
-      let (first, second) = (try startWatch(folder, ownPrefix: ".1-"), try startWatch(folder, ownPrefix: ".2-"))
+      let (first, second) = (try startWatch(folder, ignoredPrefix: ".1-"), try startWatch(folder, ignoredPrefix: ".2-"))
       let writeReportingWatch = try startWatch(folder, reportsWrites: true)
       try FileManager.default.createSymbolicLink(
         at: folder.appending(path: ".1-new"), withDestinationURL: temporary.url)

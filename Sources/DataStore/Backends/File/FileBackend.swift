@@ -174,7 +174,7 @@ package struct FileBackend: StoreBackend {
     do throws(SystemError) {
       try fileSystem.validate(path)
       watch = try FolderWatch(
-        folder: path, ownPrefix: stagedNames.prefix, fileSystem: fileSystem, onChange: onChange)
+        folder: path, ignoredPrefix: stagedNames.prefix, fileSystem: fileSystem, onChange: onChange)
       wake = onChange
     } catch {
       throw .readFailed(error)

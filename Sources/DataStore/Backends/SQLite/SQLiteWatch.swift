@@ -129,7 +129,7 @@
         onChange()
       }
       folderWatch = try FolderWatch(
-        folder: database.folder, ownPrefix: database.permissionsName, reportsWrites: true,
+        folder: database.folder, ignoredPrefix: database.permissionsName, reportsWrites: true,
         fileSystem: database.fileSystem,
         onChange: wake)
       timer = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "DataStore.SQLiteWatch"))
