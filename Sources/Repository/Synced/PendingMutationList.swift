@@ -41,9 +41,16 @@ struct PendingMutationList<Mutation> {
     }
   }
 
+  /// An item's id and place, as they were when it was appended.
+  private struct OrderEntry {
+    let id: MutationID
+    /// Tells the item from a removed one of the same id: a mutation that is sent again keeps its id.
+    let place: UInt64
+  }
+
   private var items: [MutationID: Item] = [:]
-  /// The ids in order, possibly including those of removed items.
-  private var order: [MutationID] = []
+  /// The items in order, possibly including removed ones.
+  private var order: [OrderEntry] = []
   /// The index of the first item in `order`.
   ///
   /// Most mutations are removed from the front, which only advances this index.
@@ -57,7 +64,13 @@ struct PendingMutationList<Mutation> {
   var isEmpty: Bool { items.isEmpty }
 
   /// All items in order.
-  var all: some Sequence<Item> { order[head...].lazy.compactMap { [items] in items[$0] } }
+  var all: some Sequence<Item> { order[head...].lazy.compactMap { [items] in Self.item(of: $0, in: items) } }
+
+  /// Returns the item of an entry, or `nil` if the item was removed.
+  private static func item(of entry: OrderEntry, in items: [MutationID: Item]) -> Item? {
+    guard let item = items[entry.id], item.place == entry.place else { return nil }
+    return item
+  }
 
   subscript(id: MutationID) -> Item? { items[id] }
 
@@ -77,7 +90,7 @@ struct PendingMutationList<Mutation> {
     item.place = lastPlace
     items[item.id] = item
     if item.isEndableByValue { idsEndableByValue.insert(item.id) }
-    order.append(item.id)
+    order.append(OrderEntry(id: item.id, place: item.place))
     version += 1
     if case .confirmed = item.phase { confirmedCount += 1 }
   }
@@ -96,11 +109,11 @@ struct PendingMutationList<Mutation> {
     version += 1
     idsEndableByValue.remove(id)
     if case .confirmed = item.phase { confirmedCount -= 1 }
-    while head < order.count, items[order[head]] == nil { head += 1 }
-    // Compacts the order once most of its ids are those of removed items, unless it is short. On average, that moves at
-    // most one id for each removed item.
+    while head < order.count, Self.item(of: order[head], in: items) == nil { head += 1 }
+    // Compacts the order once most of its entries are those of removed items, unless it is short. On average, that
+    // moves at most one entry for each removed item.
     if order.count > 2 * items.count + 32 {
-      order = order[head...].filter { items[$0] != nil }
+      order = order[head...].filter { Self.item(of: $0, in: items) != nil }
       head = 0
     }
     return item
