@@ -79,8 +79,10 @@ extension StoredItem {
 
   /// Returns the encoded key that the name of a part or of quarantined bytes begins with.
   private static func encodedKey(in name: String) -> String {
-    if let mark = name.range(of: quarantineMark, options: .backwards) { return String(name[..<mark.lowerBound]) }
-    return String(name.prefix { $0 != StorePartName.separator })
+    // The separator comes first: no encoded key contains it, while an id may contain the mark.
+    if let separator = name.firstIndex(of: StorePartName.separator) { return String(name[..<separator]) }
+    guard let mark = name.range(of: quarantineMark, options: .backwards) else { return name }
+    return String(name[..<mark.lowerBound])
   }
 
   /// The text between the original name and the time in the name of quarantined bytes.
