@@ -63,7 +63,8 @@ public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Fai
     for key: Key, request work: @escaping @Sendable (_ isWanted: @Sendable () -> Bool) async throws(Failure) -> Value
   ) async throws(SharedRequestError<Failure>) -> Value {
     if Task.isCancelled { throw .cancelled }
-    let place = state.withLock { $0.join(key) { Request() } }
+    let priority = Task.currentPriority
+    let place = state.withLock { $0.join(key, priority: priority) { Request() } }
     if place.isFirst {
       events.emit(.requestStarted(key: "\(key)"))
       let task = Task(executorPreference: executor) {
@@ -72,12 +73,16 @@ public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Fai
       // The task is set before this caller can leave, so that the last caller to leave finds it.
       place.request.taskRelay.send(task)
       // If ``end(with:where:)`` ended the request before, it found no task to cancel. Cancelling the task of a request
-      // that has completed meanwhile has no effect.
-      let isWanted = state.withLock { $0.isWanted(key, number: place.number) }
-      if !isWanted { task.cancel() }
+      // that has completed meanwhile has no effect. A caller of higher priority that joined before found no task
+      // either.
+      if let highest = state.withLock({ $0.priority(key, number: place.number) }) {
+        if highest > priority { raisePriority(of: place.request, to: highest) }
+      } else {
+        task.cancel()
+      }
     } else {
       events.emit(.requestJoined(key: "\(key)", callers: place.callers))
-      raisePriority(of: place.request)
+      raisePriority(of: place.request, to: priority)
     }
 
     var outcome: Result<Value, Failure>?
@@ -129,9 +134,9 @@ public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Fai
     request.outcomeChannel.finish()
   }
 
-  private func raisePriority(of request: Request) {
+  private func raisePriority(of request: Request, to priority: TaskPriority) {
     if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) {
-      request.taskRelay.value?.escalatePriority(to: Task.currentPriority)
+      request.taskRelay.value?.escalatePriority(to: priority)
     }
   }
 }

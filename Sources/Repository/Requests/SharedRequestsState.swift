@@ -5,6 +5,8 @@ struct SharedRequestsState<Key: Hashable & Sendable, Request: Sendable> {
     let request: Request
     /// The number of callers, at least 1: a request is forgotten in the step in which its last caller leaves.
     var callers: Int
+    /// The highest priority of the callers, including those that have left.
+    var priority: TaskPriority
   }
 
   private var entries: [Key: Entry] = [:]
@@ -24,15 +26,16 @@ struct SharedRequestsState<Key: Hashable & Sendable, Request: Sendable> {
     var isFirst: Bool { callers == 1 }
   }
 
-  /// Records that a caller asks for a key.
-  mutating func join(_ key: Key, makeRequest: () -> Request) -> Place {
+  /// Records that a caller of a given priority asks for a key.
+  mutating func join(_ key: Key, priority: TaskPriority, makeRequest: () -> Request) -> Place {
     var entry: Entry
     if let existing = entries[key] {
       entry = existing
       entry.callers += 1
+      entry.priority = max(entry.priority, priority)
     } else {
       lastNumber += 1
-      entry = Entry(number: lastNumber, request: makeRequest(), callers: 1)
+      entry = Entry(number: lastNumber, request: makeRequest(), callers: 1, priority: priority)
     }
     entries[key] = entry
     return Place(request: entry.request, number: entry.number, callers: entry.callers)
@@ -40,6 +43,12 @@ struct SharedRequestsState<Key: Hashable & Sendable, Request: Sendable> {
 
   /// Returns whether a caller waits for a request.
   func isWanted(_ key: Key, number: UInt64) -> Bool { entries[key]?.number == number }
+
+  /// Returns the highest priority of a request's callers, or `nil` if no caller waits for the request.
+  func priority(_ key: Key, number: UInt64) -> TaskPriority? {
+    guard let entry = entries[key], entry.number == number else { return nil }
+    return entry.priority
+  }
 
   /// The action that is required after a caller has left.
   enum LeaveAction {

@@ -6,8 +6,8 @@ import Testing
 @Suite struct SharedRequestsStateTests {
   @Test func `The first caller starts a request, later callers join it, and the last one to leave cancels it`() {
     var state = SharedRequestsState<String, Int>()
-    let firstPlace = state.join("a") { 1 }
-    let secondPlace = state.join("a") { 2 }
+    let firstPlace = state.join("a", priority: .medium) { 1 }
+    let secondPlace = state.join("a", priority: .medium) { 2 }
     #expect(firstPlace.isFirst && !secondPlace.isFirst)
     #expect([firstPlace.request, secondPlace.request] == [1, 1])
     #expect(secondPlace.callers == 2)
@@ -15,7 +15,7 @@ import Testing
     #expect(state.leave("a", number: firstPlace.number) == .nothing)
     #expect(state.leave("a", number: firstPlace.number) == .cancel)
     #expect(state.finish("a", number: firstPlace.number) == false)
-    let thirdPlace = state.join("a") { 3 }
+    let thirdPlace = state.join("a", priority: .medium) { 3 }
     #expect(thirdPlace.isFirst && thirdPlace.request == 3)
     // Late events of the cancelled request don't affect the next one.
     #expect(state.finish("a", number: firstPlace.number) == false)
@@ -26,18 +26,34 @@ import Testing
 
   @Test func `A request is wanted until its last caller leaves, and the next caller starts another one`() {
     var state = SharedRequestsState<String, Int>()
-    let firstPlace = state.join("a") { 1 }
-    _ = state.join("a") { 2 }
+    let firstPlace = state.join("a", priority: .medium) { 1 }
+    _ = state.join("a", priority: .medium) { 2 }
     _ = state.leave("a", number: firstPlace.number)
     #expect(state.isWanted("a", number: firstPlace.number))
     // The other caller leaves.
     _ = state.leave("a", number: firstPlace.number)
     #expect(!state.isWanted("a", number: firstPlace.number))
-    let nextPlace = state.join("a") { 3 }
+    let nextPlace = state.join("a", priority: .medium) { 3 }
     #expect(!state.isWanted("a", number: firstPlace.number))
     #expect(state.isWanted("a", number: nextPlace.number))
     #expect(state.remove { $0 == "a" } == [3])
     #expect(!state.isWanted("a", number: nextPlace.number))
+  }
+
+  @Test func `A request has the highest priority of its callers, even after the caller has left`() {
+    var state = SharedRequestsState<String, Int>()
+    let number = state.join("a", priority: .low) { 1 }.number
+    #expect(state.priority("a", number: number) == .low)
+    _ = state.join("a", priority: .high) { 2 }
+    _ = state.join("a", priority: .medium) { 3 }
+    #expect(state.priority("a", number: number) == .high)
+    for _ in 1...2 { _ = state.leave("a", number: number) }
+    #expect(state.priority("a", number: number) == .high)
+    _ = state.leave("a", number: number)
+    #expect(state.priority("a", number: number) == nil)
+    let nextNumber = state.join("a", priority: .low) { 4 }.number
+    #expect(state.priority("a", number: number) == nil)
+    #expect(state.priority("a", number: nextNumber) == .low)
   }
 
   @Test(arguments: 0..<50 as Range<UInt64>)
@@ -52,7 +68,7 @@ import Testing
       let key = Int.random(in: 0..<3, using: &generator)
       switch Int.random(in: 0..<5, using: &generator) {
       case 0...1:
-        let place = state.join(key) { step }
+        let place = state.join(key, priority: .medium) { step }
         #expect(place.isFirst == (joinable[key] == nil))
         joinable[key] = (place.number, (joinable[key]?.callers ?? 0) + 1)
         #expect(place.callers == joinable[key]!.callers)

@@ -206,6 +206,33 @@ import Testing
     #expect(wasCancelled.value == true)
   }
 
+  @Test(arguments: [true, false])
+  func `A request gets the higher priority of a caller that joins it`(joinsBeforeTaskIsRegistered: Bool) {
+    let (executor, joinExecutor) = (ManualTaskExecutor(), ManualTaskExecutor())
+    let requests = SharedRequests<StartingKey, Int, Failure>(events: events, executor: executor)
+    let (gate, priority) = (Gate(), CurrentValueRelay<TaskPriority?>(nil))
+    let request = { @Sendable () async throws(Failure) -> Int in
+      await gate.pass()
+      priority.send(Task.currentPriority)
+      return 1
+    }
+    let join = { @Sendable in
+      _ = Task(executorPreference: joinExecutor, priority: .high) {
+        try await requests.value(for: StartingKey {}, request: request)
+      }
+      joinExecutor.runUntilIdle()
+    }
+    let key = StartingKey { if joinsBeforeTaskIsRegistered { join() } }
+    _ = Task(executorPreference: executor, priority: .low) {
+      try await requests.value(for: key, request: request)
+    }
+    executor.runUntilIdle()
+    if !joinsBeforeTaskIsRegistered { join() }
+    gate.open()
+    executor.runUntilIdle()
+    #expect(priority.value == .high)
+  }
+
   @Test func `A caller that isn't cancelled gets a value while others join and leave at various times`() async {
     let requests = makeRequests()
     let runningCount = CurrentValueRelay(0)
