@@ -282,7 +282,9 @@ public actor SimulatedStore: KeyValueStore {
 
   // MARK: - External changes and sending
 
-  /// Notices external commits in order, up to the last one of the first `count` that changed any of the keys.
+  /// Notices the external commits that changed any of the keys, among the first `count` commits of the storage.
+  ///
+  /// The external commits before them are noticed too, because a store notices commits in order.
   private func notice(upTo count: Int, of keys: Set<StoreKeyName>) {
     let lastNumber = (noticedCount..<max(count, noticedCount)).last { number in
       !ownCommits.contains(number) && storage.changes(ofCommit: number).contains { keys.contains($0.key) }

@@ -18,8 +18,8 @@ struct SignInCommand {
   let terminal: (any TerminalType)?
   /// Returns the current time, for sign-ins and saves.
   ///
-  /// If it is `nil`, the live screen uses the real time. The script uses a fixed time, so every run prints the same
-  /// lines.
+  /// If it is `nil`, the live screen uses the real time, and the script a fixed time, so that every run of the script
+  /// prints the same lines.
   let now: (@Sendable () -> Date)?
 
   init(

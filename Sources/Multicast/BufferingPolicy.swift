@@ -28,6 +28,7 @@ public struct BufferingPolicy<Failure: Error>: Sendable {
   /// Whether a full buffer keeps its oldest element, and discards a newer one instead.
   var keepsOldest: Bool { if case .dropOldest = overflow { false } else { true } }
 
+  /// Whether the policy is ``unbounded``; `false` for a policy that keeps the oldest elements, whatever its capacity.
   var isUnbounded: Bool { capacity == .max && !keepsOldest }
 
   /// Returns the error that an ``error(_:_:)`` policy makes of an overflow.

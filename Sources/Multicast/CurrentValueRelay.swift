@@ -20,8 +20,8 @@ public final class CurrentValueRelay<Value: Sendable>: Sendable {
   /// Makes `value` the current value and sends it to every subscriber, without waiting for any of them.
   ///
   /// - Complexity: O(1) amortized, plus O(*s*), where *s* is the number of subscribers that are suspended in `next()`
-  ///   or whose policy keeps the oldest elements. Every 16th call also checks the *n* other subscribers in O(*n*),
-  ///   unless the slowest of these is unbounded and hasn't read since the last check.
+  ///   or whose policy keeps the oldest elements. Every 16th call also checks in O(*n*) which values the *n* other
+  ///   subscribers still need, unless the slowest of these is unbounded and hasn't read since the last check.
   public func send(_ value: Value) {
     channel.send(value)
   }

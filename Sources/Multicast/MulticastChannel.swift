@@ -48,8 +48,8 @@ public final class MulticastChannel<Element: Sendable, Failure: Error>: Sendable
   /// Does nothing if the channel has terminated.
   ///
   /// - Complexity: O(1) amortized, plus O(*s*), where *s* is the number of subscribers that are suspended in `next()`
-  ///   or whose policy keeps the oldest elements. Every 16th call also checks the *n* other subscribers in O(*n*),
-  ///   unless the slowest of these is unbounded and hasn't read since the last check.
+  ///   or whose policy keeps the oldest elements. Every 16th call also checks in O(*n*) which elements the *n* other
+  ///   subscribers still need, unless the slowest of these is unbounded and hasn't read since the last check.
   ///
   /// - Returns: Whether the channel accepted the element.
   @discardableResult

@@ -19,8 +19,8 @@ public final class MulticastRelay<Element: Sendable>: Sendable {
   /// Sends an element to every subscriber, without waiting for any of them.
   ///
   /// - Complexity: O(1) amortized, plus O(*s*), where *s* is the number of subscribers that are suspended in `next()`
-  ///   or whose policy keeps the oldest elements. Every 16th call also checks the *n* other subscribers in O(*n*),
-  ///   unless the slowest of these is unbounded and hasn't read since the last check.
+  ///   or whose policy keeps the oldest elements. Every 16th call also checks in O(*n*) which elements the *n* other
+  ///   subscribers still need, unless the slowest of these is unbounded and hasn't read since the last check.
   public func send(_ element: Element) {
     channel.send(element)
   }

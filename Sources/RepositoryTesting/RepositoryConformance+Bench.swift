@@ -73,9 +73,11 @@ extension RepositoryConformance {
       try await load(repository)
     }
 
-    /// Makes mutations in a repository, and expects that each is queued, because the network is unreachable.
+    /// Makes mutations in a repository, and expects that each is queued.
     ///
     /// The repository is released when the call returns, unless the caller keeps a reference to it.
+    ///
+    /// - Precondition: The caller has made the network unreachable.
     func performOffline(
       _ mutations: ArraySlice<Source.Mutation>, on repository: SyncedRepository<Source>
     ) async throws {

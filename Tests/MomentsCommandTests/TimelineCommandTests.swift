@@ -145,7 +145,7 @@ import Testing
 
   @Test func `The server's error for an unknown user is printed`() async throws {
     let folder = TemporaryFolder()
-    // The first run creates the folder.
+    // The second run uses a folder in which the server has already stored its data.
     _ = await run(TimelineOptions(dataFolder: folder.url))
     let (status, _, errors) = await run(TimelineOptions(userID: "9", dataFolder: folder.url))
     #expect(status == .unavailable)

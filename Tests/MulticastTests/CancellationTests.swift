@@ -19,7 +19,7 @@ import Testing
     #expect(await subscription.read(2) == [.finished, .finished])
   }
 
-  @Test func `A subscriber cancelled before it suspends returns nil and is unregistered`() {
+  @Test func `A task cancelled before it subscribes doesn't receive the replay, and leaves no subscriber`() {
     let channel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
     channel.send(1)
     let reader = Reader(channel.stream, on: executor)

@@ -330,14 +330,14 @@ import Testing
   }
 
   @Test(arguments: [BufferingPolicy<Never>.latest, .dropOldest(5), .dropOldest(20), .unbounded])
-  func `A lagging subscriber receives its window in order while other elements are released`(
+  func `A subscriber that may lag receives its window in order while elements outside it are released`(
     _ policy: BufferingPolicy<Never>
   ) async {
     let liveCount = Counter()
     for round in 0..<Self.rounds {
       let replay = round % 3
       let channel = MulticastChannel<Token, Never>(replay: replay, buffering: .unbounded)
-      let lagging = channel.stream.buffering(policy).subscribe()
+      let subscription = channel.stream.buffering(policy).subscribe()
       let other = channel.stream.subscribe()
       let idLists = Recorder<[Int]>()
       await race(
@@ -350,15 +350,15 @@ import Testing
         },
         {
           var ids: [Int] = []
-          for await element in lagging { ids.append(element.id) }
+          for await element in subscription { ids.append(element.id) }
           idLists.record(ids)
         },
         { for await _ in other {} })
       let ids = idLists.values[0]
       for (left, right) in zip(ids, ids.dropFirst()) { #expect(left < right) }
       #expect(ids.last == 39)
-      #expect(ids.count + lagging.droppedCount == 40)
-      lagging.cancel()
+      #expect(ids.count + subscription.droppedCount == 40)
+      subscription.cancel()
       other.cancel()
       #expect(liveCount.value == replay)
       channel.resetReplay()

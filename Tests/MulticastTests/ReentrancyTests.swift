@@ -83,7 +83,8 @@ import Testing
     }
     for subscription in subscriptions { #expect(await subscription.read(3).count == 3) }
     channel.finish()
-    // The elements stay alive until the next read, which ends the first subscription.
+    // With two subscriptions, reading copies the elements, so the channel still keeps them. The next read ends the
+    // first subscription, and releases them.
     #expect(eventsReadInDeinit.values == [])
     #expect(await subscriptions[0].read(1) == [.finished])
     #expect(eventsReadInDeinit.values == [[.finished], [.finished], [.finished]])

@@ -93,6 +93,8 @@ import Testing
     let channel = MulticastChannel<Token, Never>(buffering: .unbounded)
     var subscription: MulticastSubscription? = channel.stream.subscribe()
     for id in 0..<100 { channel.send(makeToken(id)) }
+    // An unbounded subscriber that lags takes a batch of elements from the log, and returns them one by one. After 16
+    // sends, the log no longer keeps these elements alive, so that only the batch does.
     _ = await subscription?.read(1)
     for id in 100..<116 { channel.send(makeToken(id)) }
     #expect(liveCount.value == 115)

@@ -9,9 +9,9 @@ public import Foundation
 /// which makes one call at a time, on a serial queue of its own. So a backend needs no locks to protect its own state,
 /// and every call except ``externalVersion()`` may block.
 ///
-/// Names are safe to use as file names. The name of a value is the result of ``StoreKeyName/encoded()``. The name of a
-/// part of a value is the name of the value, a `+`, and the 16 characters of the part's id. So a name is at most
-/// ``StoreKeyName/maximumEncodedLength`` + 17 bytes long.
+/// Names are safe to use as file names. The name of a value is the result of ``StoreKeyName/encoded()``. A
+/// ``PartitionedValue`` is stored in parts, each under a name of its own: the name of the value, a `+`, and the 16
+/// characters of the part's id. So a name is at most ``StoreKeyName/maximumEncodedLength`` + 17 bytes long.
 ///
 /// Other processes, and other stores in this process, may use the same medium at the same time. The guarantees of each
 /// function, such as atomicity, hold against all of them.
@@ -131,8 +131,9 @@ public protocol StoreBackend: SendableMetatype {
   /// changed itself, because the store reads the stored bytes and sends only new values.
   ///
   /// But such names have a cost if the store calls this function in the decision about a commit that isn't the first of
-  /// its group. If the result then has a name that the earlier commits of the group didn't remove, the store abandons
-  /// this commit and those behind it, and makes them in a later call of ``commit(group:deciding:)``.
+  /// its group. The store then ignores only names that an earlier commit of the group has removed and that are still
+  /// missing. If the result has any other name, the store abandons this commit and those behind it, and makes them in a
+  /// later call of ``commit(group:deciding:)``.
   ///
   /// - Throws: ``StoreError/readFailed(_:)`` if the watch has failed. The store reports the error and starts a new
   ///   watch.

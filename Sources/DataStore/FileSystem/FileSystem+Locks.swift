@@ -99,5 +99,8 @@ extension SystemError {
   }
 
   /// Whether the volume doesn't support locks.
+  ///
+  /// `EBADF` counts, because a network volume may grant an exclusive lock only on a descriptor that is open for
+  /// writing. A folder's descriptor never is.
   var meansNoLocks: Bool { [ENOTSUP, EOPNOTSUPP, ENOSYS, ENOLCK, EINVAL, EBADF].contains(code) }
 }

@@ -41,7 +41,10 @@ protocol FolderMonitor {
 ///
 /// The folder may report further events that other watches need.
 enum FolderInterest: Hashable, Sendable {
-  /// Changes of files.
+  /// Renames and removals of files, and the closes of files that were open for writing.
+  ///
+  /// If `reportsWrites` is true, the watch also needs each write to a file. On Darwin, closes and writes aren't
+  /// reported.
   case files(reportsWrites: Bool)
   /// The arrival of a new name.
   case appearance

@@ -145,10 +145,11 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     switch state.prefix(2) {
     case "40" where state == unknownOutcomeState: unknownOutcomeAdvice
     case "40": "Another client's transaction was in conflict with this one: try again."
-    // If a connection can't be opened, the class is always 08, whatever the reason.
+    // If the store can't open a connection, the class is always 08, whatever the reason, such as a wrong password.
     case "08", "57":
       "Check that the server is running and can be reached, and that the address, user and password are right. "
         + "Then try again."
+    // The server's own classes for a refused connection, which the store replaces by 08; other code may report them.
     case "28", "3D": "Check the address, the user, the password and the name of the database."
     // insufficient_privilege.
     case "42" where state == "42501": "Use the role that owns the store's tables, or check the privileges of the user."

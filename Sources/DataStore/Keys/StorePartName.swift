@@ -15,7 +15,10 @@ enum StorePartName {
       && PartID.isValid(String(components[1]))
   }
 
-  /// Returns whether a valid name is that of a part, and not that of a key.
+  /// Returns whether a name is that of a part, and not that of a key.
+  ///
+  /// Only the separator is looked for, so the name must be an encoded key or the name of a part, with or without the
+  /// extension of a file name.
   static func isPart(_ name: String) -> Bool {
     name.utf8.contains(separator.asciiValue!)
   }

@@ -195,8 +195,9 @@ final class ChangeChecker<Backend: StoreBackend> {
       }
       return true
     }
-    // If the backend has repeated a decision, this read may have found the last known bytes although an earlier read of
-    // the same attempt found others. The value isn't decoded then, so the key is read again.
+    // A backend may repeat the decision whether to make a commit, so an attempt may read a key several times. If an
+    // earlier read found new bytes, and this one found the previous bytes again, this one hasn't decoded their value.
+    // So the key is read again.
     if case .unchanged(let edition) = result, slot.topic.edition(of: slot.id)?.fingerprint != edition.fingerprint {
       markUnread(slot)
       wake()

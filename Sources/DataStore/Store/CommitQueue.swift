@@ -144,6 +144,7 @@ final class CommitQueue<Backend: StoreBackend> {
   ) throws(StoreError) -> (outcomes: [CommitOutcome], decidedCount: Int) {
     /// The index of the first commit that must wait; `Int.max` if no commit must wait.
     var firstToWait = Int.max
+    /// The names that the attempt has removed so far, which the backend may report as if they were changed externally.
     var removed: Set<String> = []
     let results = try contents.withBackend(retriesAfterQuarantine: false) {
       (backend: inout Backend) throws(StoreError) in

@@ -64,8 +64,9 @@ public protocol KeyValueStore: Sendable {
   /// Removes all values of a collection in one commit, and notifies every observer.
   ///
   /// - Throws: A ``StoreError``, also for a value of a future format. For a value of a future schema, the call throws
-  ///   only if this store object has used the collection with a type before; otherwise it removes the value. After an
-  ///   error, all values are still stored, with the exceptions that ``remove(_:)`` lists.
+  ///   only if this store object has used the collection with a type before. Otherwise the store doesn't know which
+  ///   schemas are supported, and removes the value. After an error, all values are still stored, with the exceptions
+  ///   that ``remove(_:)`` lists.
   /// - Complexity: O(*n*) to list the names of all *n* values in the store, plus O(*m* log *m*) for the *m* values of
   ///   the collection, plus the reading of each.
   func removeAll(in collection: String) async throws(StoreError)
@@ -121,9 +122,9 @@ public protocol KeyValueStore: Sendable {
   /// the system. The replay of ``events`` is cleared.
   ///
   /// Observers in every process are notified as if the values had been removed. A commit that another process is making
-  /// at the same time may store erased data again, unless it has a precondition that requires an erased value. If that
-  /// commit fails, the other process deletes the bytes that it has prepared. If the other process ends before that, the
-  /// next process that uses the store deletes them.
+  /// at the same time may store erased data again, unless one of its preconditions requires that an erased value is
+  /// still stored. If that commit fails, the other process deletes the bytes that it has prepared. If the other process
+  /// ends before that, the next process that uses the store deletes them.
   ///
   /// The default implementation throws.
   ///

@@ -126,7 +126,7 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
 
   /// The value that the commit writes; `nil` if nothing is saved.
   private var written: Written?
-  /// The result of the last read, until it is reconciled.
+  /// The result of the last read, until it is reconciled with the last known state, or discarded.
   private(set) var read: ReadResult<Value>?
   /// Whether the removal has anything to remove.
   ///

@@ -89,15 +89,17 @@ extension Slot {
       }
       let edition = Edition(fingerprint: fingerprint, header: header)
       switch format.decode(header, body: body, parts: parts) {
-      case .value(let value, let counts):
-        return .value(edition, content(value, counts, bytes, parts))
+      case .value(let value, let elementCounts):
+        return .value(edition, content(value, elementCounts, bytes, parts))
       case .unmigratable(let failure): return .unmigratable(edition, failure, bytes: bytes)
       case .corrupt(let reason): return .corrupt(bytes: bytes, reason: reason)
       }
     }
   }
 
-  private func content(_ value: Value, _ counts: [Int]?, _ bytes: Data, _ parts: [Data]) -> StoredContent<Value> {
-    StoredContent(value: value, counts: counts, ownSize: bytes.count, partSizes: parts.map(\.count))
+  private func content(
+    _ value: Value, _ elementCounts: [Int]?, _ bytes: Data, _ parts: [Data]
+  ) -> StoredContent<Value> {
+    StoredContent(value: value, counts: elementCounts, ownSize: bytes.count, partSizes: parts.map(\.count))
   }
 }

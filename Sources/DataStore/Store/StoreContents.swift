@@ -121,6 +121,7 @@ final class StoreContents<Backend: StoreBackend> {
   /// - Returns: The decoded value that was in memory before and that the commit has replaced, if any.
   private func record(_ key: some AnyPendingKey, of commit: PendingCommit, _ made: StoreCommit) -> Any {
     let key = key.typed
+    // A commit with a successor wasn't written: the successor is a later save of the same key, written in its place.
     let replaced = key.record(made, savedAt: commit.savedAt, isWritten: commit.successor == nil)
     if let size = key.writtenSize {
       noteUse(of: key.slot.key.keyName, size: size)
@@ -175,8 +176,8 @@ final class StoreContents<Backend: StoreBackend> {
 
   /// Records the use of a decoded value, and releases the least recently used ones if the memory limit is exceeded.
   ///
-  /// Saves count as uses, and so do reads that need the value. A commit that only requires a key doesn't need its
-  /// value.
+  /// Saves count as uses, and so do reads that need the value. A commit that has only a precondition on a key doesn't
+  /// need its value.
   private func noteUse(of keyName: StoreKeyName, size: Int) {
     for releasedKey in recentlyUsed.use(keyName, size: size) {
       topics[releasedKey.collection]?.releaseContent(of: releasedKey.id)

@@ -25,8 +25,8 @@ public struct StoreObservation<Value: Codable & Sendable>: Sendable {
   /// The changes of one commit are one element, in the order of its batch. External changes that the store notices
   /// together are one element too, in the order of their commits if the medium knows that order. If the store watches
   /// its medium, an observer therefore has, after each element, the collection as it was stored at one instant. If the
-  /// store doesn't watch, a call notices only the external changes of its own keys. No element is dropped, however slow
-  /// the subscriber is. The subscription finishes when the store is released.
+  /// store doesn't watch, an external change is noticed only by the next call for its key or for the collection. No
+  /// element is dropped, however slow the subscriber is. The subscription finishes when the store is released.
   public let changes: MulticastSubscription<[StoreChange<Value>], Never>
 
   /// Creates an observation, for your own implementation of a store.

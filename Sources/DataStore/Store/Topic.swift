@@ -182,7 +182,7 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
 
   /// Records corrupt or unmigratable bytes that could not be quarantined.
   func recordUnusable(_ fingerprint: Fingerprint, _ id: String?) {
-    // Unusable bytes have no revision, so the machine ignores this one.
+    // Unusable bytes have no revision, so `TopicState` ignores this one.
     _ = state.reconcile(.unusable(fingerprint), id, revision: 0)
     contents[id] = nil
     channels[id]?.resetReplay()

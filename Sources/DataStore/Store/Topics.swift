@@ -46,7 +46,8 @@ struct Topics {
   func observedNames(_ backend: inout some StoreBackend) throws(StoreError) -> [String] {
     var names = topics.values.contains { $0.isCollectionObserved } ? try backend.names() : []
     for topic in topics.values {
-      // The backend no longer has the name of a key that was removed externally, so the stored keys are added.
+      // The backend no longer has the name of a key that was removed externally, so the keys that were stored when the
+      // store last read or wrote them are added.
       for key in topic.observedKeys + (topic.isCollectionObserved ? topic.storedKeys : []) {
         names.append(try key.encoded())
       }

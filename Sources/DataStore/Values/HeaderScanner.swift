@@ -25,6 +25,7 @@ enum HeaderScanner {
       guard take(#","savedAt":"#, from: &rest), let savedAt = takeNumber(from: &rest).flatMap(Double.init) else {
         return nil
       }
+      // The envelope pads the time to a fixed width with spaces.
       while take(" ", from: &rest) {}
       guard
         take(#","schema":"#, from: &rest), let schema = takeNumber(from: &rest).flatMap({ Int($0) }), schema >= 1,

@@ -89,7 +89,9 @@ public struct StoreMigration: Sendable {
   }
 }
 
-/// The failure of a migration, or the absence of a migration that a value needs.
+/// The failure of a migration, or the absence of one.
+///
+/// A migration is absent if the value was stored in parts, but values of the same schema are now stored whole.
 struct MigrationFailure {
   /// The schema of the value before the migration.
   let version: Int

@@ -55,8 +55,8 @@ extension JSONValue: Decodable {
   /// Decodes a value of any shape.
   ///
   /// - Parameter decoder: The decoder to read from.
-  /// - Throws: `DecodingError.dataCorrupted` if a value is more than 32 levels below the root of the document, or
-  ///   if a session decodes more than 1,000 values of this type from one reply.
+  /// - Throws: `DecodingError.dataCorrupted` if a value is more than 32 levels below the root of the document, or if an
+  ///   ``APISession`` decodes more than 1,000 values of this type from one reply.
   /// - Complexity: O(*n*), where *n* is the number of values.
   public init(from decoder: any Decoder) throws {
     let budget = decoder.userInfo[Budget.key] as? Budget

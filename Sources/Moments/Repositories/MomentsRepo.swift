@@ -201,7 +201,7 @@ public actor MomentsRepo: MomentsRepoType {
 extension MomentsLoadState {
   init(_ state: RepositoryState<MomentsDetails, RepositoryError<APISessionError>>) {
     let loaded = state.value.map {
-      // The age of a timeline counts from its fetch, so the time of the fetch takes the place of the time of the save.
+      // The age of a timeline counts from `fetchedAt`: the time of its fetch or, if that isn't known, of its last save.
       LoadedValue($0, savedAt: state.fetchedAt ?? .distantPast, isPending: state.isPending)
     }
     if state.isLoading || state.isLoadingMore {

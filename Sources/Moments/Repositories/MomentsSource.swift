@@ -43,7 +43,7 @@ public struct MomentsSource: PagedSource, MutableSource {
   /// Sends a like.
   ///
   /// If the answer is a success whose reply can't be used, the timeline is fetched. The fetched timeline confirms the
-  /// like unless it contradicts the like or excludes likes.
+  /// like unless its moment has the opposite `isLiked`, or none because the request excluded likes.
   public func send(
     _ like: MomentLike, to key: Key, id: MutationID
   ) async throws(APISessionError) -> MutationReply<MomentsDetails> {
@@ -61,8 +61,8 @@ public struct MomentsSource: PagedSource, MutableSource {
   ///
   /// Success alone doesn't confirm a like, because a proxy or a login page may have answered in place of the server.
   ///
-  /// - Returns: The timeline, or `nil` if it contradicts the like, excludes likes, or can't be fetched. A timeline
-  ///   without the moment doesn't contradict the like.
+  /// - Returns: The timeline; `nil` if it can't be fetched, or if its moment has the opposite `isLiked`, or none
+  ///   because the request excluded likes. A timeline without the moment is returned.
   private func fetchDetails(confirming like: MomentLike) async -> MomentsDetails? {
     do throws(APISessionError) {
       let details = try await getMomentsSession.getMoments(userID: like.userID)
@@ -92,8 +92,9 @@ extension MomentsSource: CompletingSource {
   /// Adds the stored information that a fetched timeline lacks.
   ///
   /// Keeps the URLs of links, because complete timelines, including replies to likes, lack them; see `MomentsDocument`.
-  /// If the fetched timeline has a page info that means the same as the stored one, the stored one is kept. They mean
-  /// the same if both timelines end with the same moment and have the same ``MomentsDetails/nextCursor``.
+  /// If the fetched timeline has a page info, the stored one is kept if both timelines end with the same moment and
+  /// have the same ``MomentsDetails/nextCursor``. The two page infos may still differ: if the newest page was joined to
+  /// stored moments that have no next page, the fetched one has the end cursor of the page's last moment.
   package func complete(_ fetched: MomentsDetails, with stored: MomentsDetails) -> MomentsDetails {
     var details = fetched.withURLs(from: stored)
     let hasSameEnd = details.moments.last?.id == stored.moments.last?.id && details.nextCursor == stored.nextCursor

@@ -6,6 +6,7 @@ internal import Multicast
 /// Changes that the store reports together yield one state, the last one.
 struct ToggleStates: AsyncSequence, Sendable {
   let initial: Bool
+  /// The changes of the toggle's collection, which contains no other toggle.
   let changes: MulticastSubscription<[StoreChange<Bool>], Never>
 
   struct AsyncIterator: AsyncIteratorProtocol {

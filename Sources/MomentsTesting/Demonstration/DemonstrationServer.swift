@@ -17,7 +17,7 @@ public actor DemonstrationServer {
 
   /// The state of the server.
   ///
-  /// If there is a store, this property is read only while the store has no state that can be decoded.
+  /// If there is a store, the stored state is used instead, unless none is stored or it can't be decoded.
   private var state: DemonstrationServerState
   private let changeQueue = AsyncSerialQueue()
   private let store: FileStore?

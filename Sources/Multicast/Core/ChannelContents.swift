@@ -42,6 +42,7 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
   }
 
   private mutating func offer(_ element: Element, releasing released: inout Released) {
+    // From the last to the first, because an offer may remove its subscriber from the array.
     for index in state.bufferedSubscribers.indices.reversed() {
       let id = state.bufferedSubscribers[index]
       switch state.offer(at: index) {

@@ -34,6 +34,8 @@ struct SubscriberBuffers<Element>: ~Copyable {
   }
 
   /// Removes a buffered subscriber's buffer, which must exist and be empty.
+  ///
+  /// If it contained elements, they would be released while the channel is locked.
   mutating func remove(_ id: Int) {
     let buffer = buffer(id)
     addresses[id] = nil

@@ -21,9 +21,9 @@
 ///
 /// The next ``SyncedRepository/refresh(_:)`` fetches an evicted value again.
 ///
-/// Each repository on a store applies its own policy and counts the values that all of them store. It doesn't know
-/// which values another repository observes, and a value that it evicts is removed for the other repositories too. So
-/// set a policy for only one of them, for example for that of the app and not for that of its extension.
+/// If several repositories of one source use the same store, each applies its own policy and counts the values that all
+/// of them store. It doesn't know which values another of them observes, and a value that it evicts is removed for the
+/// others too. So set a policy for only one of them, for example for that of the app and not for that of its extension.
 public struct EvictionPolicy: Hashable, Sendable {
   /// The greatest number of values of the repository in the store, or `nil` for no limit.
   public var maximumCount: Int?

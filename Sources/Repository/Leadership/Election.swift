@@ -73,10 +73,11 @@ final class Election<Source: RepositorySource> {
   ///
   /// - Returns: Whether the repository may send.
   func confirmLead(in engine: isolated Engine) async -> Bool {
+    // Without a lease, only an independent repository sends.
     guard let lease else { return engine.queue.sends }
     let leaseCountBefore = leaseCount
     let isHeld = await lease.isHeld()
-    // Another check may have found the loss meanwhile.
+    // Another check may have found the loss meanwhile. A newer lease doesn't count, because this check wasn't about it.
     guard leaseCount == leaseCountBefore, self.lease != nil else { return false }
     if isHeld {
       lossCount = 0

@@ -118,8 +118,8 @@ struct ObservedLoadingState<Key: RepositoryKey> {
   /// - Parameters:
   ///   - endedRequest: The request.
   ///   - result: The result of the request.
-  ///   - isStillDue: Whether the request is still due: the fetched value is older than the cause of the request, or the
-  ///     failed request may have begun before that cause.
+  ///   - isStillDue: Whether the request is still due: the value was invalidated after its fetch began, or the fetch
+  ///     failed and may have begun before the request, which then joined it.
   mutating func endRequest(_ endedRequest: Request, _ result: RequestResult, isStillDue: Bool) -> [Request] {
     let key = endedRequest.key
     guard let observation = observations[key], observation.isFetching else { return [] }

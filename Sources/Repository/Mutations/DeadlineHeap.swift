@@ -3,6 +3,7 @@
 /// - Complexity: O(log *n*) to insert or remove an element, where *n* is the number of elements; O(1) for ``first``.
 struct DeadlineHeap<Element: Sendable>: Sendable {
   struct Item: Sendable {
+    /// The deadline, as a time since the creation of the repository's ``ElapsedClock``.
     let deadline: Duration
     let element: Element
   }

@@ -154,9 +154,10 @@ final class MutationAdder<Source: RepositorySource> {
     }
     engine.queue.reportChanges(in: engine)
     engine.sender.pump(in: engine)
-    // The record was stored with the mark of its first attempt. If sending was paused during the write, that attempt
-    // doesn't begin.
+    // If the lane was free, the record was stored with the mark of its first attempt. If sending was paused during the
+    // write, that attempt doesn't begin.
     if state.isPaused { engine.writer.removeMark(of: id, in: engine) }
+    // A waiting call ends at once if the lane is stalled, and after a timeout if another repository sends the mutation.
     if state.isStalled(entry.lane) {
       calls.end(id, .success(.queued))
     } else if !state.sends {

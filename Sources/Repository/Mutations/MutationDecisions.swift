@@ -163,7 +163,8 @@ final class MutationDecisions<Source: RepositorySource> {
         if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
         return false
       case .written, .unchanged, .kept, .keptVerdict:
-        // Tries again if the record was changed by a write of this repository.
+        // Tries again if this repository has since written the record, or received a newer version of it. Because the
+        // mutation is held, it can be in flight only at another repository.
         guard let entry = state[id], entry.tag != tag, state.standing(of: entry) != .inFlight else { return false }
       }
     }

@@ -93,7 +93,8 @@ struct MutationLanes {
 
   /// Appends a mutation to its lane.
   ///
-  /// - Parameter isDurable: Whether it may be sent. Otherwise it blocks the lane until ``unblock(_:lane:)``.
+  /// - Parameter isDurable: Whether the mutation is stored, so that it may be sent. Otherwise it blocks the lane until
+  ///   ``unblock(_:lane:)``.
   mutating func append(_ id: MutationID, lane laneID: LaneID, userID: String?, isDurable: Bool = true) {
     if !isDurable { blocked.insert(id) }
     lanes[laneID, default: Lane(userID: userID)].waiting.append(id)
@@ -106,19 +107,25 @@ struct MutationLanes {
   ///   - id: The id of the mutation.
   ///   - laneID: The id of the lane.
   ///   - userID: The user of the lane.
-  ///   - isBehind: Returns whether another mutation of the lane must be sent later.
-  mutating func insert(_ id: MutationID, lane laneID: LaneID, userID: String?, before isBehind: (MutationID) -> Bool) {
-    lanes[laneID, default: Lane(userID: userID)].waiting.insert(id, before: isBehind)
+  ///   - mustFollow: Returns whether another mutation of the lane must be sent after this one.
+  mutating func insert(
+    _ id: MutationID, lane laneID: LaneID, userID: String?, before mustFollow: (MutationID) -> Bool
+  ) {
+    lanes[laneID, default: Lane(userID: userID)].waiting.insert(id, before: mustFollow)
     makeReadyOrForget(laneID)
   }
 
-  /// Moves a waiting mutation behind those that must be sent before it.
+  /// Moves a waiting mutation to its place among the waiting mutations of its lane.
   ///
+  /// - Parameters:
+  ///   - id: The id of the mutation.
+  ///   - laneID: The id of the lane.
+  ///   - mustFollow: Returns whether another mutation of the lane must be sent after this one.
   /// - Complexity: O(*m*) for the *m* mutations of the lane.
-  mutating func move(_ id: MutationID, in laneID: LaneID, before isBehind: (MutationID) -> Bool) {
+  mutating func move(_ id: MutationID, in laneID: LaneID, before mustFollow: (MutationID) -> Bool) {
     guard lanes[laneID]?.waiting.elements.contains(id) ?? false else { return }
     lanes[laneID]?.waiting.removeAll { $0 == id }
-    lanes[laneID]?.waiting.insert(id, before: isBehind)
+    lanes[laneID]?.waiting.insert(id, before: mustFollow)
     makeReadyOrForget(laneID)
   }
 

@@ -60,7 +60,8 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
 
     /// The position in the order of all mutations.
     ///
-    /// The mutations with a sequence number come first, by that number. The others follow in the order of addition.
+    /// The mutations with a sequence number come first, by that number. The others follow in the order of addition,
+    /// because their ``MutationRecord/sequence`` is the greatest possible value.
     fileprivate var position: (UInt64, UInt64) { (record.sequence, additionNumber) }
 
     /// The standing of the mutation in the list.
@@ -235,11 +236,11 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     pruneAdditions()
   }
 
-  /// Counts an interrupted attempt if the mutation was the first of its lane and another process has marked it.
+  /// Counts an interrupted attempt if the mutation was the first of its lane and another repository marked it.
   ///
-  /// Called when this repository starts to send the mutation. A process that has marked it has ended or lost its lead,
-  /// so the mark is removed, and the outcome counts as unknown. If the mutation wasn't the first of its lane, its
-  /// number of interrupted attempts in a row is reset.
+  /// Called when this repository places a stored mutation in its lane, from which it then sends it. The repository that
+  /// marked the mutation has lost its lead, or its process has ended, so the mark is removed, and the outcome counts as
+  /// unknown. If the mutation wasn't the first of its lane, its number of interrupted attempts in a row is reset.
   ///
   /// - Parameters:
   ///   - id: The id of the mutation.

@@ -90,6 +90,7 @@ final class MutationQueue<Source: RepositorySource> {
     // because it still waits for the outcome to be read from the store.
     calls.endTimeouts(in: engine) { state[$0] != nil }
     for id in refused { refuseInterrupted(id, in: engine) }
+    // Stored mutations before one of these may not be known yet. It waits until they have been read.
     for entry in behindGap.compactMap({ state[$0] }) {
       engine.start { engine in
         await engine.reader.readPredecessors(of: entry.id, entry.record.sequence, in: engine)
@@ -97,6 +98,7 @@ final class MutationQueue<Source: RepositorySource> {
     }
     // Nothing would complete the calls of stalled lanes soon, because their timeouts have ended.
     calls.endQueued(state.live.filter { state.isStalled($0.lane) }.map(\.id))
+    // From now on, this repository decides whether a mutation that it sends is in conflict.
     for entry in state.live where sends(entry) && !entry.isAnswered { engine.beginDeciding(entry) }
     reportChanges(in: engine)
     engine.sender.pump(in: engine)
@@ -118,6 +120,7 @@ final class MutationQueue<Source: RepositorySource> {
     handOff(entry, in: engine)
   }
 
+  /// Lets the leader decide whether a mutation is in conflict, and limits the time for which its call waits.
   private func handOff(_ entry: Entry, in engine: isolated Engine) {
     engine.endDeciding(entry)
     calls.startTimeout(of: entry.id, in: engine)
@@ -332,6 +335,7 @@ final class MutationQueue<Source: RepositorySource> {
     _ id: MutationID, _ refusal: MutationRefusal, _ failure: Failure, isOutcomeUnknown: Bool,
     in engine: isolated Engine
   ) async {
+    // A refusal by the server means that it made the change at no attempt.
     if case .byServer = refusal { state.recordRefusal(of: id) }
     if isOutcomeUnknown { state.recordUnknownOutcome(of: id) }
     if let entry = state[id] { engine.removeFromOverlay([id], of: entry.key) }

@@ -47,6 +47,9 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   /// The role of this repository, which decides whether it sends.
   private(set) var leadership = LeadershipStatus.following
   /// The lanes in which a stored mutation has been placed since this repository began to send.
+  ///
+  /// A mark counts as an interrupted attempt only on the first such mutation of a lane; see
+  /// ``MutationLedger/recordInterruption(of:wasFirst:limit:)``.
   private var startedLanes: Set<LaneID> = []
   /// The lanes whose mutations wait for something other than their turn, as another repository's writes show.
   private var lanesStalledElsewhere: Set<LaneID> = []
@@ -246,6 +249,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
       let wasFirst = startedLanes.insert(entry.lane).inserted
       ledger.recordInterruption(of: entry.id, wasFirst: wasFirst, limit: Self.maximumInterruptedAttempts)
       guard ledger[entry.id]?.isLive ?? false else {
+        // The refused mutation isn't placed in the lane, so the next one counts as the first.
         startedLanes.remove(entry.lane)
         return true
       }
@@ -342,6 +346,9 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   }
 
   /// Removes the mark of a waiting mutation, because its attempt doesn't begin yet.
+  ///
+  /// Does nothing while the first record of the mutation is being written. If sending is paused when that write ends,
+  /// ``MutationAdder`` has the mark removed then.
   ///
   /// - Returns: Whether its record must be written.
   func removeMark(of id: MutationID) -> Bool {

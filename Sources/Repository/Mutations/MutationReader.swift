@@ -212,6 +212,8 @@ final class MutationReader<Source: RepositorySource> {
 
   private func update(_ entry: Entry, with stored: StoredValue<Record>, in engine: isolated Engine) {
     guard let verdict = state.receive(stored, of: entry) else {
+      // The record may show that the leader makes the lane wait, for example because an attempt failed. The calls of
+      // the lane's mutations then end with the result `queued`.
       if !state.sends, state.isStalled(entry.lane) { calls.endQueued(state.waiting(in: entry.lane)) }
       return
     }

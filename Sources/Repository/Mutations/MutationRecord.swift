@@ -29,16 +29,16 @@ struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
 
   /// The number of attempts whose requests have begun, or may have begun before a process ended.
   ///
-  /// An attempt after which the user has to sign in isn't counted. While the record is marked, the attempt that it is
-  /// marked for isn't included yet; see ``isMarked``.
+  /// An attempt after which the user has to sign in isn't counted. While the stored record is marked, it doesn't count
+  /// the attempt that it is marked for yet; see ``isMarked``.
   var attempts = 0
 
-  /// Whether it is *marked*: an attempt is about to begin or has begun, and its end isn't stored yet.
+  /// Whether it is *marked*: an attempt may begin soon or has begun, and its end isn't stored yet.
   ///
-  /// A record is marked before the request of an attempt is sent; see ``MutationWriter/mark(_:in:)``. When a repository
-  /// takes over the sending and finds that the first mutation of a lane is marked, an earlier sender has ended during
-  /// the attempt or lost its lead. The repository then counts an interrupted attempt; see
-  /// ``MutationLedger/recordInterruption(of:wasFirst:limit:)``.
+  /// A record is marked before the request of an attempt is sent, together with the next ones of its lane; see
+  /// ``MutationWriter/mark(_:in:)``. When a repository takes over the sending and finds that the first mutation of a
+  /// lane is marked, an earlier sender has ended or lost its lead before it stored the end of the attempt. The
+  /// repository then counts an interrupted attempt; see ``MutationLedger/recordInterruption(of:wasFirst:limit:)``.
   var isMarked = false
 
   /// The number of attempts in a row that were interrupted because their process ended or lost its lead.

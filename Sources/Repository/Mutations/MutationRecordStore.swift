@@ -37,9 +37,9 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
 
   /// The condition under which a record is removed even if another process has changed it.
   enum RemovalCondition: Sendable {
-    /// The changed record isn't marked, so the process that changed it isn't sending the mutation.
+    /// The changed record isn't marked as possibly sent, so the process that changed it isn't sending the mutation.
     case unsent
-    /// The changed record says that the mutation is refused or in conflict.
+    /// The changed record still awaits a decision of the app, because its mutation is refused or in conflict.
     case undecided
 
     func isMet(by record: Record) -> Bool {
@@ -218,7 +218,7 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
         return turn.continuation.resume(returning: .success(.kept))
       case .replace(var record, _, unlessChanged: false):
         guard let stored = try await store.load(keys.record(turn.id)) else { break }
-        // A live record of a former leader must not replace the verdict of the present one.
+        // If another process has taken over the sending and stored a verdict, a live record must not replace it.
         if record.isLive, !stored.value.isLive {
           return turn.continuation.resume(returning: .success(.keptVerdict))
         }

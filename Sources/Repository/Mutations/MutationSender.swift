@@ -77,7 +77,7 @@ final class MutationSender<Source: RepositorySource> {
   private func send(_ entry: Entry, in engine: isolated Engine) async {
     await attempt(entry, in: engine)
     attemptsInFlight -= 1
-    // While this repository sends, the attempt itself has called ``pump(in:)``.
+    // If this repository hasn't become a follower, the attempt itself has called ``pump(in:)``.
     if engine.queue.sends { return }
     engine.queue.handOffIfFollowing(entry.id, in: engine)
     pump(in: engine)

@@ -35,6 +35,7 @@ final class MutationWriter<Source: RepositorySource> {
         switch outcome {
         case .written(let record, let commit):
           state.recordWrite(record, of: id, commit)
+          // Another process may have changed the record since this commit.
           if isChangedSince { await engine.reader.reload(id, in: engine) }
         case .kept:
           await engine.reader.reload(id, in: engine)

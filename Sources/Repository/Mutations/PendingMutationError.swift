@@ -12,7 +12,8 @@ public enum PendingMutationError: Error, Hashable, Sendable {
 
   /// The mutation is in flight, was refused or completed, or isn't durable yet, so it can't be cancelled.
   ///
-  /// The other operations throw it only for a mutation that isn't durable yet.
+  /// A mutation that isn't durable yet will be shortly, and may then be sent at once. The other operations throw this
+  /// case only for such a mutation.
   case alreadySent(MutationID)
 
   /// The mutation was not refused, so it can't be requeued, and can be discarded only if it is in conflict.

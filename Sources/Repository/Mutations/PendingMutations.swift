@@ -52,7 +52,7 @@ public struct PendingMutations<Source: MutableSource>: Sendable {
   /// Sends a refused mutation again, at the end of its lane.
   ///
   /// The mutation gets a new id. But if the server may have made the change already, the mutation keeps its id, so that
-  /// the change isn't made twice.
+  /// the change isn't made twice. That is possible if the mutation was given up, and not refused by the server.
   ///
   /// - Returns: The id under which it is sent.
   /// - Throws: ``PendingMutationError/notRefused(_:)``, ``PendingMutationError/conflict(_:)``,

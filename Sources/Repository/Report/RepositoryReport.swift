@@ -85,7 +85,9 @@ public struct RepositoryReport: Codable, Hashable, Sendable {
   public var keys: [KeyReport]
   /// The lanes in the order of their names.
   public var lanes: [LaneReport]
-  /// The number of mutations that were refused, see ``MutationRefusal``, or are in conflict.
+  /// The number of mutations about which the app has to decide, because they were refused or are in conflict.
+  ///
+  /// ``MutationRefusal`` has the reasons for a refusal.
   public var undecidedCount: Int
   /// The size of all encoded mutations, in bytes.
   public var queueByteCount: Int

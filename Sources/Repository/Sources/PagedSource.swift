@@ -39,8 +39,9 @@ public protocol PagedSource: RepositorySource where Value: PagedValue {
 extension PagedSource {
   /// Fetches the newest page, with at most 20 elements.
   ///
-  /// The repository calls this function when a fetched value must replace all stored pages, for example because the
-  /// newest page may lack the change of a mutation. Implement this function to fetch more elements.
+  /// The repository calls this function when a fetched value must replace all stored pages. For example, if the reply
+  /// to a mutation can't be stored, any of these pages may lack the mutation's change. Implement this function to fetch
+  /// more elements.
   public func fetch(_ key: Key) async throws(Failure) -> Value {
     try await fetch(key, after: nil, limit: 20)
   }

@@ -36,8 +36,8 @@ public protocol RepositorySource<Key, Value>: Sendable {
 
   /// Fetches a value.
   ///
-  /// Concurrent calls of the repository for the same value share one request. Its task is cancelled when the last of
-  /// these calls is cancelled. An error that the request then throws counts as the cancellation.
+  /// Callers of the repository that load the same value at the same time share one request. Its task is cancelled when
+  /// the last of these callers is cancelled. An error that the request then throws counts as the cancellation.
   func fetch(_ key: Key) async throws(Failure) -> Value
 
   /// Returns the meaning of an error for the repository.

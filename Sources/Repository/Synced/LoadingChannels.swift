@@ -1,6 +1,6 @@
 internal import Multicast
 
-/// The channels of the observers that have a loading policy; see ``LoadingPolicy``.
+/// The channels of the observers with the policy ``LoadingPolicy/whileObserved(stopTimeout:every:)``.
 ///
 /// All observers with the same key and the same schedule share a channel of values and a channel of states. Both
 /// channels are released once the last of these observers is gone.

@@ -29,7 +29,7 @@ final class NewestValue<Source: RepositorySource> {
   private let channels: KeyChannels<String, Value>
   /// The key whose value was sent last.
   private var key: Source.Key?
-  /// The greatest place of the values that were sent; `nil` if none was sent, or the last one was forgotten.
+  /// The greatest place of the values that ``send(_:_:)`` has sent since a value was last forgotten; `nil` if none.
   private var newestPlace: SavePlace?
   private var isObservingStore = false
   private var endWatching: (@Sendable () -> Void)?
@@ -114,6 +114,8 @@ final class NewestValue<Source: RepositorySource> {
   }
 
   /// Opens a stored key, and sends its value unless that has been sent.
+  ///
+  /// The value is sent even if a newer value of another key is known, because observers receive every change.
   func open(_ storeKey: StoreKey<Value>, in engine: isolated Engine) async {
     guard let id = storeKey.id, let key = Source.Key(storeID: id) else { return }
     do throws(RepositoryError<Source.Failure>) {

@@ -78,12 +78,14 @@ final class ObservedLoading<Source: RepositorySource> {
       let isStale = engine.cell(key)?.isInvalidated ?? false
       next = state.endRequest(request, wasServerAsked ? .fetched : .wasFresh, isStillDue: isStale)
     } catch {
+      // Only the release of the repository cancels this task.
       if Task.isCancelled { return }
       // The state of an open key contains the error. If the key couldn't be opened, the failure of the store is
       // reported as an event instead.
       if case .store(let error) = error, !(engine.cell(key)?.isOpen ?? false) {
         events.emit(.storeFailed(error))
       }
+      // A failed fetch restarts the interval too.
       state.recordLoad(of: key, at: clock.elapsed())
       // The fetch may have joined an earlier request, such as one on a connection that was lost.
       next = state.endRequest(request, .failed, isStillDue: mayHaveJoined)

@@ -30,6 +30,7 @@ struct SourceCapabilities<Source: RepositorySource>: Sendable {
     /// Joins a next page, and keeps the previous cursor of the stored value.
     let joinNext: @Sendable (_ page: Value, _ cursor: String, _ stored: Value?) -> Value?
     let joinPrevious: @Sendable (_ page: Value, _ cursor: String, _ stored: Value?) -> Value?
+    /// Replaces the stored elements before the one with the given cursor by a page that was fetched again.
     let joinFirst: @Sendable (_ page: Value, _ cursor: String, _ stored: Value?) -> Value?
     /// Returns the cursor of the element that follows the first page of a value, and the number of elements in that
     /// page; `nil` if no element after the first one is known to come from the server.

@@ -149,8 +149,10 @@ final class SyncCell<Source: RepositorySource> {
       empty: capabilities.sending?.empty, isPaged: capabilities.paging != nil, isComplete: capabilities.isComplete)
   }
 
-  /// The number of the channel of ``SyncChannels/everyValue`` to which the visible value was sent; see
-  /// ``KeyChannels/number(of:)``.
+  /// The number of the channel that last received the visible value for observers of all keys; `nil` if none did.
+  ///
+  /// ``SyncChannels/everyValue`` opens a new channel, with another number, for observers that come after all earlier
+  /// ones have gone. The value may have to be sent again to that channel.
   var everyValueChannelNumber: UInt64?
 
   /// The state that outlives the cell.

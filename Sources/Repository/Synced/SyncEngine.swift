@@ -653,7 +653,9 @@ actor SyncEngine<Source: RepositorySource> {
   }
 
   /// Receives changes of mutations' records that the store reports together.
-  func receive(_ changes: [StoreChange<MutationRecord<Mutation>>], ofReading reading: Int) async {
-    await reader.receive(changes, ofReading: reading, in: self)
+  ///
+  /// `number` is the number of the read of the queue that the changes follow.
+  func receive(_ changes: [StoreChange<MutationRecord<Mutation>>], ofReading number: Int) async {
+    await reader.receive(changes, ofReading: number, in: self)
   }
 }

@@ -12,6 +12,7 @@ final class SyncEnvironment<Source: RepositorySource> {
   private let network: any NetworkMonitor
   private let activity: any ActivityMonitor
   private let clock: ElapsedClock
+  /// The number of mutations that are waiting or in flight; see ``SyncEngine/liveCounts``.
   private let liveCounts: CurrentValueRelay<Int>
   private let events: RepositoryEvents
   /// The last status that the monitor reported.

@@ -11,7 +11,7 @@ final class SyncLoader<Source: RepositorySource> {
   typealias Cell = SyncCell<Source>
   typealias Failure = RepositoryError<Source.Failure>
 
-  /// Identifies a request, which calls for the same key and part share.
+  /// Identifies a request that all calls for one key and part share.
   private struct LoadKey: Hashable, Sendable, CustomStringConvertible {
     let key: Key
     let part: Cell.Part
@@ -102,7 +102,8 @@ final class SyncLoader<Source: RepositorySource> {
   /// - Returns: Whether the server was asked. It isn't asked for a next or previous page that doesn't exist.
   func load(_ key: Key, _ part: Cell.Part?, in engine: isolated Engine) async throws(Failure) -> Bool {
     let part = part ?? defaultPart
-    // Opens the key first, which throws if its user has signed out, because the events of a request contain the key.
+    // The events of a request contain the key, so no request may begin after the key's user has signed out. Opening the
+    // key throws in that case.
     if key.userID != nil { engine.endUse(try await engine.use(key)) }
     let signOutCount = engine.users.signOutCount(of: key.userID)
     // The events of the request contain its key, and must not be replayed after a sign-out.
@@ -298,15 +299,16 @@ final class SyncLoader<Source: RepositorySource> {
     let key = cell.key
     engine.start { engine in
       guard let cell = engine.cell(key) else { return }
-      await engine.loader.fetchWholeUntilConfirmed(cell, in: engine)
+      await engine.loader.fetchWholeWhileNeeded(cell, in: engine)
     }
   }
 
-  private func fetchWholeUntilConfirmed(_ cell: Cell, in engine: isolated Engine) async {
+  private func fetchWholeWhileNeeded(_ cell: Cell, in engine: isolated Engine) async {
     var attempt = 0
     while cell.state.needsWholeValue, !cell.isClosed, !Task.isCancelled {
       do throws(Failure) {
         let wasServerAsked = try await load(cell.key, .whole, in: engine)
+        // The fetch has shown that the server is reachable, so the backoff delays end.
         if wasServerAsked { engine.endWaits() }
         (attempt, cell.recovery) = (0, .fetching)
       } catch {
@@ -325,7 +327,8 @@ final class SyncLoader<Source: RepositorySource> {
   /// Records that the attempts of the mutations that wait for a whole value have ended.
   ///
   /// Otherwise these attempts would count as interrupted if this process ends. The records are written only once a
-  /// fetch has failed, because a fetch that succeeds soon confirms the mutations and removes their records.
+  /// fetch has failed, because the value of a fetch that succeeds soon includes the mutations, and their records are
+  /// then removed.
   private func recordThatAttemptsEnded(_ cell: Cell, in engine: isolated Engine) {
     for id in cell.state.idsThatNeedWholeValue {
       let hasRecordChanged = engine.queue.recordUnknownOutcome(of: id)

@@ -14,7 +14,8 @@ internal import DataStore
 /// 3. ``receive(_:requestedAt:)`` records a reply, which ``beginWriting()`` judges. If the reply is accepted, it
 ///    changes the base, and the mutation is removed in the same commit. Otherwise the mutation enters the phase
 ///    `confirmed`: it stays applied on top of the base. The phase ends with a fetch of the whole value that began after
-///    the reply had arrived: when the fetched value is accepted, or the server refuses to return it.
+///    the reply had arrived: when the fetched value is accepted, or the server refuses to return it. The phase also
+///    ends if another mutation is sent after that arrival, and its reply is a value that is accepted.
 /// 4. ``remove(_:)`` rolls it back if it was refused or cancelled, or if the server reported a conflict. The function
 ///    also ends a mutation that the value of another writer includes. ``fold()`` rolls back a waiting mutation that
 ///    isn't possible on the base.
@@ -277,6 +278,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
       showsEmpty = false
     }
     for id in write.confirmed { pending.remove(id) }
+    // The visible value may change because of the write, or of an earlier change that `fold()` hasn't handled yet.
     if !write.keepsVisible || needsFold {
       invalidateVisible()
     } else if write.isRefreshed {

@@ -18,8 +18,8 @@ final class SyncWrites<Source: RepositorySource> {
   private let events: RepositoryEvents
   /// The cells whose writing task was started, but hasn't begun to run.
   ///
-  /// The task takes its cell from here and not from the engine: if the user has signed out and in again, the engine has
-  /// a new cell for the key.
+  /// The task takes its cell from here, because it can't capture a cell, which isn't `Sendable`. It doesn't take the
+  /// engine's cell for the key: if the user has signed out and in again, that is a new one.
   private var cellsToWrite: [ObjectIdentifier: Cell] = [:]
 
   init(_ store: any KeyValueStore, now: @escaping @Sendable () -> Date, events: RepositoryEvents) {
@@ -137,6 +137,7 @@ final class SyncWrites<Source: RepositorySource> {
       }
     }
     if cell.isClosed {
+      // The sign-out itself ends the calls of the mutations.
       for fetch in write.accepted + write.rejected { engine.loader.end(fetch, .failure(.signedOut)) }
       return false
     }

@@ -243,8 +243,9 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   /// Cancelling the calling task before the sign-out has begun ends the call with ``SignOutError/cancelled``. If the
   /// process ends after the sign-out has begun, another process or the next launch completes the sign-out.
   ///
-  /// Afterwards the store keeps only a digest of the user's id with the state of the sign-out and two numbers, and the
-  /// random ids of the mutations that were most recently cancelled, discarded or replaced.
+  /// Afterwards the store keeps only a digest of the user's id with the state of the sign-out and the counts of the
+  /// user's sign-ins and sign-outs, and the random ids of the mutations that were most recently cancelled, discarded or
+  /// replaced.
   ///
   /// A lock of the store keeps an erasure from deleting what is stored after a new sign-in. If the store doesn't
   /// support locks, or a database server loses the connection that holds the lock, a process that is slow to erase may
@@ -255,17 +256,19 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   ///   - policy: The treatment of the user's unsent mutations.
   /// - Throws: ``SignOutError``. After ``SignOutError/unsent(_:)`` and ``SignOutError/cancelled``, this call hasn't
   ///   signed the user out.
-  /// - Complexity: O(*n*), where *n* is the number of names in the store. A database is rewritten once if unsent
-  ///   mutations are discarded, and twice otherwise.
+  /// - Complexity: O(*n*), where *n* is the number of names in the store. A database is rewritten once by the erasure,
+  ///   and once more by the count of unsent mutations, unless they are discarded.
   public func signOut(userID: String, unsent policy: UnsentPolicy) async throws(SignOutError) {
     try await engine.signOut(userID: userID, unsent: policy)
   }
 }
 
 extension SyncedRepository {
-  /// The values of all keys: the newest value first, then every later value of any key.
+  /// The values of all keys: first the newest one that the repository has read, then every later value of any key.
   ///
-  /// - Complexity: Opens every stored key, unless the newest value is known.
+  /// If the repository hasn't read any value yet, an observer receives all stored values, the newest one last.
+  ///
+  /// - Complexity: Opens every stored key if the repository hasn't read any value yet.
   package var everyValue: ObservedValues<Value> {
     ObservedValues { [weak engine] in
       guard let engine else { return finishedStream() }

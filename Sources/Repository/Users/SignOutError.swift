@@ -1,6 +1,6 @@
 public import DataStore
 
-/// The reason why a user could not be signed out.
+/// The reason why a sign-out failed.
 public enum SignOutError: Error, Hashable, Sendable {
   /// The user has this number of unsent mutations, and is therefore still signed in; see ``UnsentPolicy``.
   case unsent(Int)

@@ -129,7 +129,8 @@ final class SignOuts<Source: RepositorySource> {
           continue
         }
       }
-      // Incremented in any phase, so that an earlier sign-in that isn't stored yet has no effect.
+      // Incremented in any phase. A sign-in that began earlier and isn't stored yet gives up when it reads the new
+      // count.
       record.signOutCount += 1
       if record.phase == .signedIn { record.phase = .signingOut }
       if try await engine.users.commit(record, of: user, batch, in: engine) { return 0 }
@@ -204,6 +205,9 @@ final class SignOuts<Source: RepositorySource> {
   }
 
   /// Erases the stored data of a user and records that, unless another process has done so.
+  ///
+  /// Records nothing if the user's record changes during the erasure. So the caller repeats the call while the phase of
+  /// the record is `signingOut`.
   private func erase(
     _ user: UserDigest, holding lock: HeldLock, in engine: isolated Engine
   ) async throws(StoreError) {
@@ -229,6 +233,7 @@ final class SignOuts<Source: RepositorySource> {
     var record = recordBefore
     record.phase = .signedOut
     _ = try await engine.users.commit(record, of: user, in: engine)
+    // Events that were reported since the sign-out began may contain the user's keys.
     events.forget()
   }
 

@@ -2,8 +2,8 @@
 ///
 /// A mutation is unsent if it is in the queue and wasn't refused: it waits, is in flight, needs a sign-in or is in
 /// conflict; see ``PendingMutation/Standing``. A stored mutation that this program can't decode counts too, even one
-/// whose bytes are quarantined, because the server may lack it. A read-only repository doesn't read the mutations in
-/// its store, so it counts all of the user's, including refused ones.
+/// whose bytes are quarantined, because the server may lack it. A read-only repository doesn't know the standing of the
+/// mutations in its store, so it counts all of the user's, including refused ones.
 ///
 /// A sign-out that fails because of unsent mutations throws ``SignOutError/unsent(_:)``, and the user stays signed in.
 public enum UnsentPolicy: Hashable, Sendable {

@@ -12,7 +12,7 @@ struct UserAccess {
     var isClosed = false
     /// Whether the user may use the repository again.
     var isReopened = false
-    /// Whether the credentials have changed.
+    /// Whether the user has signed in, for the first time or again, so that the credentials have changed.
     var hasSignedIn = false
   }
 
@@ -27,7 +27,7 @@ struct UserAccess {
   /// The number of unfinished calls of this repository that sign a user out, by user.
   private var signOutCallCounts: [UserDigest: Int] = [:]
 
-  /// The last known record of a user, or a new record if none is known.
+  /// The last known record of a user; a user without one counts as signed in.
   func record(of user: UserDigest) -> UserRecord { known[user]?.record ?? UserRecord() }
 
   /// The tag of the stored record of a user, or `nil` if none is stored as far as this process knows.
@@ -86,6 +86,8 @@ struct UserAccess {
     let (oldRecord, wasOpen) = (record(of: user), isOpen(user))
     known[user] = KnownRecord(record: stored, tag: tag, revision: revision)
     let isOpenNow = stored.phase == .signedIn
+    // If the user has signed out and in again since the old record, only the count shows the sign-out. The user is then
+    // closed and reopened.
     let hasSignedOut = stored.signOutCount != oldRecord.signOutCount
     return Effects(
       isClosed: wasOpen && (hasSignedOut || !isOpenNow), isReopened: isOpenNow && (hasSignedOut || !wasOpen),

@@ -29,6 +29,8 @@ struct UserDigest: Hashable, Sendable {
   }
 
   /// Returns whether the key of a value belongs to the user.
+  ///
+  /// A value without a user belongs to no user, so the digest of `nil` owns nothing.
   func owns<Key: RepositoryKey>(storeID: String, as type: Key.Type) -> Bool {
     Key(storeID: storeID)?.userID.map { UserDigest($0) == self } ?? false
   }

@@ -61,6 +61,7 @@ public final class SignInViewModel {
       }
     } catch {
       switch error {
+      // `refused` means that another call came first. A sign-out that would lose changes throws `userData` instead.
       case .refused, .cancelled: return
       case .session, .userData: form.report = isSigningOut ? .failedToSignOut(error) : .failedToSignIn(error)
       }

@@ -24,9 +24,10 @@ package enum KeyResponse: Sendable {
   ///
   /// When the user leaves, the session cancels the action and waits for it.
   case perform(@MainActor @Sendable () async -> Void)
-  /// Runs an action that changes the meaning of the following keys. They are delivered after the action has completed.
+  /// Runs an action that changes the meaning of the following keys.
   ///
-  /// When the user leaves, the session discards those keys, cancels the action and waits for it.
+  /// Those keys are delivered after the action has completed. When the user leaves, the session discards them, cancels
+  /// the action and waits for it.
   case performFirst(@MainActor @Sendable () async -> Void)
   /// Ends the session.
   case quit

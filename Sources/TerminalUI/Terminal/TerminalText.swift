@@ -27,6 +27,7 @@ package enum TerminalText {
       switch scalar {
       case "\n" where previous == "\r": break
       case "\t", "\n", "\u{B}", "\u{C}", "\r", "\u{85}", "\u{2028}", "\u{2029}": scalars.append(" ")
+      // These format characters can be a part of a visible character, as in a family emoji or the flag of Scotland.
       case .zeroWidthJoiner, "\u{200C}", "\u{E0020}"..."\u{E007F}": scalars.append(scalar)
       default:
         switch scalar.properties.generalCategory {

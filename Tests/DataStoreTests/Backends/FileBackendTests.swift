@@ -188,6 +188,7 @@ import Testing
     try backend.startWatching { wakeCount.withLock { $0 += 1 } }
     let isMade = try backend.commit([]) { (backend) throws(StoreError) in
       try other.write(new, to: "a")
+      // This check takes the only report that the folder appeared, while the folder still counts as missing.
       _ = try backend.takeExternalChanges()
       return .proceed(removing: ["b"])
     }
@@ -198,7 +199,7 @@ import Testing
   }
 
   #if !canImport(Darwin)
-    @Test func `If replacing a watch fails halfway, the old watch continues and a later call replaces it`() throws {
+    @Test func `If replacing a watch fails, it continues, and after the next read any file may have changed`() throws {
       let inner = temporary.url.appending(path: "outer/inner")
       let (outer, elsewhere) = (temporary.url.appending(path: "outer"), temporary.url.appending(path: "elsewhere"))
       let nextErrorCodes = Lock<[CInt?]>([])
@@ -213,11 +214,13 @@ import Testing
       // Of the calls of `inotify_add_watch`, the first doesn't find `inner`, the second doesn't find `outer`, and the
       // third watches the parent of `outer`. The fourth looks for `inner` again, and fails.
       nextErrorCodes.withLock { $0 = [nil, nil, nil, EACCES] }
+      // The read throws because the folder is missing. It doesn't report that the watch couldn't be replaced.
       #expect(throws: StoreError.self) { try backend.read("a") }
       #expect(nextErrorCodes.withLock { $0 } == [])
       try FileManager.default.moveItem(at: elsewhere, to: outer)
       try other.write(new, to: "a")
       #expect(try backend.takeExternalChanges() == .names(["a"]))
+      // The read checks the folder again and finds the watched one. Any file may have changed since the failed check.
       #expect(try backend.read("a") == new)
       #expect(try backend.takeExternalChanges() == .unknown)
       try other.write(old, to: "a")
@@ -232,6 +235,7 @@ import Testing
       // The system reports the removal of a folder only when no process has it open.
       let openedFolder = try FileSystem().openFolder(temporary.url.path(percentEncoded: false))
       try FileManager.default.removeItem(at: temporary.url)
+      // The read throws because the folder has existed before. It also moves the watch to the parent.
       #expect(throws: StoreError.self) { try backend.read("a") }
       _ = try backend.takeExternalChanges()
       var other = makeBackend()
@@ -465,8 +469,8 @@ import Testing
         hasRefused.withLock { $0 = true }
         return EPERM
       }
-      // The rollback renames a part to the name of a staged file, which the test doesn't know. So every later rename
-      // fails.
+      // The rollback fails because it can't remove the journal, or because it can't rename the part to the name of its
+      // staged file. The test doesn't know that name, so every later rename fails.
       let isRollback = fileName.hasPrefix(".") ? call.path.hasSuffix(fileName) : call.operation == "rename"
       return hasRefused.withLock { $0 } && isRollback ? EIO : nil
     }

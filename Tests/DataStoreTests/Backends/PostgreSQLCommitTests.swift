@@ -70,7 +70,9 @@
       !$0.isSuperset(of: [.storeValue, .storeValues])
     }
 
-    /// A commit in a transaction that locks the store also has the step that truncates the log.
+    /// If `isLocked` is `true`, the commit is made as in a transaction that locks the store.
+    ///
+    /// Such a commit has no last known entry, and its statement also has the step that truncates the log.
     @Test(arguments: statements, [false, true])
     func `A commit changes exactly what its parameters name, and logs the names of the changed values`(
       statement: PostgreSQLCommitStatement, isLocked: Bool

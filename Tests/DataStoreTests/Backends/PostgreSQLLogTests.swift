@@ -34,6 +34,7 @@
       let version = log.version
       let firstHasExternalChange = log.record(rows([(5, "known"), (6, "a"), (7, nil)]))
       #expect(firstHasExternalChange)
+      // No change was missed, because the log still contains the last known one, 7. A failed transaction took 8.
       let secondHasExternalChange = log.record(rows([(7, nil), (9, "b")]))
       #expect(secondHasExternalChange)
       #expect(log.version == version + 2)

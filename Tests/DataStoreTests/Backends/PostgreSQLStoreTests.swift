@@ -359,7 +359,8 @@
       // The answer is null, because the log no longer shows whether the commit was made.
       #expect(wasMade == .some(nil))
       let entryCount = try #require(try connection.first("SELECT count(*) FROM datastore_change") { $0.integer(0) })
-      // After every 1,024 added names, the log is truncated to 4,096 names. Each entry has one name.
+      // After every 1,024 added names, the log is truncated to the new entry and 4,096 older names. Each entry has one
+      // name, so the log has 4,097 to 5,120 entries. The range has a margin of one entry at each end.
       #expect(4_096...5_121 ~= entryCount)
       // A store that has read only the removed beginning of the log still works.
       try await store.save(2, for: key)
@@ -529,6 +530,7 @@
       var releaseIterator = releases.subscribe().makeAsyncIterator()
       #expect(lostLock != nil)
       lostLock = nil
+      // The process reports each of its releases, also that of a lost lock.
       await releaseIterator.next()
       #expect(await lock.isHeld())
       #expect(try await other.acquireLock("leader").lock == nil)

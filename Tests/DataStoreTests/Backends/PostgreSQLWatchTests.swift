@@ -119,7 +119,7 @@
         isMadeBeforeRegistration
           ? storeLockIsAwaited : "EXISTS (SELECT FROM datastore_watch WHERE writer <> \(oldWriter))")
       // The commit has the store's earlier writer number, and a commit number that the store hasn't used, as if the
-      // server made it late.
+      // server made it late. It names no last known entry, so the server makes it whatever the log contains.
       try lateCommitter.run(
         PostgreSQLCommitStatement.storeValue.sql, .integer(nil), .integer(oldWriter), .integer(1_000),
         .text("counter"), .bytes(oldBytes))

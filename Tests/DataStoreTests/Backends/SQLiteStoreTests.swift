@@ -90,6 +90,7 @@
       let second = try await store.save("second", for: key)
       var earlyChanges = earlySubscription.makeAsyncIterator()
       #expect(await earlyChanges.next() == .saved(key, first))
+      // The quarantine of the database with the first value isn't sent as a removal.
       #expect(await earlyChanges.next() == .saved(key, second))
       var lateChanges = lateSubscription.makeAsyncIterator()
       #expect(await lateChanges.next() == .saved(key, second))

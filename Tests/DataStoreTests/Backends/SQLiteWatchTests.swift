@@ -217,6 +217,7 @@
       case .corruptBesideAFolder:
         try place.makeFolder()
         try Data("no database".utf8).write(to: place.file)
+        // The quarantine throws before it moves anything, because a folder has the name of one of the files to move.
         try FileManager.default.createDirectory(
           at: place.folder.appending(path: "store.sqlite-shm"), withIntermediateDirectories: false)
       }
@@ -305,6 +306,7 @@
       try backend.write(bytes, to: "a")
       let connection = try #require(try backend.database.connect(creating: false).get())
       #expect(try connection.checkForChanges(since: nil, notBy: backend.writer).otherWriter == .absent)
+      // The check leaves a transaction open that has the write lock, which the other connection needs.
       connection.rollBack()
       let other = try place.connection()
       try other.run("BEGIN IMMEDIATE")

@@ -324,7 +324,8 @@ import Testing
         // This opens the folder again, so the backend's lock excludes this attempt as it would exclude another process.
         try FileSystem().lock(FileSystem().openFolder(path), atMost: .zero)
       } catch {
-        // The prefix leaves out the random part of the names of temporary files and of the folder.
+        // The prefix leaves out the random part of the names of temporary files and of the folder. The name of a
+        // journal has the same prefix as those of temporary files.
         lockedCalls.withLock { $0.append("\(call.operation) \(URL(filePath: call.path).lastPathComponent.prefix(9))") }
       }
       return nil
@@ -334,6 +335,7 @@ import Testing
     lockedCalls.withLock { $0 = [] }
     try backend.write(new, to: "a")
     let folderSync = "fsync \(folderName.prefix(9))"
+    // Each change first tries to open a journal, to finish an interrupted commit.
     #expect(
       lockedCalls.withLock { $0 } == [
         "open .DataStor", "open a.value", "fstat a.value", "fstat a.value", "read a.value", "rename a.value",

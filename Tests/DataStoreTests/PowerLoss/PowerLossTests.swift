@@ -30,7 +30,8 @@ import Testing
       let place = kind.place(inFolder: volume.url.appending(path: "outer/inner", directoryHint: .isDirectory))
       var progress = CommitProgress(.mixed)
       for round in 1...Self.roundCount {
-        // If there are few commits, all may succeed, and the power is cut while the child closes the store, or later.
+        // If there are few commits, all may succeed. The power is then cut while the child closes the store, or by
+        // `restore`.
         let (first, count) = (progress.number + 1, Int.random(in: 1...20, using: &random))
         let (operation, cutsAgain) = (Int.random(in: 1...200, using: &random), Bool.random(using: &random))
         let restoration = Self.restoration(forgets: round.isMultiple(of: 2), &random)

@@ -39,7 +39,8 @@ import Testing
     var progress = CommitProgress(commits)
     for fatalCall in 1... {
       let first = progress.number + 1
-      // Six consecutive mixed commits include all five kinds of mixed commits, whichever kind is the first.
+      // The five mixed commits after the first include all five kinds, so each kind is also made by a store that has
+      // made a commit before.
       let last = progress.number + (commits == .mixed ? 6 : 2)
       var child = try ChildProcess("die-at-call", place, ["\(fatalCall)", commits.rawValue, "\(first)", "\(last)"])
       let lines = await child.allLines()

@@ -14,6 +14,9 @@ import Testing
     let collectionChanges = try await store.observe(collection: "text", as: String.self).changes
     let secondBytes = try encodedEnvelope("second")
     backend.storage["text.0"] = try encodedEnvelope("first")
+    // Creating the stream reads "first". The collection is observed too, and its observers receive the changes of one
+    // external commit together. The store therefore checks for other changes before it sends this one. The check takes
+    // a snapshot, and the key changes again when that begins.
     backend.onSnapshot.withLock {
       $0 = { [backend] in
         backend.storage["text.0"] = secondBytes

@@ -46,7 +46,7 @@ import Testing
     try await expectOneEventUntilNextCorruption(of: store)
   }
 
-  @Test func `After a corruption, observers of all keys receive later saves, and new observers receive no lost value`()
+  @Test func `After a corruption, existing observers receive later saves, and new observers receive no lost value`()
     async throws
   {
     let store = BackedStore(backend: backend)

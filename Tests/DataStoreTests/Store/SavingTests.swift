@@ -212,7 +212,8 @@ import Testing
     backend.corrupt("number.a")
     let burst = [(1, a), (2, b), (3, a)].map { startSave($0.0, for: $0.1) }
     // The first save of "a" isn't written, because the second save of "a" replaces it. The store takes the last report
-    // when the save of "b" is durable and not sent yet.
+    // when the save of "b" is durable and not sent yet. The report makes the store read all observed keys, but it must
+    // not mistake the save of "b" for an external change.
     backend.reports.withLock { $0 = [.names([]), .names([]), .unknown] }
     try await releaseBackend()
     #expect(backend.writes.withLock { $0 } == ["number.0", "number.b", "number.a"])

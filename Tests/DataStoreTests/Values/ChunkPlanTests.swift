@@ -235,8 +235,9 @@ import Testing
     var edited = old.elements.inserting([-1], at: 9990)
     let changedStarts = stride(from: 1, to: 150, by: 4).map { old.starts[$0] }
     for start in changedStarts { edited[start] = -1 }
-    // The chunk after each changed one is compared twice, which takes at most 65 more comparisons. A few others end at
-    // the first element. The insertion may take as many.
+    // The chunk after each changed one is compared twice, which takes at most 65 more comparisons. The changed chunk is
+    // compared at two positions. This takes one comparison each, because its first element differs. The insertion also
+    // takes at most 70 more comparisons.
     #expect(comparisonCount(from: old, to: edited) <= 10_000 + 70 * (changedStarts.count + 1))
   }
 

@@ -110,6 +110,8 @@ import Testing
     let failure = StoreEvent.migrationFailed(key.keyName, from: 2, reason: "1 names")
     let reason = "the migration from schema 2 failed: 1 names"
     var eventIterator = events.makeAsyncIterator()
+    // The calls of `changes(of:)` and `observe(collection:as:)` have each sent a failure. The calls of `load(_:)` threw
+    // theirs, and sent no event.
     for event in [failure, failure, .valueQuarantined(key.keyName, movedTo: quarantineName, reason: reason)] {
       #expect(await eventIterator.next() == event)
     }
@@ -162,6 +164,7 @@ import Testing
   }
 
   @Test func `A value that had no parts before its migration is replaced by the next save`() async throws {
+    // A list without elements has no parts. The migration adds elements, so the next save must write all parts.
     try await InMemoryStore(storage: storage).save(OldList(elements: []), for: StoreKey("list"))
     let key = StoreKey<List>("list")
     let store = InMemoryStore(storage: storage)

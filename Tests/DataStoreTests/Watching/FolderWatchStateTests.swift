@@ -10,7 +10,7 @@ import Testing
   import Musl
 #endif
 
-/// The effect of a folder's events on one watch.
+/// The effects of a folder's events, and of the checks of which folder is at the watched path, on one watch.
 @Suite struct FolderWatchStateTests {
   private typealias Target = FolderWatchState.Target
 
@@ -121,7 +121,7 @@ import Testing
       try changedFiles(after: .changed(".own-1", .movedAway(rename: 7)), .changed("b", .movedHere(rename: 8))) == ["b"])
   }
 
-  @Test func `Changes that were taken are not reported again`() throws {
+  @Test func `Changes are reported once, and later changes only after the reported ones are taken`() throws {
     var state = makeState()
     #expect(state.takeReport() == false)
     state.record(.changed("a", .removed))

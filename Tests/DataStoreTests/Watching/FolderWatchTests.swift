@@ -49,13 +49,14 @@ import Testing
         fileSystem: fileSystem, hub: hub, onChange: {})
     }
 
-    @Test func `Watches of one folder take the same changes, except those of their own files`() throws {
+    @Test func `Watches of one folder take the same changes, except a rename from a name that one ignores`() throws {
       let folder = try makeFolder()
       let (first, second) = (try startWatch(folder, ignoredPrefix: ".1-"), try startWatch(folder, ignoredPrefix: ".2-"))
       let writeReportingWatch = try startWatch(folder, reportsWrites: true)
       try FileManager.default.createSymbolicLink(
         at: folder.appending(path: ".1-new"), withDestinationURL: temporary.url)
       try FileManager.default.moveItem(at: folder.appending(path: ".1-new"), to: folder.appending(path: "a"))
+      // The first watch ignores the old name, so it doesn't report the new one either.
       #expect(try first.takeChangedFiles() == [])
       for watch in [second, writeReportingWatch] { #expect(try watch.takeChangedFiles() == [".1-new", "a"]) }
       try FileManager.default.removeItem(at: folder.appending(path: "a"))
@@ -77,6 +78,7 @@ import Testing
     @Test func `Releasing a watch does not end another watch of the same folder`() async throws {
       let folder = try makeFolder()
       let hub = FolderHub()
+      // The folder `inner` doesn't exist yet, so this watch waits for its appearance.
       let awaitingWatch = try startWatch(folder.appending(path: "inner"), hub: hub)
       let remainingWatch = try startWatch(folder, hub: hub)
       for name in ["a", "b", "c"] {

@@ -24,7 +24,8 @@ final class SimulatedMonitor: FolderMonitor, Sendable {
     /// What each watched folder is watched for.
     var interests: [WatchDescriptor: Set<FolderInterest>] = [:]
     var events: [FolderHubState.Event] = []
-    /// The error codes with which the next reads fail, regardless of their file system.
+    /// The error codes with which the next calls of ``takeEvents(for:fileSystem:)`` fail, whichever ``FileSystem`` they
+    /// are passed.
     var readErrorCodes: [CInt] = []
     var onEvents: @Sendable () -> Void = {}
   }

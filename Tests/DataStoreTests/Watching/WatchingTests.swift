@@ -380,10 +380,11 @@ import Testing
     var changes = try await store.observe(collection: "counted", as: Counted.self).changes.makeAsyncIterator()
     let countBefore = Counted.decodingCount.load(ordering: .relaxed)
     try await InMemoryStore(storage: storage).save(Counted(number: 2), for: keys[3])
+    // The other store decodes the value that it replaces.
     #expect(Counted.decodingCount.load(ordering: .relaxed) == countBefore + 1)
     backend.reportUnknownChange()
     #expect(await changes.next()?.map(\.stored?.value.number) == [2])
-    // This call runs after the check that the report has started.
+    // This call runs after the check that `reportUnknownChange()` has scheduled.
     _ = try await store.load(key)
     #expect(Counted.decodingCount.load(ordering: .relaxed) == countBefore + 2)
   }

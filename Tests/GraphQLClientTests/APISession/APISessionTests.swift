@@ -98,7 +98,9 @@ struct APISessionTests {
   }
 
   @Test(arguments: [429, 500, 503])
-  func `The error for a status that means the same from any sender quotes the body`(status: Int) async throws {
+  func `The error for a status that means the same from the server and from a gateway quotes the body`(
+    status: Int
+  ) async throws {
     try await BFFServer.run { server in
       try await server.arm(.init(fault: "status", value: status))
       await #expect(throws: APISessionError.statusCode(status, bodyExcerpt: "Injected status \(status). ")) {
@@ -108,7 +110,7 @@ struct APISessionTests {
   }
 
   @Test(arguments: [400, 403, 404])
-  func `A failure without a GraphQL response is not from the API if the meaning of its status depends on the sender`(
+  func `A failure without a GraphQL response is not from the API if its status may mean something else from a gateway`(
     status: Int
   ) async throws {
     try await BFFServer.run { server in

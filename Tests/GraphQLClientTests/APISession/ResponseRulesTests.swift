@@ -70,7 +70,7 @@ struct ResponseRulesTests {
   private static let otherTypes: [String?] = ["text/html; charset=utf-8", "application/octet-stream"]
 
   private static let successes = [200, 201, 204, 294]
-  /// The failures whose meaning doesn't depend on the sender.
+  /// The failures that mean the same whether the server or a gateway sends them.
   private static let unambiguousFailures = [401, 407, 408, 409, 425, 429, 500, 503]
   private static let redirections = [300, 302, 307]
   private static let otherFailures = [101, 400, 403, 404, 413, 422, 600]
@@ -376,7 +376,7 @@ struct ResponseRulesTests {
     for (text, excerpt) in [(Self.hostileText, Self.sanitizedText), (Self.hugeText, Self.truncatedText)] {
       let json = try Self.jsonString(text)
       let body = #"{"errors":[{"message":\#(json),"path":[\#(json),1],"extensions":{"code":\#(json)}}]}"#
-      // The code in a description has the lower limit of a name, to which creating an error truncates it.
+      // Creating an error truncates its code to the limit for names, which is smaller than the limit for messages.
       for status in [200, 401] {
         Self.expect(
           Self.outcome("application/graphql-response+json", status, body),

@@ -82,7 +82,8 @@ private struct ReplyListBuilder {
   // MARK: - Lengths
 
   mutating func addLengths() {
-    // On Linux, `URLSession` crashes on lengths from 9223372036854775296 to 9223372036854775807.
+    // `CurlTransport` survives all of them. On Linux, `URLSession` crashes on lengths from 9223372036854775296 to
+    // 9223372036854775807.
     let hugeLengths = [
       "9223372036854775807", "9223372036854775296", "9223372036854775295", "9223372036854775808",
       "18446744073709551616", "99999999999999999999999999",
@@ -234,6 +235,7 @@ private struct ReplyListBuilder {
     add(.undecodable, "errors without messages", body: #"{"errors":[{}]}"#)
     add(.undecodable, "90,000 levels of lists", body: #"{"data":"# + String(repeating: "[", count: 90_000))
     add(.undecodable, "18,000 levels of objects", body: String(repeating: #"{"a":"#, count: 18_000))
+    // A session drops extensions that exceed its limits, and all errors after the first 100.
     let deepList = String(repeating: "[", count: 400) + String(repeating: "]", count: 400)
     add(.value, "a deeply nested extension", body: #"{"data":{"a":1},"extensions":{"x":\#(deepList)}}"#)
     let listElements = Array(repeating: "[]", count: 30_000).joined(separator: ",")

@@ -3,7 +3,7 @@ import Moments
 import Testing
 
 struct UpdateMomentLikeSessionTypeTests {
-  @Test func `A session that ignores keys has to implement only the method without a key`() async throws {
+  @Test func `A session that ignores idempotency keys has to implement only the method without one`() async throws {
     struct KeylessSession: UpdateMomentLikeSessionType {
       func updateLike(
         _ isLiked: Bool, momentID: String, fromUserID userID: String

@@ -119,6 +119,9 @@ import Testing
   }
 
   /// Starts and kills processes on one folder, one after another, and checks their likes.
+  ///
+  /// - Parameter seeds: For each process, the seed of its server's random faults. It doesn't determine when the process
+  ///   is killed.
   private static func killProcesses(seeds: Range<Int>) async throws {
     var history = try History()
     for seed in seeds {

@@ -258,8 +258,8 @@ import Testing
     await #expect(throws: MomentsRepoError.self) { try await repo.loadMoreMoments(userID: "0") }
     isRefusing.withLock { $0 = false }
     try await repo.loadMoreMoments(userID: "0")
-    // The stored timeline ends again at the cursor of the refused page. If the refusal still had an effect, the reload
-    // would drop the moment `x`.
+    // The end cursor of the stored timeline is again that of the refused page, although its last moment is `x`. If the
+    // refusal still had an effect, the reload would drop `x`.
     var details = MomentsDetails.fixture(momentIDs: Self.ids(0...2) + ["x"])
     details.pageInfo = .init(endCursor: "2", hasNextPage: true)
     try await store.save(momentsDetails: details, userID: "0")

@@ -11,7 +11,8 @@ import Testing
 
 /// Likes that get no usable reply stay visible.
 ///
-/// If the server may have made the like, a fetched timeline confirms it. Otherwise the like is sent again.
+/// If a fetched timeline contains a like that the server may have made, the like is confirmed. Otherwise it is sent
+/// again.
 @Suite(.timeLimit(.minutes(15))) struct MomentsRepoUnusableReplyTests {
   private static func timeline(isLiked: Bool) -> MomentsDetails {
     .fixture(likedMomentIDs: isLiked ? ["0"] : [])

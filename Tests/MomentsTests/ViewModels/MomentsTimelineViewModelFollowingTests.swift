@@ -40,7 +40,7 @@ import Testing
       userID: "0", momentsRepo: try #require(harness).repo)
     weak let weakRepo = harness?.repo
     let runTask = Task { [weak model] in await model?.run() }
-    // Doesn't wait if the model has already been released.
+    // If the model has already been released, this doesn't wait, and the test fails below.
     await until { [weak model] in model?.hasContent != false }
     harness = nil
     // The model keeps the repository alive, because the screen may still load items.
@@ -205,13 +205,15 @@ import Testing
     let runTask = Task { await model.run() }
     repo.loadStates.send(.loading(previous: nil))
     await until { model.isLoading }
-    // The test doesn't suspend between these calls, so the screen receives nothing before the last one.
+    // The test doesn't suspend between these calls. The first state may be handed off to the run, which is waiting. Of
+    // the other states, the run receives only the last one.
     repo.loadStates.send(.loading(previous: nil))
     repo.details.send(.fixture())
     repo.loadStates.send(.loaded(LoadedValue(.fixture(), savedAt: Date(timeIntervalSince1970: 0))))
     repo.details.resetReplay()
     repo.loadStates.send(.idle)
     await until { !model.isLoading }
+    // Once the model has the error of this state, it has received all earlier states too.
     repo.loadStates.send(.failed(.session(.timedOut), previous: nil))
     await until { model.hasError }
     #expect(!model.hasContent)

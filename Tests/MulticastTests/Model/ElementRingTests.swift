@@ -17,6 +17,7 @@ import Testing
   }
 
   @Test func `Reading a backlog releases its memory, in the log and in a subscriber's own buffer`() {
+    // A read returns many elements of the log, but only one of a subscriber's own buffer.
     for (policy, limit) in [(BufferingPolicy<Never>.unbounded, 64), (.dropNewest(10_000), 1)] {
       var contents = ChannelContents<Int, Never>(replay: 0)
       let id = contents.subscribe(policy)

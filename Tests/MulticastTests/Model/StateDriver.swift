@@ -65,6 +65,7 @@ struct StateDriver {
   private mutating func send() -> [Answer] {
     if state.hasTerminated { return [] }
     let element = state.head
+    // From the last to the first, because an offer may remove its subscriber from the array.
     for index in state.bufferedSubscribers.indices.reversed() {
       let id = state.bufferedSubscribers[index]
       switch state.offer(at: index) {

@@ -511,6 +511,9 @@ extension InterleavedRun {
 
 extension Journal {
   /// Checks L2: a new observer sees the mark of a call that has returned.
+  ///
+  /// This function only records an unseen mark, because the mark's change may still fail later, and the mark may then
+  /// be missing. ``checkAll()`` reports the violations.
   fileprivate func checkShown<Source: MarksSource>(
     _ mark: Int, _ key: String, _ repository: SyncedRepository<Source>
   ) async {

@@ -46,8 +46,8 @@ import Testing
   private static func run(seed: UInt64) -> (trace: [String], violations: [String]) {
     var acknowledgement = Acknowledgement.allCases[Int(seed / 8 % 3)]
     let (isPaged, storeMayFail, hasConcurrentProcesses) = (seed % 2 == 1, seed / 2 % 2 == 1, seed / 4 % 2 == 1)
-    // If nothing is stored, `done` stores nothing, so a late reply in another process may store a value without the
-    // confirmed change.
+    // In unpaged runs, the source has no `empty`, so `done` stores nothing if nothing is stored. Another process may
+    // then store a late reply to its fetch: a value without the confirmed change, which would violate a law.
     if hasConcurrentProcesses, !isPaged, acknowledgement == .done { acknowledgement = .patch }
     if isPaged {
       var run = InterleavedRun<PagedMarksSource>(

@@ -328,6 +328,7 @@ final class Journal: Sendable {
     }
     guard let value = newestValue(of: key, process) else { return }
     let shown = Set(value.elements.map(\.id))
+    // A mutation with an excluded mark isn't possible on a value that has that mark, so it may be invisible.
     for record in liveRecords where record.mutation.excluded == nil && !shown.contains(record.mutation.mark) {
       violate("L1: mark \(record.mutation.mark) is pending, but only \(shown.sorted()) are shown.")
     }
@@ -408,6 +409,7 @@ final class Journal: Sendable {
         violate("L1: observer \(index) of \(observation.key) saw mark \(mark.id) \(mark.count) times.")
         return
       }
+      // Applying an impossible mutation adds the negative of its mark, and then throws. No observer may see the result.
       if let id = ids.first(where: { $0 < 0 }) { violate("L1: an impossible mutation added mark \(id).") }
     }
   }

@@ -50,7 +50,7 @@ private final class Steppers {
   private let place: SharedPlace
   private var children: [Child] = []
   private var launchCount = 0
-  /// The steps that ended processes reported as durable, each as its writer, lane and number.
+  /// The durable steps of the processes that have ended, each as its writer, lane and number.
   private var durableSteps: Set<[String]> = []
 
   init(place: SharedPlace) {

@@ -188,6 +188,7 @@ import Testing
     #expect(try await conflicted.value == .conflicted(id))
     let refused = perform(.add("2"), second)
     noticeChanges(in: first, second)
+    // Only the leader has the server's error, so the follower's call can't throw it.
     #expect(try await refused.value == .queued)
     #expect(try await pendingMutations(of: second).map(\.standing.name) == ["conflicted", "refused"])
     let values = second.repository.values(of: "a").subscribe()
@@ -889,6 +890,7 @@ import Testing
     ])
     let process = makeProcess("only", leadership: leadership)
     let events = process.repository.events.subscribe()
+    // The first attempt to lead failed when the repository was created. The mutation causes a second one at once.
     let call = perform(.add("1"), process)
     advance(by: .milliseconds(2_999))
     #expect(sent.value == [])

@@ -41,7 +41,7 @@ import Testing
     #expect(ledger[Self.id(1)]?.record.isMarked == false)
   }
 
-  @Test func `A mutation marked by another process is in flight, and one marked by this process is waiting`() {
+  @Test func `A mutation marked by another process is in flight, but one marked by this process is still waiting`() {
     var ledger = Ledger()
     ledger.add(makeEntry(1))
     ledger.mark(Self.id(1))
@@ -139,7 +139,7 @@ import Testing
       ledger.add(interruptedEntry)
     }
     ledger.recordInterruption(of: Self.id(1), wasFirst: true, limit: 5)
-    // Only the first mutation of a lane can have been sent.
+    // Only the first mutation of a lane can have been sent. For the second one, the number is reset.
     ledger.recordInterruption(of: Self.id(2), wasFirst: false, limit: 5)
     #expect(
       ledger.list(usersNeedingSignIn: []).map(\.standing) == [

@@ -67,6 +67,7 @@ import Testing
     _ = Task(executorPreference: executor) {
       // Appends "true" if the mutation keeps its id.
       outcomes.value.append("\(try await first.mutations.requeue(id) == id)")
+      // The second repository hasn't received the requeued record, so for it the mutation is still refused.
       do { try await second.mutations.discard(id) } catch { outcomes.value.append("\(error)") }
       do { _ = try await second.mutations.requeue(id) } catch { outcomes.value.append("\(error)") }
     }
@@ -133,7 +134,9 @@ import Testing
       _ = Task(executorPreference: executor) { try await repository.perform(.add(text), on: "a") }
       executor.runUntilIdle()
     }
-    // Marks both mutations. The first one is sent again and fails, and the lane backs off.
+    // The first mutation is sent again and fails, and the lane backs off. Before that, both are marked; see
+    // `MutationRecord.isMarked`. An attempt for the second one then doesn't write its record, which would show that the
+    // record is gone.
     _ = Task(executorPreference: executor) { await repository.retryNow() }
     executor.runUntilIdle()
     #expect(sent.value == [.add("1"), .add("1")])

@@ -162,6 +162,7 @@ import Testing
   @Test func `A caller that is already cancelled starts no request`() async {
     let requests = makeRequests()
     let gate = Gate()
+    // For comparison, a caller that isn't cancelled starts a request, the only one that is counted at the end.
     let caller = Task {
       await gate.pass()
       return await self.startCaller(of: requests, self.makeRequest(waitingAt: gate)).value

@@ -51,6 +51,7 @@ import Testing
       func next() -> UInt64 { number }
     }
     let policy = RetryPolicy(base: .seconds(1), multiplier: 2, cap: .seconds(60))
+    // The standard library rejects the number 0 for this range, and would request another number forever.
     var lowest = ConstantGenerator(number: 1)
     var highest = ConstantGenerator(number: .max)
     #expect(policy.delay(forAttempt: 3, using: &lowest) == .zero)

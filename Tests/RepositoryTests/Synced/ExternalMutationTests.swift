@@ -200,6 +200,8 @@ import Testing
     let ids = [MutationID(), MutationID()]
     try state.add(ids[0], .add("1"))
     try state.add(ids[1], .remove("1"))
+    // The reply to the first mutation isn't trusted, so that mutation isn't applied to the base. The second mutation
+    // was made after it, so the second one isn't applied either, although its reply is trusted.
     for (id, isTrusted) in zip(ids, [false, true]) {
       let requestedAt = state.beginSending(id)
       state.receive(.mutation(id, reply, isTrusted: isTrusted), requestedAt: requestedAt)

@@ -45,7 +45,7 @@ import Testing
   @Test func `A mutation doesn't count as in flight once a fetched value includes it`() async throws {
     let isBroken = Setting(true)
     let repository = makeRepository(losingReplies: isBroken)
-    // Four mutations in flight are the maximum, so a fifth one would wait if these still counted.
+    // At most four mutations are in flight, so a fifth one would wait if the ended attempts of these still counted.
     for key in ["a", "b", "c", "d"] {
       try await put(Notes(), key)
       #expect(try await repository.perform(.add("1"), on: key) == .queued)
@@ -741,7 +741,7 @@ import Testing
     #expect(highestCount.value <= count)
   }
 
-  @Test func `If values as replies drain a long queue, the number of apply calls grows linearly`() async throws {
+  @Test func `If a long queue drains and replies are values, the number of apply calls grows linearly`() async throws {
     let serverCount = Setting(0)
     let isOffline = Setting(true)
     let repository = SyncedRepository(

@@ -187,6 +187,7 @@ import Testing
     let nextRepository = makeRepository(NotesSource(server), nextStore, StoreLeadership())
     executor.runUntilIdle()
     gate.open()
+    // Only the call still keeps the first repository. The cancellation ends the call once the change is stored.
     call.cancel()
     executor.runUntilIdle()
     start { await nextStore.noticeExternalChanges() }

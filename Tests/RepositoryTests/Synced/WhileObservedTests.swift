@@ -299,6 +299,7 @@ import Testing
     (world.holdsSends.value, world.isSignedOut.value) = (true, true)
     world.call { result.value = try? await $0.perform(.add("1"), on: "a") }
     #expect(world.takeRequests() == ["fetch a", "send a"])
+    // The credentials change during the attempt, so the mutation then waits only for the network, not for a sign-in.
     world.call { await $0.credentialsChanged(userID: nil) }
     world.wait(seconds: 1)
     world.network.status = .offline
@@ -327,7 +328,7 @@ import Testing
     #expect(world.takeRequests().contains("fetch a"))
   }
 
-  @Test func `A network that is available only briefly causes no fetch`() {
+  @Test func `If mutations can't be sent, a network that is available only briefly causes no fetch`() {
     world.observe("a", as: "a")
     #expect(world.takeRequests() == ["fetch a"])
     world.sendsSucceed.value = false

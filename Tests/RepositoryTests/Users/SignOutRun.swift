@@ -39,6 +39,8 @@ struct SignOutRun {
     var pendingSignInCount = 0
     /// The value of ``signInEventCount`` when the last completed sign-out began; `nil` if there is none, or if a
     /// sign-in has begun or completed since then.
+    ///
+    /// While it isn't `nil`, Jake counts as signed out, so nothing of his may be stored.
     var signedOutAtCount: Int?
 
     mutating func beginSignIn() {
@@ -217,7 +219,7 @@ struct SignOutRun {
 
   /// Makes a stored value undecodable.
   private func corrupt(_ key: UserKey) {
-    // While Jake is signed out, the test itself must not store anything of his.
+    // While Jake is signed out, the test itself must not store anything of his. Mary's values are left unchanged too.
     if session.value.signedOutAtCount != nil { return }
     do {
       try place.corrupt(key)

@@ -57,6 +57,7 @@ import Testing
     #expect(texts.contains { $0.contains("of mary") })
     #expect(texts.contains { $0.contains("rot \"key\":\"mary") })
     try await repository.reload(mary)
+    // The sign-out has discarded the replayed events, so a new subscriber receives only later ones.
     let events = repository.events.subscribe()
     #expect(await events.first(1).first?.description.contains("jake") == false)
   }
@@ -183,6 +184,7 @@ import Testing
     let repository = makeRepository(store: store, onSend: { (_) async in await sendGate.pass() })
     let call = Task { [jake] in try await repository.perform(.add("1"), on: jake) }
     await sendGate.arrivals()
+    // With locks, `repository` leads, so `other` doesn't send the mutation.
     let other = makeRepository(store: InterceptedStore(memory, supportsLocks: true))
     try await other.signOut(userID: "jake", unsent: .discard)
     await #expect(throws: NotesError.signedOut) { try await call.value }

@@ -35,7 +35,9 @@ extension UsersSuite {
 
   var memory: InMemoryStore { fixture.memory }
   var store: InterceptedStore { fixture.store }
-  /// Creates another store on the same storage, as a newer or older version of the program would.
+  /// Creates another store on the same storage, to save records of another version of the program.
+  ///
+  /// One store object can use a collection with only one type of record.
   func makeOtherStore() -> InMemoryStore { InMemoryStore(storage: fixture.storage) }
   var server: InMemoryServer<UserKey, Notes, NotesMutation> { fixture.server }
   var clock: ManualClock { fixture.clock }

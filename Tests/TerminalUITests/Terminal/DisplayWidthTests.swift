@@ -27,7 +27,7 @@ struct DisplayWidthTests {
     #expect([0x3FFFD, 0x3FFFE, 0x10FFFF].map(isWide) == [true, false, false])
   }
 
-  @Test func `The width of one scalar, alone or with nonspacing marks, is certain, but that of joined scalars isn't`() {
+  @Test func `A width is uncertain if several scalars take columns, or one is a presentation selector`() {
     let certain: [Character] = ["a", "山", "😂", "e\u{301}", "한"]
     #expect(certain.map(\.hasUncertainWidth) == [false, false, false, false, false])
     let uncertain: [Character] = ["👨‍👩‍👧‍👦", "🏖️", "🇦🇺", "👍🏽", "1️⃣", "நி"]

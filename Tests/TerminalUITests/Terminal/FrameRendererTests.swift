@@ -55,6 +55,7 @@ struct FrameRendererTests {
   }
 
   @Test func `After a changed character of uncertain width, the cursor is positioned and the row's rest is written`() {
+    // Spaces are written first, because the terminal may draw the character in fewer columns.
     #expect(outputForLast(frame(20, ["a👨‍👩‍👧‍👦b"])) == "E[mE[2JE[Ha  E[1;2H👨‍👩‍👧‍👦E[1;4HbE[K")
     #expect(outputForLast(frame(8, ["a👨‍👩‍👧‍👦b"]), frame(8, ["A👨‍👩‍👧‍👦b"])) == "E[HA")
     #expect(outputForLast(frame(8, ["a👨‍👩‍👧‍👦b"]), frame(8, ["axxb"])) == "E[1;2HxxbE[K")
@@ -82,7 +83,7 @@ struct FrameRendererTests {
     #expect(outputForLast(frame(9, ["a"]), frame(9, ["a"], style: Self.red)) == "")
   }
 
-  @Test func `The bright colors of the theme have parameters of their own`() {
+  @Test func `The bright basic colors have parameters of their own`() {
     #expect(TerminalColor(basic: 7, indexed: 0, direct: 0).parameters(depth: .basic) == "37")
     #expect(TerminalColor(basic: 8, indexed: 0, direct: 0).parameters(depth: .basic) == "90")
   }

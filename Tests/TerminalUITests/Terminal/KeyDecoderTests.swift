@@ -117,6 +117,7 @@ struct KeyDecoderTests {
     #expect(keys(pasteStart + "\u{1B}[A\u{1B}[31m\u{1A}\u{7F}a" + pasteEnd) == [.pasted("a")])
     #expect(keys(pasteStart, "a\u{1B}") == [.pasted("a")])
     #expect(keys(pasteStart, "a", "\u{1B}", "[20", "1~b") == [.pasted("a"), .character("b")])
+    // Ctrl-C also ends the paste.
     #expect(keys(pasteStart + "a\u{3}q") == [.pasted("a"), .control("c"), .character("q")])
     #expect(keys(pasteStart + "ab", "c\n", "d" + pasteEnd) == [.pasted("ab"), .pasted("c"), .pasted(" d")])
   }

@@ -85,7 +85,7 @@ import Testing
     #expect(try pseudoTerminal.modes() == modesBefore)
     pseudoTerminal.hangUp()
     pseudoTerminal.resume()
-    // The output ends without the sequence that restores the terminal.
+    // The output ends without the sequence that restores the terminal. `output(upTo:)` then returns an empty string.
     #expect(await pseudoTerminal.output(upTo: TerminalRestoration.sequence) == "")
     pseudoTerminal.close()
   }

@@ -12,8 +12,9 @@ package import Foundation
 ///
 /// A commit writes bytes to a staged file, synchronizes it, renames it over the old file, and synchronizes the folder.
 /// A commit of several files writes a ``CommitJournal`` before it renames the first staged file. If a step fails, the
-/// earlier steps are rolled back. Once the journal is in force, a commit is rolled back only after certain errors.
-/// After all other errors, it counts as made, and later calls finish it.
+/// earlier steps are rolled back. Once the journal is in force, a commit is rolled back only if the error means that a
+/// change is impossible, and no value has changed yet. Otherwise, or if the rollback fails, the commit counts as made,
+/// and later calls finish it.
 ///
 /// Several processes may use the same folder, because no file is ever changed in place, and no two backends share names
 /// of staged files. A backend holds the lock of the folder from the reads that a commit depends on until the commit is
@@ -186,6 +187,8 @@ package struct FileBackend: StoreBackend {
     do throws(SystemError) {
       let files = try watch.takeChangedFiles()
       let lastCheckFoundFolder = !checkFoundNoFolder
+      // A check calls this function in a snapshot or decision, during which the folder counts as missing if it was
+      // missing at the beginning.
       checkFoundNoFolder = folderCountsAsMissing
       guard let files, lastCheckFoundFolder else { return .unknown }
       return .names(files.compactMap(FileName.decode))

@@ -117,7 +117,8 @@ final class StoreFolder {
   /// A commit of several files writes a journal. Once the journal is in force, a change may be impossible, for example
   /// because a file is immutable, or because a folder has the name of a file. If no value has changed yet, the commit
   /// is then rolled back, and this function throws. After any other error, or if a value has changed or the rollback
-  /// fails, the commit counts as made, and every later call tries again to finish it; see ``finishJournal(at:)``.
+  /// fails, the commit counts as made. Each later read or write of a ``FileBackend`` then first calls
+  /// ``finishJournal(at:)``, which tries again to finish it.
   ///
   /// A commit of a single file needs no journal, because it can be undone: the old file is restored after an error.
   ///
@@ -218,8 +219,8 @@ final class StoreFolder {
     do throws(SystemError) {
       try performer.finish(in: descriptor, &hasChangedValue)
     } catch {
-      // The commit counts as made while the journal is in force. Every later call finds the journal and finishes it,
-      // throws the reason why it can't, or quarantines the journal.
+      // The commit counts as made while the journal is in force. The next read or write of a `FileBackend` finds the
+      // journal and finishes it, throws the reason why it can't, or quarantines the journal.
       let changeIsImpossible = error.meansObstacle || error.meansRefusal
       guard !hasChangedValue, changeIsImpossible, performer.rollBack(in: descriptor) else { return }
       // After a loss of power, the journal of a failed commit must not reappear.
@@ -266,11 +267,11 @@ final class StoreFolder {
 
   // MARK: - Recovery
 
-  /// Finishes a commit that was interrupted; if its journal is incomplete, removes the journal and the staged files.
+  /// Finishes an interrupted commit, or removes its journal and staged files if any of its new bytes are missing.
   ///
   /// If the system refuses to replace or remove a file, this function throws. The journal then stays in force, with the
   /// staged files that it names, so that a later call can finish it. The same holds if the journal can't be read, for
-  /// example because of an I/O error, since it may be complete.
+  /// example because of an I/O error, since all the new bytes may exist.
   ///
   /// So that the store stays usable, a journal that can't be decoded is quarantined. The journal is also quarantined if
   /// an item that a store can't use, such as a folder, has the name of the journal or of a file that the journal names.
@@ -300,7 +301,8 @@ final class StoreFolder {
         var hasChangedValue = false
         try performer.finish(in: descriptor, &hasChangedValue)
       } else {
-        // The commit was not made, or it was finished before a later commit replaced one of its files.
+        // The commit was not made. Or it was finished, a later commit replaced one of its files, and a loss of power
+        // undid the removal of the journal.
         try fileSystem.unlink(CommitJournal.fileName, in: descriptor)
         for replacement in journal.replacements { discard(replacement.stagedName) }
       }

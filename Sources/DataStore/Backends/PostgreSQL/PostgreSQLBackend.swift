@@ -283,6 +283,7 @@
       // This is done even if no row was deleted now, because an earlier call may have failed after it deleted rows.
       try perform(StoreError.removeFailed) { (_, connection) throws(SystemError) in
         let skipped = try PostgreSQLErasure(connection: connection).rewriteTables()
+        // A skipped table is an error only if this call deleted rows, whose bytes may remain in the table.
         if hasErased, let table = skipped.first { throw .notRewritten(table, of: connection.place) }
       }
     }

@@ -30,7 +30,9 @@
 
     var isEmpty: Bool { statement.isEmpty }
 
-    /// The maximum number of names that the change adds to the log.
+    /// The maximum number of names that the change adds to the log of changes.
+    ///
+    /// A part adds none, nor does the removal of a value that doesn't exist.
     var nameCount: Int { values.names.count + values.removed.count }
 
     /// The statement that makes the change.

@@ -187,11 +187,10 @@
     ///
     /// - Parameters:
     ///   - change: The values and parts to store and to remove.
-    ///   - number: The number of the commit.
-    ///   - known: The number of the last change that was read from the log; `nil` in a transaction that locks the
-    ///     store.
+    ///   - number: The number that the backend gave the commit: the `serial` of its entry in the log.
+    ///   - known: The number of the last known entry of the log; `nil` in a transaction that locks the store.
     /// - Returns: The number of the entry that the change has added to the log; `nil`, and nothing is changed, if
-    ///   another writer has made a change after `known`.
+    ///   `known` is given and isn't the number of the log's last entry.
     func make(_ change: PostgreSQLChange, number: Int64, known: Int64?) throws(SystemError) -> Int64? {
       var statement = change.statement
       if PostgreSQLLayout.mayTruncateLog(after: known, adding: change.nameCount) { statement.insert(.truncateLog) }

@@ -321,7 +321,7 @@
         LEFT JOIN unnest(CASE WHEN writer <> $2 THEN names END) WITH ORDINALITY AS changed (name, position) ON true
         WHERE id >= $1 ORDER BY id, position
       """
-    /// Adds an entry that records no change.
+    /// Adds an entry without names, which is the only one that an erasure keeps; see ``forgetEntries``.
     static let logErasure = "SELECT datastore_log('{}', 0, 0)"
 
     static let registerWatch = "SELECT datastore_register_watch($1)"

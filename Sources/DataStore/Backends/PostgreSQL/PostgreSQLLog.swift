@@ -3,7 +3,8 @@
   struct PostgreSQLLog {
     /// A row of the result of ``PostgreSQLLayout/entries``.
     ///
-    /// Each name in a change of another writer has a row. A change without such names has one row without a name.
+    /// Each name in a change of another writer has a row. A change without such names has one row without a name. Each
+    /// change has taken as many numbers as it has names, but at least one.
     struct Row {
       /// The last number that the change has taken.
       var id: Int64

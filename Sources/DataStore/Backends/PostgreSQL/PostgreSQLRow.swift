@@ -3,6 +3,8 @@
   internal import Foundation
 
   /// A row of a result, which is valid as long as the result is.
+  ///
+  /// The columns are in PostgreSQL's binary format: an integer is big-endian, and a Boolean value is one byte.
   struct PostgreSQLRow {
     private let result: OpaquePointer
     private let number: CInt

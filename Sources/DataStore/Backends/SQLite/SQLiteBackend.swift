@@ -202,12 +202,13 @@
       _ failure: (SystemError) -> StoreError, creating: Bool,
       _ body: (inout Self, SQLiteConnection) throws(StoreError) -> Result
     ) throws(StoreError) -> Result? {
+      // If the quarantine of a corrupt database has failed, a call that changes a value tries it again.
       database.failedQuarantine = nil
       while true {
         let result = try performTransaction(.immediate, failure, creating: creating, body)
         // Before the change was made, another store may have quarantined the database, or another program may have
-        // replaced or removed it. In that case the change is made again in the new database; if there is none, the call
-        // throws.
+        // replaced or removed it. In that case the change is made again in the new database. If there is none, the call
+        // throws, because the absence of a database that was opened before is an error.
         if !database.hasMoved { return result }
       }
     }
@@ -232,7 +233,7 @@
           do throws(StoreError) {
             return (try body(&backend, connection), commits: true)
           } catch {
-            // An error from SQLite may mean that the database is corrupt, which the caller handles.
+            // An error from SQLite may mean that the database is corrupt, which `attempt` handles.
             if let systemError = error.systemError, case .sqlite = systemError.source { throw systemError }
             thrown = error
             return (nil, commits: false)

@@ -36,9 +36,11 @@
 
     /// The path of the database.
     let path: String
+    /// The busy timeout that the connection begins with; ``setBusyTimeout(_:)`` doesn't change this property.
     let busyTimeout: Duration
     private let handle: OpaquePointer
     private var statements: [String: OpaquePointer] = [:]
+    /// Extends the write-ahead log, the file that SQLite appends each commit to.
     private var logSpace = SQLiteLogSpace()
 
     /// Opens a database.
@@ -138,7 +140,8 @@
       if kind == .immediate { logSpace.extendIfNeeded(on: handle, limit: SQLiteLayout.logSizeLimit) }
       do throws(SystemError) {
         let (result, commits) = try body()
-        // A failed check for changes may have ended a transaction that only reads. Then there is nothing to commit.
+        // A check for external changes in `body` replaces a transaction that only reads with another one. If the check
+        // fails, no transaction may be left. Then there is nothing to commit.
         if commits, kind == .immediate || isInTransaction { try run("COMMIT") } else { rollBack() }
         return result
       } catch {

@@ -39,6 +39,7 @@
       defer { extendLifetime(corrupt) }
       if let corrupt, let refusal = Self.newerLayout(of: corrupt)?.refusal(of: path) { return refusal }
       let movedTo = try quarantineUnlessFailedBefore(in: folder)
+      // Otherwise `open` would throw because the database is missing.
       hasExisted = false
       do throws(SystemError) {
         _ = try open(in: folder, creating: true)

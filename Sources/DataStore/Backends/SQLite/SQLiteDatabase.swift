@@ -164,7 +164,8 @@
       let isMissingOrEmpty = databaseSize == nil || databaseSize == 0
       if isMissingOrEmpty {
         guard creating else { return .success(nil) }
-        // SQLite would delete the log of an empty database, and with it commits that are only in the log.
+        // SQLite would delete the log of an empty database, and with it commits that are only in the log. So the log is
+        // quarantined, and the store begins with a new database.
         if let logSize = try size(of: fileName + Self.logSuffix, in: folder), logSize > 0 {
           return .failure(try replace(nil, in: folder, because: .corruption(path, "only its log is left")))
         }

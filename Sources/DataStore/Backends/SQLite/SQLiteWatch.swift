@@ -289,6 +289,7 @@
     /// The database may have appeared after the snapshot or decision looked for it, but before the check in that
     /// snapshot or decision took the reports. Then no other report follows.
     mutating func recheckIfDatabaseAppeared() {
+      // If `isMissing` is still `true`, a surrounding snapshot or decision without a database calls this when it ends.
       guard let watch, !isMissing else { return }
       do throws(SystemError) {
         if case .success(nil) = try database.connect(creating: false) { return }

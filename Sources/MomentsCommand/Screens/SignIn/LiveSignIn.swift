@@ -16,7 +16,7 @@ final class LiveSignIn: LiveScreen {
   ///
   /// - Parameters:
   ///   - service: The service that signs users in and out.
-  ///   - hint: The text that the screen shows until there is an activity.
+  ///   - hint: The text that the screen shows until the sign-in state changes for the first time.
   ///   - signedInKeys: The hints for keys that an enclosing screen handles while a user is signed in.
   init(service: any UserServiceType, hint: String, signedInKeys: [KeyHint] = []) {
     self.service = service

@@ -23,6 +23,7 @@ enum SignInScreen {
     /// A message about missing input, a failure, a sign-out or the signed-in user; empty if there is none, or while it
     /// is hidden.
     var message = ""
+    /// The dates of the recent sign-ins, or the reason why they could not be loaded.
     var recentSignIns: [String] = []
     /// The description of the latest activity.
     var activity = ""

@@ -5,7 +5,7 @@ internal import Repository
 internal import TerminalUI
 
 /// The part of the live timeline's state that isn't in its view model, such as the selection and the latest values of
-/// the detail's and the counter's observers.
+/// the observers of the detail and of the like counter.
 ///
 /// A pure state machine: its inputs are keys, timelines and results, and its outputs are requests and the contents of
 /// the screen.
@@ -42,7 +42,7 @@ struct LiveTimelineState {
 
   /// The latest value of the detail's observer.
   private(set) var detailTimeline: MomentsDetails?
-  /// The latest value of the counter's observer.
+  /// The latest value of the like counter's observer.
   var counterTimeline: MomentsDetails?
 
   var isOnline = true

@@ -50,14 +50,14 @@ struct LiveTodoState {
   private var selection = ListSelection<TodoItem.ID>()
   /// Whether the open form adds a todo.
   private var isAdding = false
-  /// The failure that is no longer shown, because a later activity took its place.
+  /// The failure that is no longer shown, because ``show(_:in:)`` has shown a text in its place.
   private var hiddenError: TodoListError?
   /// Whether the next key confirms or cancels clearing the list.
   private var asksToClear = false
 
   // MARK: Events
 
-  /// Shows a line that the view model prints.
+  /// Shows a line that the view model of the list prints.
   mutating func print(_ text: String) {
     activity = text
   }
@@ -96,7 +96,8 @@ struct LiveTodoState {
   mutating func press(_ key: Key, in list: List, _ form: Form?, pageHeight: Int = 10) -> Request? {
     let request = form.map { press(key, inForm: $0, list) } ?? press(key, inList: list, pageHeight)
     switch request {
-    // A failure of this request is shown even if it equals the hidden one.
+    // A failure of an edit or of Done is shown even if it equals the hidden one. After Cancel, which can't fail, a
+    // failure of the list that was hidden while the form was open is shown again.
     case .edit, .done, .cancel: hiddenError = nil
     default: break
     }

@@ -17,7 +17,9 @@ struct LiveTimelineStateTests {
     .fixture(momentIDs: ids, likedMomentIDs: liked)
   }
 
-  /// Holds the state and the values of its view model in a class, so that expectations can change both.
+  /// A state, with the values that the view model beside it shows.
+  ///
+  /// A class, so that `#expect` can call methods that change them.
   private final class Screen {
     private(set) var state: LiveTimelineState
     var timeline = LiveTimelineState.Timeline()

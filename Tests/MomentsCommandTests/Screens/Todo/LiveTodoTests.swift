@@ -199,12 +199,13 @@ import Todo
   }
 
   @Test(arguments: [(keys: "aGone\rd", countAfterFirstEdit: 3), (keys: "gdd", countAfterFirstEdit: 1)])
-  func `Keys wait for a list that is slow to show the stored items`(
+  func `Keys wait until a slow list shows the edits of earlier keys`(
     keys: String, countAfterFirstEdit: Int
   ) async throws {
     for name in ["Kept", "Last"] { try await TodoList(store: store).add(TodoItem(name: name)) }
     let lateStore = LateStore(store)
     let items = try await withLiveTodo(store: lateStore) { terminal in
+      // The list fetches the stored items when it starts, so it shows them even before the gate opens.
       _ = await terminal.lines { $0[2].hasPrefix("▸ · Kept") }
       terminal.type(keys)
       for await change in try await store.changes(of: TodoList.key)
@@ -229,6 +230,8 @@ import Todo
 }
 
 /// A store whose first observer receives no changes until a gate opens.
+///
+/// The first observer is the list on the screen.
 private struct LateStore: ForwardingStore {
   let base: InMemoryStore
   let gate = Gate()

@@ -13,10 +13,10 @@ internal import Foundation
 actor BFFProcess {
   private struct RunningServer {
     let process: Process
-    /// The server's standard input.
+    /// The writing end of the pipe to the server's standard input.
     ///
-    /// The server ends when every copy of this end of the pipe is closed, at the latest when the tests' own process
-    /// ends.
+    /// The server ends when every copy of this end is closed. On Linux, it also ends when the tests' own process ends,
+    /// even if another process has inherited a copy.
     let input: FileHandle
     /// A stream that finishes when the process ends.
     let termination: AsyncStream<Void>

@@ -211,8 +211,9 @@ import Testing
     // Confirming a change published no value of its own, so the next value is the reloaded one.
     server.edit("post") { $0.upsertFirst(Comment(author: "Taylor", text: "0")) }
     try await repository.reload("post")
-    // The page ends with the user's own comment. On the server, other users' comments may lie between it and the next
-    // stored one, so the page replaces the stored comments.
+    // The page ends with the user's own comment, which this repository has inserted into the stored comments. On the
+    // server, other users' comments may lie between it and the next stored one, so the page replaces the stored
+    // comments.
     #expect(await values.nextTexts(count: 1) == [["0", "Mine"]])
     try await repository.loadMore("post")
     #expect(await values.nextTexts(count: 1) == [["0", "Mine", "2"]])
@@ -452,12 +453,15 @@ import Testing
     #expect(server.appliedChanges == [.add(mine)])
   }
 
-  @Test func `An edit that may have arrived is sent again even if a page request fails meanwhile`() async throws {
+  @Test func `An edit that may have arrived is sent again if the fetched page lacks its comment`() async throws {
     let manyComments = (1...25).map { Comment(author: "Jake", text: "\($0)") }
     try await saveLocallyAndOnServer(manyComments)
     let (first, last) = (manyComments[0].id, manyComments[24].id)
     // Each of these requests fails once: the reply to the first edit is lost, the last edit doesn't arrive, and a page
-    // request fails.
+    // request fails. The repository requests the page when the server has answered the repeated first edit, because the
+    // stored value may already include that edit. The page request that succeeds begins after the last edit has failed.
+    // Its page of 20 comments lacks the last comment, so the last edit has no effect on it. That doesn't show that the
+    // server has made the edit.
     let requestsToFail = Mutex<Set<CommentsTestClient.Request>>([
       .edit(first, "first"), .edit(last, "last"), .page(after: nil),
     ])

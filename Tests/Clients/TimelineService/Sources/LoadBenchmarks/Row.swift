@@ -1,6 +1,6 @@
 internal import BenchmarkKit
 
-/// The ways to spread the event streams over timelines.
+/// A row of measurements, as named by the option `--rows`: a way to spread the event streams over timelines.
 enum Row: String, CaseIterable, Codable, Sendable {
   /// Each timeline has about ten streams.
   case spread
@@ -10,7 +10,7 @@ enum Row: String, CaseIterable, Codable, Sendable {
   func timelineCount(forStreams streamCount: Int) -> Int { self == .one ? 1 : max(1, streamCount / 10) }
 }
 
-/// A row and its number of timelines, which identify a table.
+/// The parameters of a comparison: its row, and the number of timelines.
 struct Setting: ComparisonSetting, Equatable {
   let row: Row
   let timelines: Int

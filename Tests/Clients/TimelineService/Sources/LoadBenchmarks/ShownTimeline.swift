@@ -52,7 +52,8 @@ struct ShownTimeline {
   /// Returns the number of likes that a stream has shown, up to and including this event.
   ///
   /// The result is never less than `shownBefore`. The number that the moments show is ignored if it is greater than the
-  /// number of likes that were started, because overlapping likes were then applied out of order.
+  /// number of likes that were started, because overlapping likes were then applied out of order. If a faulty server
+  /// confirms more likes than were started, the result doesn't count the excess.
   ///
   /// - Parameters:
   ///   - shownBefore: The number of likes that the stream has shown before.

@@ -31,6 +31,8 @@ final class StreamRecords: @unchecked Sendable {
   /// The streams of a timeline share its events, so each event is parsed only once.
   private var shownTimelines: [[UInt64: ShownTimeline]]
   /// The number of pairs of a stream and a like that the stream doesn't show yet.
+  ///
+  /// Valid only until a stream is added after a like.
   private(set) var missingCount = 0
   /// The times from each like until the last stream of its timeline shows it.
   private(set) var latencies: [Duration] = []

@@ -125,7 +125,7 @@ import Testing
       for path in ["/nothing", "/timelines", "/timelines/0/nothing", "/health/nothing"] {
         try expectProblem(.notFound, path, try await client.execute(uri: path, method: .get))
       }
-      // TRACE is a method that no route has.
+      // No route answers TRACE, not even with status 405, so the request counts as one with an unknown path.
       try expectProblem(.notFound, "/timelines/0", try await client.execute(uri: "/timelines/0", method: .trace))
       let longUserID = String(repeating: "x", count: 1_000)
       let tooLong = try await client.execute(uri: "/timelines/\(longUserID)", method: .get)
@@ -317,6 +317,7 @@ import Testing
       _ = try await client.execute(uri: "/timelines/0/b", method: .put)
       let text = String(buffer: try await client.execute(uri: "/metrics", method: .get).body)
       #expect(text.contains(#"http_requests_total{method="GET",route="/timelines/{user}",status="200"} 2"#), "\(text)")
+      // All requests with unknown paths count as GET requests, even the PUT request.
       #expect(text.contains(#"http_requests_total{method="GET",route="none",status="404"} 2"#))
       #expect(text.contains("moments_waiting_likes 0\n"))
     }

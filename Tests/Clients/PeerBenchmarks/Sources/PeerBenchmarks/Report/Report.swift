@@ -10,7 +10,7 @@ struct Report: Codable {
     self.conditions = conditions
   }
 
-  /// Adds the comparisons of one row.
+  /// Adds the comparisons of one ``Row``.
   mutating func add(_ results: [ComparisonResult<Setting>]) {
     comparisons += results
     subscriberCosts += SubscriberCost.all(in: results)

@@ -3,7 +3,7 @@ internal import BenchmarkKit
 /// The row `subscribe`: one task repeatedly subscribes, reads the replayed element, and releases its iterator.
 ///
 /// `share` is left out because it has no replay, and OpenCombine because a subscriber stays registered when its
-/// iterator is released.
+/// iterator is released. Bare continuations are only in the row `wake`, and the lossy system is only in `burst`.
 struct Subscribing<Element: Payload>: Sendable {
   private let options: Options
   private let replayedElement = Element(number: 7)

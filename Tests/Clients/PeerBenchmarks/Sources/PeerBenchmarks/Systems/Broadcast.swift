@@ -33,6 +33,8 @@ protocol ReplayingBroadcast<Element>: Broadcast {
 }
 
 /// A broadcast whose subscribers have bounded buffers, and which counts the elements that they drop.
+///
+/// A subscriber is registered when ``Broadcast/subscribe()`` has returned, before an iterator is made.
 protocol BoundedBroadcast<Element>: Broadcast where Elements: Sendable {
   /// The name of the buffers' policy.
   var policy: String { get }

@@ -7,7 +7,8 @@ internal import Repository
 /// The stored value includes the pending changes, so they are visible after a relaunch before the queue is read. This
 /// repository guarantees less than a `SyncedRepository`: it has no rollback, conflict handling, backoff, or support for
 /// several processes. It shows a fetched value even if that is older than the current one, and its memory use is
-/// unbounded.
+/// unbounded. A fetched value or a reply that is shown while a change is being saved hides the change, also in the
+/// stored value; the benchmarks avoid this.
 actor HandWrittenRepository<Mutation: RepositoryMutation>: RepositorySystem
 where Mutation.Value: Codable & Equatable & Sendable {
   typealias Value = Mutation.Value
@@ -56,7 +57,7 @@ where Mutation.Value: Codable & Equatable & Sendable {
   func perform(_ mutation: Mutation, on key: String) async throws -> Bool {
     try await loadValueIfNeeded(of: key)
     try await readQueueIfNeeded()
-    // No row changes a key without a stored value, so this repository needn't queue such a change.
+    // The benchmarks change only keys with a stored value, so this repository needn't queue changes of other keys.
     guard var value = values[key] else { return false }
     try mutation.apply(to: &value)
     show(value, of: key)

@@ -10,6 +10,8 @@ internal import Synchronization
 ///
 /// A browser that reconnects sends `Last-Event-ID`, which is the id of the event that it shows. It gets no event until
 /// there is a different one.
+///
+/// Two functions aren't inlined, which keeps the memory of each open stream small; see ``TimelineRouter``.
 final class EventsRoute: Sendable {
   private struct OpenFeed {
     let feed: TimelineFeed
