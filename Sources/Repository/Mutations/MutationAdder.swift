@@ -77,6 +77,7 @@ final class MutationAdder<Source: RepositorySource> {
     }
     guard isAdded else {
       engine.removeFromOverlay([id], of: key)
+      if let replaced { await engine.reader.reload(replaced.id, in: engine) }
       // If the user hasn't signed out, another process has decided about the mutation that this one replaces.
       throw cell.isClosed ? .signedOut : .cancelled
     }
@@ -111,8 +112,10 @@ final class MutationAdder<Source: RepositorySource> {
   ///   - engine: The engine.
   /// - Returns: Whether the record was stored. It was not if its user signed out before that, or if another process has
   ///   requeued, resolved or discarded the mutation that it replaces.
-  /// - Throws: A `StoreError` if the record could not be written. The mutation is then forgotten. If it was to be sent
-  ///   again under its old id, it is instead refused or in conflict as before.
+  /// - Throws: A `StoreError` if the record could not be written.
+  ///
+  /// If the record wasn't stored, the mutation is forgotten. If it was to be sent again under its old id, it is instead
+  /// refused or in conflict as before.
   private func makeDurable(
     _ id: MutationID, replacing replaced: Entry?, in engine: isolated Engine
   ) async throws(StoreError) -> Bool {
@@ -121,17 +124,11 @@ final class MutationAdder<Source: RepositorySource> {
     do throws(StoreError) {
       added = try await writeAddition(of: entry, replacing: replaced, in: engine)
     } catch {
-      // If the user has signed out meanwhile, the mutation is no longer in the queue.
-      let isInQueue = state[id] != nil
-      forgetUndurable(id, in: engine)
-      if let replaced, replaced.id == id, isInQueue {
-        state.restoreRefused(replaced)
-        engine.queue.reportChanges(in: engine)
-      }
+      forgetUndurable(id, replacing: replaced, in: engine)
       throw error
     }
     guard let added else {
-      forgetUndurable(id, in: engine)
+      forgetUndurable(id, replacing: replaced, in: engine)
       return false
     }
     let sequence = added.record.sequence
@@ -191,8 +188,13 @@ final class MutationAdder<Source: RepositorySource> {
   }
 
   /// Forgets a mutation that could not be made durable.
-  private func forgetUndurable(_ id: MutationID, in engine: isolated Engine) {
+  ///
+  /// If it was to be sent again under its old id, it is instead refused or in conflict as before.
+  private func forgetUndurable(_ id: MutationID, replacing replaced: Entry?, in engine: isolated Engine) {
+    // If the user has signed out meanwhile, the mutation is no longer in the queue.
+    let isInQueue = state[id] != nil
     state.remove(id)
+    if let replaced, replaced.id == id, isInQueue { state.restoreRefused(replaced) }
     calls.close(id)
     engine.queue.reportChanges(in: engine)
     engine.sender.pump(in: engine)

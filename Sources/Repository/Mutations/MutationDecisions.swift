@@ -154,6 +154,8 @@ final class MutationDecisions<Source: RepositorySource> {
   /// Removes the record of a held mutation, unless another process has begun to send it, or has completed it, since
   /// this process read the record.
   ///
+  /// If it wasn't removed, the queue has what the other process has stored.
+  ///
   /// - Returns: Whether it was removed.
   private func removeUnsent(_ id: MutationID, in engine: isolated Engine) async throws(StoreError) -> Bool {
     while let entry = state[id], let tag = entry.tag {
@@ -165,13 +167,18 @@ final class MutationDecisions<Source: RepositorySource> {
       case .written, .unchanged, .kept, .keptVerdict:
         // Tries again if this repository has since written the record, or received a newer version of it. Because the
         // mutation is held, it can be in flight only at another repository.
-        guard let entry = state[id], entry.tag != tag, state.standing(of: entry) != .inFlight else { return false }
+        guard let entry = state[id], entry.tag != tag, state.standing(of: entry) != .inFlight else {
+          await engine.reader.reload(id, in: engine)
+          return false
+        }
       }
     }
     return false
   }
 
   /// Removes a refused or conflicted mutation, unless another process sends it again or has completed it.
+  ///
+  /// If it wasn't removed, the queue has what the other process has stored.
   ///
   /// - Returns: Whether it was removed.
   private func removeUndecided(_ id: MutationID, in engine: isolated Engine) async throws(StoreError) -> Bool {
@@ -183,7 +190,9 @@ final class MutationDecisions<Source: RepositorySource> {
     case .gone:
       if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
       return false
-    case .written, .unchanged, .kept, .keptVerdict: return false
+    case .written, .unchanged, .kept, .keptVerdict:
+      await engine.reader.reload(id, in: engine)
+      return false
     }
   }
 }

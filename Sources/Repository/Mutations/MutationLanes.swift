@@ -33,6 +33,8 @@ struct MutationLanes {
     /// `number` identifies the wait.
     case backingOff(number: UInt64, isServerDelay: Bool)
     case needsSignIn
+
+    var isInFlight: Bool { if case .inFlight = self { true } else { false } }
   }
 
   private struct Lane {
@@ -188,7 +190,12 @@ struct MutationLanes {
   /// Whether there is a mutation, waiting or in flight, whose user doesn't have to sign in.
   ///
   /// - Complexity: O(*n*) for *n* lanes.
-  var hasMutationsToSend: Bool { lanes.values.contains { !usersNeedingSignIn.contains($0.userID) } }
+  var hasMutationsToSend: Bool {
+    // A lane may be empty: if its last mutation was removed while the lane waited for a slot, it stays until then.
+    lanes.values.contains { lane in
+      !usersNeedingSignIn.contains(lane.userID) && (lane.status.isInFlight || lane.waiting.first != nil)
+    }
+  }
 
   /// The waiting mutations of all lanes.
   ///

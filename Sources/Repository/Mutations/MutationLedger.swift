@@ -244,7 +244,8 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   ///
   /// - Parameters:
   ///   - id: The id of the mutation.
-  ///   - wasFirst: Whether it was the first of its lane. Only that mutation can have been in flight.
+  ///   - wasFirst: Whether it was the first of its lane. A later one was in flight only if the first had been answered
+  ///     and its answer wasn't stored yet. Such an attempt isn't counted.
   ///   - limit: The mutation is refused once this many attempts in a row were interrupted.
   mutating func recordInterruption(of id: MutationID, wasFirst: Bool, limit: Int) {
     edit(id) {

@@ -84,6 +84,16 @@ import Testing
     #expect(lanes.next(at: .seconds(60)) == .send(Self.id(1), lane: "b"))
   }
 
+  @Test func `A lane whose last mutation was removed has no mutation to send, even while it waits for a slot`() {
+    var lanes = makeLanes(mutationsIn: ["a", "b"], maximumInFlight: 1)
+    #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
+    lanes.remove(Self.id(1), lane: "b")
+    // The mutation in flight.
+    #expect(lanes.hasMutationsToSend)
+    lanes.complete(lane: "a")
+    #expect(!lanes.hasMutationsToSend)
+  }
+
   @Test func `Only the lanes of the user who has to sign in wait for the sign-in`() {
     let first = LaneID(userID: "0", orderingKey: "a")
     let second = LaneID(userID: "0", orderingKey: "b")

@@ -55,27 +55,63 @@ import Testing
     #expect(list.value == [])
   }
 
-  @Test func `A mutation that another process has requeued can be neither discarded nor requeued`() async throws {
+  enum Decision: CaseIterable, Sendable {
+    case discard, requeue, cancel
+  }
+
+  @Test(arguments: Decision.allCases)
+  func `After a decision that another process has overtaken, the mutation has the standing that the other has stored`(
+    decision: Decision
+  ) async throws {
     let id = MutationID()
-    let key = saveRefusedRecord(of: id)
-    let (first, second) = (makeRepository(), makeRepository())
-    let outcomes = Setting<[String]>([])
-    for repository in [first, second] {
-      _ = Task(executorPreference: executor) { _ = try await repository.mutations.list() }
-      executor.runUntilIdle()
+    let key = MutationKeys<NotesMutation>(repository: "notes").record(id)
+    if decision == .cancel { _ = saveUnsentRecord(of: id) } else { _ = saveRefusedRecord(of: id) }
+    let (repositoryStore, isDeciding) = (Setting<SimulatedStore?>(nil), Setting(false))
+    let store = SimulatedStore(
+      storage: storage,
+      hooks: .init(onCommit: { (_) async in
+        guard isDeciding.value else { return }
+        await repositoryStore.value?.noticeExternalChanges()
+        // Lets the repository receive the other process's change while its own write is in progress.
+        for _ in 0..<100 { await Task.yield() }
+      }))
+    repositoryStore.value = store
+    let repository = makeRepository(store, leadership: NeverLeading())
+    let values = Setting<[Notes]>([])
+    let observer = Task(executorPreference: executor) {
+      for await value in repository.values(of: "a") { values.value.append(value) }
     }
-    _ = Task(executorPreference: executor) {
-      // Appends "true" if the mutation keeps its id.
-      outcomes.value.append("\(try await first.mutations.requeue(id) == id)")
-      // The second repository hasn't received the requeued record, so for it the mutation is still refused.
-      do { try await second.mutations.discard(id) } catch { outcomes.value.append("\(error)") }
-      do { _ = try await second.mutations.requeue(id) } catch { outcomes.value.append("\(error)") }
+    _ = Task(executorPreference: executor) { [server] in
+      server.edit("a") { $0 = Notes("0") }
+      try await repository.reload("a")
     }
     executor.runUntilIdle()
-    let unknownError = PendingMutationError.unknown(id).description
-    #expect(outcomes.value == ["true", unknownError, unknownError])
-    let record = try #require(storage.value(of: key))
-    #expect(record.verdict == nil)
+    let (outcome, list) = (Setting<String?>(nil), Setting<[PendingMutation<String, NotesMutation>]?>(nil))
+    _ = Task(executorPreference: executor) { [storage] in
+      let otherStore = SimulatedStore(storage: storage)
+      var record = try #require(storage.value(of: key))
+      // Another process sends the mutation, or sends it again.
+      (record.isMarked, record.verdict) = (true, nil)
+      try await otherStore.save(record, for: key)
+      isDeciding.value = true
+      do throws(PendingMutationError) {
+        switch decision {
+        case .discard: try await repository.mutations.discard(id)
+        case .requeue: _ = try await repository.mutations.requeue(id)
+        case .cancel: try await repository.mutations.cancel(id)
+        }
+      } catch { outcome.value = "\(error)" }
+      list.value = try await repository.mutations.list()
+    }
+    executor.runUntilIdle()
+    observer.cancel()
+    executor.runUntilIdle()
+    let expectedError: PendingMutationError = decision == .cancel ? .alreadySent(id) : .unknown(id)
+    #expect(outcome.value == expectedError.description)
+    #expect(list.value?.map(\.id) == [id])
+    #expect(list.value?.first?.standing == .inFlight)
+    #expect(values.value.last == Notes("0", "1"))
+    #expect(try #require(storage.value(of: key)).verdict == nil)
   }
 
   @Test func `Of a discard and a requeue of one mutation only the first takes effect`() async throws {
@@ -225,8 +261,10 @@ import Testing
   }
 
   /// Creates a repository that can't send mutations.
-  private func makeRepository(_ store: SimulatedStore? = nil) -> NotesRepository {
-    var configuration = RepositoryConfiguration(clock: ManualClock())
+  private func makeRepository(
+    _ store: SimulatedStore? = nil, leadership: any Leadership = StoreLeadership()
+  ) -> NotesRepository {
+    var configuration = RepositoryConfiguration(clock: ManualClock(), leadership: leadership)
     configuration.taskExecutor = executor
     return NotesRepository(
       NotesSource(
