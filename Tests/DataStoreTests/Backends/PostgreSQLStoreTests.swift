@@ -261,25 +261,28 @@
       #expect(try backend.read("a") == bytes)
     }
 
-    @Test func `An erasure by a role that can't rewrite the tables throws if it deletes values`() async throws {
+    @Test func `An erasure by a role that can't rewrite the tables throws, and erases nothing`() async throws {
       let key = StoreKey<Int>("counter")
       let store = place.store()
       try await store.save(1, for: key)
       let role = try place.createRole()
       defer { place.removeRole(role) }
       let otherRoleStore = PostgreSQLStore(address: place.address + " user=\(role)")
-      // Nothing is deleted, so no bytes can be left.
+      // It selects no item, so there is nothing to rewrite.
       try await otherRoleStore.erase { _ in false }
-      let thrown = await #expect(throws: StoreError.self) { try await otherRoleStore.erase { _ in true } }
-      // The state is `insufficient_privilege`.
-      guard case .removeFailed(let error) = thrown, case .postgreSQL("42501", let message) = error.source else {
-        Issue.record("\(String(describing: thrown))")
-        return
+      for _ in 1...2 {
+        let thrown = await #expect(throws: StoreError.self) { try await otherRoleStore.erase { _ in true } }
+        // The state is `insufficient_privilege`.
+        guard case .removeFailed(let error) = thrown, case .postgreSQL("42501", let message) = error.source else {
+          Issue.record("\(String(describing: thrown))")
+          return
+        }
+        #expect(
+          message == "nothing was erased, because the user can't rewrite the table datastore_value with VACUUM FULL")
+        #expect(try await store.load(key)?.value == 1)
       }
-      #expect(
-        message == "bytes of deleted rows may remain, because the user can't rewrite the table datastore_value")
-      try await #expect(store.load(key) == nil)
       try await store.erase { _ in true }
+      #expect(try await store.load(key) == nil)
     }
 
     @Test func `The size of a change counts its names and values, and 8 more bytes for each of them`() {
@@ -538,8 +541,8 @@
 
     @Test func `A lock can be acquired as soon as its release is reported`() async throws {
       let (store, other) = (place.store(), place.store())
-      for (holder, waiter) in [(store, other), (other, store), (store, other)] {
-        var lock = try await holder.acquireLock("leader").lock
+      var lock = try await store.acquireLock("leader").lock
+      for waiter in [other, store, other] {
         #expect(lock != nil)
         guard case .held(let releases) = try await waiter.acquireLock("leader") else {
           Issue.record("Two stores have the lock.")
@@ -547,7 +550,11 @@
         }
         var releaseIterator = releases.subscribe().makeAsyncIterator()
         lock = nil
-        await releaseIterator.next()
+        repeat {
+          // The stores of other tests report the releases of their locks too.
+          await releaseIterator.next()
+          lock = try await waiter.acquireLock("leader").lock
+        } while lock == nil
       }
     }
 

@@ -210,8 +210,8 @@
 
     /// Sends a change to the server.
     ///
-    /// - Parameter known: The number of the last change that was read from the log; `nil` in a transaction that locks
-    ///   the store.
+    /// - Parameter known: The number of the last entry of the log that the backend knows; `nil` in a transaction that
+    ///   locks the store.
     /// - Returns: `true` if the change was made; `false`, and nothing is changed, if the log has changes after `known`.
     /// - Throws: An error of the server or the connection, or an error for a change of more than `byteLimit` bytes,
     ///   which isn't sent.
@@ -263,18 +263,18 @@
 
     /// Deletes rows, and rewrites the tables.
     ///
+    /// Throws, and deletes nothing, if it would delete rows but the user isn't allowed to rewrite the tables.
+    ///
     /// It doesn't erase the copies that the server keeps outside the tables, such as its write-ahead log, replicas and
     /// backups. They are the responsibility of the server's owner.
     package mutating func erase(_ isErased: (StoredItem) -> Bool) throws(StoreError) {
-      var hasErased = false
       // If the connection is lost, the deletion is repeated, because it is idempotent.
       try retrying(StoreError.removeFailed) { (backend, connection) throws(StoreError) in
         try backend.performTransaction(PostgreSQLLayout.beginChange, on: connection, StoreError.removeFailed) {
           (backend) throws(StoreError) in
           backend.commitNumber += 1
           do throws(SystemError) {
-            let erasure = PostgreSQLErasure(connection: connection)
-            if try erasure.deleteRows(where: isErased, number: backend.commitNumber) { hasErased = true }
+            try PostgreSQLErasure(connection: connection).deleteRows(where: isErased, number: backend.commitNumber)
           } catch {
             throw .removeFailed(error)
           }
@@ -282,9 +282,7 @@
       }
       // This is done even if no row was deleted now, because an earlier call may have failed after it deleted rows.
       try perform(StoreError.removeFailed) { (_, connection) throws(SystemError) in
-        let skipped = try PostgreSQLErasure(connection: connection).rewriteTables()
-        // A skipped table is an error only if this call deleted rows, whose bytes may remain in the table.
-        if hasErased, let table = skipped.first { throw .notRewritten(table, of: connection.place) }
+        try PostgreSQLErasure(connection: connection).rewriteTables()
       }
     }
 

@@ -1,7 +1,7 @@
 #if PostgreSQL
   /// A commit that was sent to the server, and whose transaction isn't known to have ended.
   struct PostgreSQLSentCommit<Result> {
-    /// The number of the last entry in the log that the backend had read when it sent the commit.
+    /// The number of the last entry of the log that the backend knew when it sent the commit.
     let known: Int64
     /// The connection's number in the log.
     let writer: Int64
