@@ -173,15 +173,16 @@ public actor SimulatedStore: KeyValueStore {
   ///
   /// The bytes of an item are its value encoded as JSON; empty if the value can't be encoded.
   public func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError) {
-    let erasedKeys = storage.allValues.filter { key, value in
-      isErased(StoredItem(key: key) { Self.json(of: value) })
-    }.keys
-    let requests = erasedKeys.sorted { "\($0)" < "\($1)" }.map {
-      SimulatedStorage.Request(key: $0, requirements: [], action: .remove)
-    }
-    try await hooks.onCommit(requests.map(\.key))
-    _ = try makeCommit(of: requests)
-    await hooks.onCommitted(requests.map(\.key))
+    try await hooks.onCommit(keys(where: isErased))
+    // The hook may have changed stored values, so the items are selected again.
+    let erasedKeys = keys(where: isErased)
+    _ = try makeCommit(of: erasedKeys.map { SimulatedStorage.Request(key: $0, requirements: [], action: .remove) })
+    await hooks.onCommitted(erasedKeys)
+  }
+
+  private func keys(where isSelected: (StoredItem) -> Bool) -> [StoreKeyName] {
+    storage.allValues.filter { key, value in isSelected(StoredItem(key: key) { Self.json(of: value) }) }.keys
+      .sorted { "\($0)" < "\($1)" }
   }
 
   private static func json(of value: any Sendable) -> Data {

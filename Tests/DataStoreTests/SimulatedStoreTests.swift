@@ -43,6 +43,22 @@ import Testing
     executor.runUntilIdle()
   }
 
+  @Test func `An erasure keeps a value that doesn't match and is saved while the hook of the erasure runs`()
+    async throws
+  {
+    let storage = SimulatedStorage()
+    let otherStore = SimulatedStore(storage: storage)
+    let store = SimulatedStore(
+      storage: storage,
+      hooks: .init(onCommit: { [key] (keys) async throws(StoreError) in
+        #expect(keys == [key.keyName])
+        try await otherStore.save(2, for: key)
+      }))
+    try await otherStore.save(1, for: key)
+    try await store.erase { $0.bytes == Data("1".utf8) }
+    #expect(try await store.load(key)?.value == 2)
+  }
+
   @Test func `A call notices external commits up to its key's newest one, and noticeExternalChanges notices the rest`()
     async throws
   {
