@@ -128,6 +128,7 @@ enum RepositoryDocCommentExamples {
   typealias ProfileClient = RepositoryExamples.Client
 
   struct CommentsKey: RepositoryKey {
+    /// A user's id isn't empty and contains no slash.
     let userID: String?
     let postID: String
 

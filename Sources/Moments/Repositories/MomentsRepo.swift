@@ -67,6 +67,8 @@ public actor MomentsRepo: MomentsRepoType {
   public nonisolated var mutations: PendingMutations<MomentsSource> { timelines.mutations }
 
   /// The saved and changed timelines of all users: first the newest one, then every later one, each once and in order.
+  ///
+  /// If the repository hasn't read any timeline yet, an observer first receives all stored ones, the newest one last.
   public nonisolated var momentsDetails: ObservedValues<MomentsDetails> { timelines.everyValue }
 
   /// Returns the saved and changed timelines of one user.

@@ -123,7 +123,7 @@ extension RepositoryReport: CustomStringConvertible {
   /// The stored values and the failure of the store have a line each, if the report contains them.
   public var description: String {
     let summary =
-      "\(name): \(counted(keys.count, "key")) in use,"
+      "\(name): \(counted(keys.count, "key")),"
       + " \(counted(lanes.map(\.count).reduce(0, +), "mutation")) in \(counted(lanes.count, "lane"))"
       + " (\(counted(queueByteCount, "byte"))), \(undecidedCount) undecided"
     var lines = [summary]

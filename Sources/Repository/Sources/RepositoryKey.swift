@@ -7,6 +7,7 @@ public import Foundation
 ///
 /// ```swift
 /// struct CommentsKey: RepositoryKey {
+///   /// A user's id isn't empty and contains no slash.
 ///   let userID: String?
 ///   let postID: String
 ///

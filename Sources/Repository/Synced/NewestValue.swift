@@ -4,7 +4,8 @@ internal import Multicast
 
 /// Sends the values of all keys to the observers of the whole repository.
 ///
-/// A new observer receives the newest value first, then every later value of any key.
+/// A new observer first receives the newest value that the repository has read, then every later value of any key. If
+/// the repository hasn't read any yet, the observer first receives all stored values, the newest one last.
 ///
 /// Belongs to one ``SyncEngine`` and is only used in its isolation.
 final class NewestValue<Source: RepositorySource> {

@@ -17,7 +17,7 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
   /// All mutations, in one channel that is named after their collection.
   let lists = KeyChannels<String, [PendingMutation<Key, Source.Mutation>]>()
 
-  /// The channels of the observers that have a loading policy.
+  /// The channels of the observers whose loading policy is `whileObserved`.
   let loading = LoadingChannels<Source>()
 
   private let paging: SourceCapabilities<Source>.Paging?
@@ -44,7 +44,7 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
     pendings.sendFirst(cell.state.pendingMutations, to: cell.key)
   }
 
-  /// Sends the current elements to a new observer that has a loading policy.
+  /// Sends the current elements to a new observer whose loading policy is `whileObserved`.
   func sendFirst(_ cell: Cell, to observed: LoadingChannels<Source>.Observed) {
     loading.sendFirst(cell, cell.currentState(paging), to: observed)
   }

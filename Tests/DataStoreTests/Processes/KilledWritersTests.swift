@@ -238,7 +238,8 @@ private struct CountingOrder: ReadOrder {
   private var previous: Int?
 
   mutating func record(_ value: Int?) -> Bool {
-    defer { previous = value }
-    return previous.map { previous in value.map { $0 >= previous } ?? false } ?? true
+    if let previous, value.map({ $0 < previous }) ?? true { return false }
+    previous = value
+    return true
   }
 }

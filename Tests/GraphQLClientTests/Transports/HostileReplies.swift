@@ -265,7 +265,7 @@ private struct ReplyListBuilder {
       .statusCode(429), "a Retry-After value of 20,000 combining marks", body: "", status: "429 x",
       headers: retryAfterLine)
     let longMessage = String(repeating: "long ", count: 18_000)
-    add(.graphQL, "a message of 90,000 bytes", body: #"{"errors":[{"message":"\#(longMessage)","path":["\#("a")"]}]}"#)
+    add(.graphQL, "a message of 90,000 bytes", body: #"{"errors":[{"message":"\#(longMessage)","path":["a"]}]}"#)
     add(.replyTooLarge, "a body without end", "\(jsonHeadLines)\r\n", then: .flood(Data("    ".utf8)))
     add(.transportOrTimeout, "a body that trickles", "\(jsonHeadLines)\r\n", then: .trickle)
     add(.transportOrTimeout, "a body that stops", "\(jsonHeadLines)Content-Length: 100\r\n\r\n{", then: .waitForClient)

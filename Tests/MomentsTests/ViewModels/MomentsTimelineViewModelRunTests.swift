@@ -12,7 +12,7 @@ import Testing
 
 /// The lifetime of a timeline model's run, and what its screen shows during the run: loads, content and pages.
 @MainActor
-@Suite(.timeLimit(.minutes(15))) struct MomentsTimelineViewModelFollowingTests {
+@Suite(.timeLimit(.minutes(15))) struct MomentsTimelineViewModelRunTests {
   private func rows(_ model: MomentsTimelineViewModel) -> [MomentListItemViewModel] {
     model.listItems.compactMap { if case .moment(let row) = $0 { row } else { nil } }
   }
@@ -208,9 +208,7 @@ import Testing
     // The test doesn't suspend between these calls. The first state may be handed off to the run, which is waiting. Of
     // the other states, the run receives only the last one.
     repo.loadStates.send(.loading(previous: nil))
-    repo.details.send(.fixture())
     repo.loadStates.send(.loaded(LoadedValue(.fixture(), savedAt: Date(timeIntervalSince1970: 0))))
-    repo.details.resetReplay()
     repo.loadStates.send(.idle)
     await until { !model.isLoading }
     // Once the model has the error of this state, it has received all earlier states too.

@@ -224,9 +224,8 @@ import Testing
       state.recordLoad(of: "a", at: .seconds(second))
       state.end("a", daily, at: .seconds(second))
       #expect(state.begin("a", daily, at: .seconds(second)) == [])
-      // A new alarm first removes the outdated ones if there are more than 34: two for each observed key, plus 32. So
-      // there are at most 35 alarms. The check allows one more.
-      #expect(state.alarmCount <= 36)
+      // A new alarm first removes the outdated ones if there are more than 34: two for each observed key, plus 32.
+      #expect(state.alarmCount <= 35)
     }
     #expect(state.count == 1)
     #expect(state.takeDue(at: .seconds(9_998 + 86_400)) == [])

@@ -30,14 +30,14 @@ import Testing
   @Test func `The description of a report has singular nouns after 1`() {
     #expect(
       makeReport(countOfEach: 1).description.split(separator: "\n") == [
-        "notes: 1 key in use, 1 mutation in 1 lane (1 byte), 1 undecided",
+        "notes: 1 key, 1 mutation in 1 lane (1 byte), 1 undecided",
         "  1 value stored, 1 byte",
         "  key a: 1 byte, 1 observer, 1 pending",
         "  lane a: 1 mutation, 1 failed attempt",
       ])
     #expect(
       makeReport(countOfEach: 2).description.split(separator: "\n") == [
-        "notes: 2 keys in use, 4 mutations in 2 lanes (2 bytes), 2 undecided",
+        "notes: 2 keys, 4 mutations in 2 lanes (2 bytes), 2 undecided",
         "  2 values stored, 2 bytes",
         "  key a: 2 bytes, 2 observers, 2 pending",
         "  key a: 2 bytes, 2 observers, 2 pending",

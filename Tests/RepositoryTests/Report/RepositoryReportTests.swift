@@ -27,10 +27,10 @@ import Testing
     var expected = RepositoryReport(name: "notes", time: time.value, keys: [])
     expected.leadership = .independent
     #expect(report == expected)
-    #expect(report.description == "notes: 0 keys in use, 0 mutations in 0 lanes (0 bytes), 0 undecided")
+    #expect(report.description == "notes: 0 keys, 0 mutations in 0 lanes (0 bytes), 0 undecided")
   }
 
-  @Test func `A report contains the keys in use and the lanes`() async throws {
+  @Test func `A report contains the keys and the lanes`() async throws {
     server.edit("a") { $0 = Notes("x") }
     let isOffline = Setting(false)
     let repository = makeRepository(

@@ -35,7 +35,7 @@
     /// The last failed attempt to quarantine a corrupt database, until the next call that changes a value.
     var failedQuarantine: FailedQuarantine?
     /// The connection's ``SQLiteConnection/pagerVersion`` when the layout was last checked, or after the connection's
-    /// own last change if that was later.
+    /// own last change if that was later; 0 if it wasn't checked since the connection was opened.
     private var pagerVersion: CUnsignedInt = 0
     /// The connection's `data_version` when the layout was last checked.
     private var dataVersion: Int64 = 0
@@ -182,7 +182,7 @@
         let outcome = try prepare(opened, creating: creating)
         if let outcome { return outcome }
         if isMissingOrEmpty { try fileSystem.synchronize(folder) }
-        dataVersion = try opened.dataVersion
+        (dataVersion, pagerVersion) = (try opened.dataVersion, 0)
       } catch {
         guard error.isCorruption else { throw try specificError(for: error, in: folder) }
         return .failure(try replace(opened, in: folder, because: error))

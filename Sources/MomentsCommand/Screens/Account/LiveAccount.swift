@@ -24,7 +24,7 @@ final class LiveAccount: LiveScreen {
   ///
   /// - Parameters:
   ///   - service: The service that signs users in and out.
-  ///   - hint: The text that the sign-in screen shows until there is an activity.
+  ///   - hint: The text that the sign-in screen shows until the sign-in state changes for the first time.
   ///   - makeTimeline: Creates the timeline of a user.
   init(
     service: any UserServiceType, hint: String, makeTimeline: @escaping @MainActor (_ userID: String) -> LiveTimeline

@@ -40,7 +40,7 @@ struct LiveSignInState {
   private let signedInKeys: [KeyHint]
 
   /// - Parameters:
-  ///   - hint: The text to show until there is an activity.
+  ///   - hint: The text to show until the sign-in state changes for the first time.
   ///   - signedInKeys: The hints for keys that an enclosing screen handles while a user is signed in.
   init(hint: String, signedInKeys: [KeyHint] = []) {
     activity = hint

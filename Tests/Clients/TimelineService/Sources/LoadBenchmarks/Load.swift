@@ -115,14 +115,15 @@ struct Load: Sendable {
   /// Waits until each stream shows all likes of its timeline, and throws if this takes too long or a like failed.
   private func waitUntilStreamsShowAllLikes(_ kind: ServiceKind, _ browsers: Browsers) async throws {
     let deadline = ContinuousClock.now + .seconds(300)
-    while try await browsers.read(\.missingCount) > 0 {
-      if .now > deadline {
-        throw BenchmarkError.notConverged(system: kind.label, missing: try await browsers.read(\.missingCount))
+    while true {
+      // A like that failed is never shown, so this comes first.
+      if let status = try await browsers.read(\.failedStatus) {
+        throw BenchmarkError.likeFailed(system: kind.label, status: status)
       }
+      let missingCount = try await browsers.read(\.missingCount)
+      if missingCount <= 0 { return }
+      if .now > deadline { throw BenchmarkError.notConverged(system: kind.label, missing: missingCount) }
       try await Task.sleep(for: .milliseconds(10))
-    }
-    if let status = try await browsers.read(\.failedStatus) {
-      throw BenchmarkError.likeFailed(system: kind.label, status: status)
     }
   }
 

@@ -3,7 +3,7 @@ internal import BenchmarkKit
 /// The row `producer`: a producer sends to registered subscribers that never read.
 ///
 /// The figure with 512 subscribers divided by the figure with one shows how much subscribers slow down the producer.
-struct LaggingProducer<Element: Payload>: Sendable {
+struct LaggingSubscribers<Element: Payload>: Sendable {
   private let subscribers: Int
   private let options: Options
   private let pool = Element.pool

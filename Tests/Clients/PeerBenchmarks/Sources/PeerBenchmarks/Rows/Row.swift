@@ -20,7 +20,7 @@ enum Row: String, CaseIterable, Codable, Sendable {
   private func comparisons<Element: Payload>(of element: Element.Type, _ options: Options) -> [Comparison<Setting>] {
     switch self {
     case .burst: options.subscribers.map { Burst<Element>(subscribers: $0, options).comparison }
-    case .producer: options.subscribers.map { LaggingProducer<Element>(subscribers: $0, options).comparison }
+    case .producer: options.subscribers.map { LaggingSubscribers<Element>(subscribers: $0, options).comparison }
     case .wake: options.subscribers.map { WakeUp<Element>(subscribers: $0, options).comparison }
     case .subscribe: [Subscribing<Element>(options).comparison]
     case .bounded: [Bounded<Element>(options).keepingUpComparison, Bounded<Element>(options).overflowingComparison]
