@@ -24,6 +24,9 @@ public actor SimulatedStore: KeyValueStore {
 
     /// Called before a commit or an erasure, with the keys that have a change or a precondition.
     ///
+    /// For an erasure, these are the keys that match before the call. Those that match afterwards are erased, and the
+    /// other hooks receive them.
+    ///
     /// For ``SimulatedStore/removeAll(in:)``, the only key is the collection's. If the hook throws, the call throws the
     /// same error and changes nothing.
     public var onCommit: @Sendable ([StoreKeyName]) async throws(StoreError) -> Void

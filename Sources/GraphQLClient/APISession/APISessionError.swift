@@ -134,8 +134,12 @@ extension APISessionError: CustomStringConvertible {
 
   private var tryAgainAdvice: String {
     guard let retryAfter else { return "Try again later." }
-    let seconds = retryAfter.components.seconds
-    return seconds == 1 ? "Try again in 1 second." : "Try again in \(seconds) seconds."
+    let (wholeSeconds, rest) = retryAfter.components
+    return switch wholeSeconds + (rest > 0 ? 1 : 0) {
+    case ...0: "Try again now."
+    case 1: "Try again in 1 second."
+    case let seconds: "Try again in \(seconds) seconds."
+    }
   }
 
   private static func clause(quoting bodyExcerpt: String) -> String {

@@ -62,8 +62,8 @@ public actor MomentsRepo: MomentsRepoType {
   /// The events of the repository, such as requests, retries and changes of the queue, for a log or a chart.
   public nonisolated var events: MulticastStream<RepositoryEvent, Never> { timelines.events }
 
-  /// The likes that the server doesn't have yet or whose timeline isn't stored yet, and the refused likes whose error
-  /// no caller received.
+  /// The likes that the server doesn't have yet, those that it has but the stored timeline doesn't contain yet, and the
+  /// refused likes whose error no caller received.
   public nonisolated var mutations: PendingMutations<MomentsSource> { timelines.mutations }
 
   /// The saved and changed timelines of all users: first the newest one, then every later one, each once and in order.
@@ -203,7 +203,8 @@ public actor MomentsRepo: MomentsRepoType {
 extension MomentsLoadState {
   init(_ state: RepositoryState<MomentsDetails, RepositoryError<APISessionError>>) {
     let loaded = state.value.map {
-      // The age of a timeline counts from `fetchedAt`: the time of its fetch or, if that isn't known, of its last save.
+      // The age of a timeline counts from `fetchedAt`, which is the time of its last save if the time of its fetch isn't
+      // known. If nothing is stored, it is `nil`: the value then consists of pending likes only.
       LoadedValue($0, savedAt: state.fetchedAt ?? .distantPast, isPending: state.isPending)
     }
     if state.isLoading || state.isLoadingMore {

@@ -50,6 +50,8 @@ final class MutationAdder<Source: RepositorySource> {
   ) async throws(Failure) -> MutationID {
     let cell = try await engine.use(key)
     defer { engine.endUse(cell) }
+    // Another process may have decided about the replaced mutation while the value was read.
+    if let replaced, state[replaced.id]?.isLive ?? true { throw .cancelled }
     var record = record(of: mutation, on: key)
     record.isOutcomeUnknown = replaced?.id == id
     guard replaced != nil || hasRoom(for: record) else { throw .queueFull }
@@ -77,7 +79,6 @@ final class MutationAdder<Source: RepositorySource> {
     }
     guard isAdded else {
       engine.removeFromOverlay([id], of: key)
-      if let replaced { await engine.reader.reload(replaced.id, in: engine) }
       // If the user hasn't signed out, another process has decided about the mutation that this one replaces.
       throw cell.isClosed ? .signedOut : .cancelled
     }

@@ -41,6 +41,7 @@ final class MutationDecisions<Source: RepositorySource> {
     }
     guard isRemoved, !isBeingConfirmed(entry, in: engine), state.remove(id) != nil else {
       release(id, in: engine)
+      if !isRemoved { await engine.reader.reload(id, in: engine) }
       throw .alreadySent(id)
     }
     engine.removeFromOverlay([id], of: entry.key)
@@ -101,35 +102,43 @@ final class MutationDecisions<Source: RepositorySource> {
     _ entry: Entry, by mutation: Mutation, as id: MutationID = MutationID(), in engine: isolated Engine
   ) async throws(PendingMutationError) -> MutationID {
     state.hold(entry.id)
-    defer { release(entry.id, in: engine) }
     do throws(Engine.Failure) {
       _ = try await engine.adder.add(mutation, on: entry.key, as: id, replacing: entry, hasCaller: false, in: engine)
       events.emit(.mutationRequeued(entry.id))
+      release(entry.id, in: engine)
       return id
     } catch {
+      release(entry.id, in: engine)
       switch error {
       case .conflict(let conflict): throw .conflict(conflict)
       case .store(let error): throw .store(error)
       // The user has signed out, or another process has decided about the mutation. The errors `server` and `queueFull`
       // don't occur here.
-      case .server, .queueFull, .signedOut, .cancelled: throw .unknown(entry.id)
+      case .server, .queueFull, .signedOut, .cancelled:
+        await engine.reader.reload(entry.id, in: engine)
+        throw .unknown(entry.id)
       }
     }
   }
 
   private func discard(_ entry: Entry, in engine: isolated Engine) async throws(PendingMutationError) {
     state.hold(entry.id)
-    defer { release(entry.id, in: engine) }
     let isRemoved: Bool
     do throws(StoreError) {
       isRemoved = try await removeUndecided(entry.id, in: engine)
     } catch {
+      release(entry.id, in: engine)
       throw .store(error)
     }
     // If the mutation wasn't removed, another process has already decided about it, or its user has signed out.
-    guard isRemoved else { throw .unknown(entry.id) }
+    guard isRemoved else {
+      release(entry.id, in: engine)
+      await engine.reader.reload(entry.id, in: engine)
+      throw .unknown(entry.id)
+    }
     events.emit(.mutationDiscarded(entry.id))
     engine.queue.reportChanges(in: engine)
+    release(entry.id, in: engine)
   }
 
   /// Returns a durable mutation about which no other decision is in progress.
@@ -154,8 +163,6 @@ final class MutationDecisions<Source: RepositorySource> {
   /// Removes the record of a held mutation, unless another process has begun to send it, or has completed it, since
   /// this process read the record.
   ///
-  /// If it wasn't removed, the queue has what the other process has stored.
-  ///
   /// - Returns: Whether it was removed.
   private func removeUnsent(_ id: MutationID, in engine: isolated Engine) async throws(StoreError) -> Bool {
     while let entry = state[id], let tag = entry.tag {
@@ -167,18 +174,13 @@ final class MutationDecisions<Source: RepositorySource> {
       case .written, .unchanged, .kept, .keptVerdict:
         // Tries again if this repository has since written the record, or received a newer version of it. Because the
         // mutation is held, it can be in flight only at another repository.
-        guard let entry = state[id], entry.tag != tag, state.standing(of: entry) != .inFlight else {
-          await engine.reader.reload(id, in: engine)
-          return false
-        }
+        guard let entry = state[id], entry.tag != tag, state.standing(of: entry) != .inFlight else { return false }
       }
     }
     return false
   }
 
   /// Removes a refused or conflicted mutation, unless another process sends it again or has completed it.
-  ///
-  /// If it wasn't removed, the queue has what the other process has stored.
   ///
   /// - Returns: Whether it was removed.
   private func removeUndecided(_ id: MutationID, in engine: isolated Engine) async throws(StoreError) -> Bool {
@@ -190,9 +192,7 @@ final class MutationDecisions<Source: RepositorySource> {
     case .gone:
       if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
       return false
-    case .written, .unchanged, .kept, .keptVerdict:
-      await engine.reader.reload(id, in: engine)
-      return false
+    case .written, .unchanged, .kept, .keptVerdict: return false
     }
   }
 }

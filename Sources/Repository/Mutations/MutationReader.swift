@@ -175,7 +175,7 @@ final class MutationReader<Source: RepositorySource> {
       engine.queue.reportChanges(in: engine)
       engine.sender.pump(in: engine)
     } catch {
-      // The next write of the record fails its precondition and reads the stored record.
+      // The next write of the record, or the next decision about it, fails its precondition and reads it again.
       events.emit(.storeFailed(error))
     }
   }

@@ -4,8 +4,8 @@ internal import Multicast
 /// The queue of a repository's mutations: lists them, and acts on those that need a decision.
 ///
 /// The repository sends them on its own. A mutation stays in the queue until the server has it and the value with the
-/// change is stored, unless it is cancelled or discarded. If a refused mutation is sent again, it keeps its id only if
-/// the server may have made its change, so that the server doesn't make the change twice.
+/// change is stored, unless it is cancelled or discarded. If a refused or conflicted mutation is sent again, it keeps
+/// its id only if the server may have made its change, so that the server doesn't make the change twice.
 public struct PendingMutations<Source: MutableSource>: Sendable {
   /// A mutation in the queue.
   public typealias Item = PendingMutation<Source.Key, Source.Mutation>

@@ -133,8 +133,9 @@
       for name in ["a", "b", "c"] { try backend.write(old, to: name) }
       let group = ["a", "b", "c"].map { [StoreWrite(name: $0, bytes: new)] }
       let results = try backend.commit(group: group) { (index, backend) throws(StoreError) in
-        // If the group continued after the rollback below, this check would begin another transaction, without the
-        // first commit.
+        // The rollback below ends the transaction of the group. The backend then makes each commit again, in a
+        // transaction of its own, and only the second one fails again. If it continued with the group instead, this
+        // check would begin another transaction, without the first commit.
         if index > 0 { _ = try backend.takeExternalChanges() }
         guard index == 1 else { return .proceed(removing: []) }
         backend.transaction!.rollBack()

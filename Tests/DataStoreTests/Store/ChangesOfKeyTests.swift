@@ -1,11 +1,10 @@
 import Foundation
 import Multicast
-import Synchronization
 import Testing
 
 @testable import DataStore
 
-/// The changes of one key, while other stores change it.
+/// The changes of one key, while it is changed externally.
 @Suite(.timeLimit(.minutes(15))) struct ChangesOfKeyTests {
   @Test func `If a key changes while its stream is created, the stream starts with the newest value`() async throws {
     let key = StoreKey<String>("text", id: "0")
@@ -14,9 +13,9 @@ import Testing
     let collectionChanges = try await store.observe(collection: "text", as: String.self).changes
     let secondBytes = try encodedEnvelope("second")
     backend.storage["text.0"] = try encodedEnvelope("first")
-    // Creating the stream reads "first". The collection is observed too, and its observers receive the changes of one
-    // external commit together. The store therefore checks for other changes before it sends this one. The check takes
-    // a snapshot, and the key changes again when that begins.
+    // Creating the stream reads "first", and so finds an external change. The collection is observed too, and its
+    // observers receive the changes of one external commit together. Therefore, before it sends the change to "first",
+    // the store checks for other changes. The check takes a snapshot, and the key changes again when that begins.
     backend.onSnapshot.withLock {
       $0 = { [backend] in
         backend.storage["text.0"] = secondBytes
@@ -26,6 +25,7 @@ import Testing
     var changes = try await store.changes(of: key).makeAsyncIterator()
     #expect(await changes.next()?.stored?.value == "second")
     var collectionIterator = collectionChanges.makeAsyncIterator()
+    // The check found "second" before "first" was sent, so both are in one element, although they are two commits.
     #expect(await collectionIterator.next()?.map(\.stored?.value) == ["first", "second"])
   }
 }

@@ -46,13 +46,16 @@ struct APISessionErrorTests {
       ])
   }
 
-  @Test func `The description of a transient error says when to try again`() {
+  @Test func `If a status makes an error transient, its description says when to try again`() {
     func advice(retryAfter: Duration?) -> String {
       let error = APISessionError.statusCode(503, bodyExcerpt: "", retryAfter: retryAfter)
       return error.description.replacing("The server answered with HTTP status 503 and no text. ", with: "")
     }
     #expect(advice(retryAfter: nil) == "Try again later.")
+    #expect(advice(retryAfter: .zero) == "Try again now.")
+    #expect(advice(retryAfter: .milliseconds(100)) == "Try again in 1 second.")
     #expect(advice(retryAfter: .seconds(1)) == "Try again in 1 second.")
+    #expect(advice(retryAfter: .milliseconds(1_900)) == "Try again in 2 seconds.")
     #expect(advice(retryAfter: .seconds(120)) == "Try again in 120 seconds.")
     #expect(
       APISessionError.graphQL(Self.oneError, status: 429, retryAfter: .seconds(30)).description

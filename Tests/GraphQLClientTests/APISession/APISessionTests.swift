@@ -220,7 +220,7 @@ struct APISessionTests {
       await #expect(throws: APISessionError.timedOut) {
         try await Self.fetchName(from: APISession(url: server.url, timeout: .milliseconds(200)))
       }
-      let requests = try await server.received(left: 1)
+      let requests = try await server.received(disconnected: 1)
       #expect(requests.map(\.outcome) == ["client-went-away"])
     }
   }
@@ -252,7 +252,7 @@ struct APISessionTests {
       _ = try await server.received(count: 1)
       call.cancel()
       await #expect(throws: APISessionError.cancelled) { try await call.value }
-      let requests = try await server.received(left: 1)
+      let requests = try await server.received(disconnected: 1)
       #expect(requests.map(\.outcome) == ["client-went-away"])
     }
   }

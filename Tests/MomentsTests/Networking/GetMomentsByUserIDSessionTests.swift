@@ -88,7 +88,7 @@ struct GetMomentsByUserIDSessionTests {
       _ = try await server.received(count: 1)
       call.cancel()
       await #expect(throws: APISessionError.cancelled) { try await call.value }
-      let requests = try await server.received(left: 1)
+      let requests = try await server.received(disconnected: 1)
       #expect(requests.map(\.outcome) == ["client-went-away"])
       #expect(requests.map(\.executions) == [0])
     }

@@ -179,7 +179,7 @@ struct MomentsRepoServerTests {
       if lastIsCancelled {
         callers[99].cancel()
         #expect(await callers[99].value == .cancelled)
-        #expect(try await server.received(left: 1).map(\.outcome) == ["client-went-away"])
+        #expect(try await server.received(disconnected: 1).map(\.outcome) == ["client-went-away"])
         #expect(try await launch.store.momentsDetails(userID: "0") == nil)
       } else {
         try await server.open(gate: "reply")

@@ -110,6 +110,7 @@ struct BFFServerTests {
       #expect(try await server.received().map(\.outcome) == [nil])
       #expect(try await server.open(gate: "first") == 1)
       #expect(try await call.value.userDetails.name == "Jake Lin")
+      // The outcome of a request with a fault is the name of the fault, even if the request was answered.
       #expect(try await server.received().map(\.outcome) == ["hold"])
     }
   }
@@ -122,9 +123,10 @@ struct BFFServerTests {
       try await server.waits(at: "never")
       call.cancel()
       await #expect(throws: APISessionError.cancelled) { try await call.value }
-      let received = try await server.received(left: 1)
+      let received = try await server.received(disconnected: 1)
       #expect(received.map(\.outcome) == ["client-went-away"])
       #expect(received.map(\.effect) == [nil])
+      #expect(try await server.open(gate: "never") == 0)
     }
   }
 

@@ -86,7 +86,8 @@ import Testing
       try await repository.reload("a")
     }
     executor.runUntilIdle()
-    let (outcome, list) = (Setting<String?>(nil), Setting<[PendingMutation<String, NotesMutation>]?>(nil))
+    let (outcome, laterOutcome) = (Setting<String?>(nil), Setting<String?>(nil))
+    let list = Setting<[PendingMutation<String, NotesMutation>]?>(nil)
     _ = Task(executorPreference: executor) { [storage] in
       let otherStore = SimulatedStore(storage: storage)
       var record = try #require(storage.value(of: key))
@@ -102,12 +103,16 @@ import Testing
         }
       } catch { outcome.value = "\(error)" }
       list.value = try await repository.mutations.list()
+      do throws(PendingMutationError) {
+        _ = try await repository.mutations.requeue(id)
+      } catch { laterOutcome.value = "\(error)" }
     }
     executor.runUntilIdle()
     observer.cancel()
     executor.runUntilIdle()
     let expectedError: PendingMutationError = decision == .cancel ? .alreadySent(id) : .unknown(id)
     #expect(outcome.value == expectedError.description)
+    #expect(laterOutcome.value == PendingMutationError.notRefused(id).description)
     #expect(list.value?.map(\.id) == [id])
     #expect(list.value?.first?.standing == .inFlight)
     #expect(values.value.last == Notes("0", "1"))

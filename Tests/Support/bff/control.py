@@ -77,14 +77,14 @@ def requests(server: Server, query: str, _body: bytes) -> object:
     arguments = _query_arguments(query)
     count = _whole_number(arguments.pop("count", "0"), "count")
     settled = _whole_number(arguments.pop("settled", "0"), "settled")
-    left = _whole_number(arguments.pop("left", "0"), "left")
+    disconnected = _whole_number(arguments.pop("disconnected", "0"), "disconnected")
     _reject_unknown(arguments)
     stage = server.stage
-    if not stage.wait_for_requests(count, settled, left, LONGEST_WAIT):
+    if not stage.wait_for_requests(count, settled, disconnected, LONGEST_WAIT):
         raise HTTPError(
             408,
             f"Fewer than {count} requests arrived, fewer than {settled} have an outcome, "
-            f"or fewer than {left} clients left, in {LONGEST_WAIT:.0f} seconds.",
+            f"or fewer than {disconnected} clients disconnected, in {LONGEST_WAIT:.0f} seconds.",
         )
     return stage.requests()
 

@@ -116,7 +116,7 @@ class ClientTestCase(unittest.TestCase):
         self.assertEqual(self.control("faults", {"fault": fault, **arguments}).status, 200)
 
     def requests(self, **counts: int) -> list[dict[str, Any]]:
-        """Returns the records, after waiting for the numbers `count`, `settled` and `left`."""
+        """Returns the records, after waiting for the numbers `count`, `settled` and `disconnected`."""
         response = self.send(b"", method="GET", path=f"/control/requests?{urlencode(counts)}")
         self.assertEqual(response.status, 200, response.body)
         records: list[dict[str, Any]] = response.json

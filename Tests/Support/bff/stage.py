@@ -187,15 +187,18 @@ class Stage:
         with self._changed:
             return [record.as_json() for record in self._records]
 
-    def wait_for_requests(self, count: int, settled: int, left: int, timeout: float) -> bool:
-        """Waits for `count` records, `settled` outcomes and `left` clients that left; returns False at the timeout."""
+    def wait_for_requests(self, count: int, settled: int, disconnected: int, timeout: float) -> bool:
+        """Waits for `count` records, `settled` outcomes and `disconnected` clients.
+
+        Returns False at the timeout.
+        """
 
         def is_satisfied() -> bool:
             outcomes = [record.outcome for record in self._records]
             return (
                 len(outcomes) >= count
                 and len(outcomes) - outcomes.count(None) >= settled
-                and outcomes.count(CLIENT_WENT_AWAY) >= left
+                and outcomes.count(CLIENT_WENT_AWAY) >= disconnected
             )
 
         with self._changed:

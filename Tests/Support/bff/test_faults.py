@@ -169,7 +169,7 @@ class FaultTests(ServerTestCase):
         connection = self.raw(timeline("0"))
         self.assertTrue(connection.recv(1024).startswith(b"HTTP/1.1 200 OK"))
         connection.close()
-        self.assertEqual(self.outcomes(left=1), ["client-went-away"])
+        self.assertEqual(self.outcomes(disconnected=1), ["client-went-away"])
 
     def test_slow_answers_after_the_delay(self) -> None:
         self.arm("slow", delay=0.2)
@@ -185,7 +185,7 @@ class FaultTests(ServerTestCase):
         connection = self.raw(like("1"))
         self.requests(count=1)
         connection.close()
-        (record,) = self.requests(left=1)
+        (record,) = self.requests(disconnected=1)
         self.assertEqual(
             (record["fault"], record["outcome"], record["executions"]), ("slow", "client-went-away", 0)
         )
@@ -197,7 +197,7 @@ class FaultTests(ServerTestCase):
         self.assertEqual(self.outcomes(count=1), [None])
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
         connection.close()
-        self.assertEqual(self.outcomes(left=1), ["client-went-away"])
+        self.assertEqual(self.outcomes(disconnected=1), ["client-went-away"])
 
     def test_slow_keeps_waiting_when_its_connection_has_another_request(self) -> None:
         self.arm("slow", delay=0.2)

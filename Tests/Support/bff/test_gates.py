@@ -73,7 +73,7 @@ class GateTests(ServerTestCase):
         connection = self.raw(like("1"))
         self.await_gate("a")
         connection.close()
-        (record,) = self.requests(left=1)
+        (record,) = self.requests(disconnected=1)
         self.assertEqual((record["fault"], record["outcome"], record["executions"]), ("hold", "client-went-away", 0))
         self.assertEqual(self.open_gate("a"), 0)
         self.assertEqual(self.likes("1"), ["4"])

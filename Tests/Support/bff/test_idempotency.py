@@ -122,7 +122,7 @@ class IdempotencyTests(ServerTestCase):
         connection = self.raw(like("1"), "Idempotency-Key: k\r\n")
         self.await_gate("a")
         connection.close()
-        (record,) = self.requests(left=1)
+        (record,) = self.requests(disconnected=1)
         self.assertEqual((record["outcome"], record["effect"]), ("client-went-away", None))
         self.assert_first(self.send_keyed("k", like("1")))
 
@@ -131,7 +131,7 @@ class IdempotencyTests(ServerTestCase):
         connection = self.raw(like("1"), "Idempotency-Key: k\r\n")
         self.await_gate("a")
         connection.close()
-        (record,) = self.requests(left=1)
+        (record,) = self.requests(disconnected=1)
         self.assertEqual((record["outcome"], record["effect"]), ("client-went-away", "applied"))
         self.send(like("1", is_liked=False))
         replay = self.send_keyed("k", like("1"))

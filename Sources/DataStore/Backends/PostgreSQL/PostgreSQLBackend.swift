@@ -263,18 +263,18 @@
 
     /// Deletes rows, and rewrites the tables.
     ///
-    /// Throws, and deletes nothing, if it would delete rows but the user isn't allowed to rewrite the tables.
-    ///
     /// It doesn't erase the copies that the server keeps outside the tables, such as its write-ahead log, replicas and
     /// backups. They are the responsibility of the server's owner.
     package mutating func erase(_ isErased: (StoredItem) -> Bool) throws(StoreError) {
+      var hasErased = false
       // If the connection is lost, the deletion is repeated, because it is idempotent.
       try retrying(StoreError.removeFailed) { (backend, connection) throws(StoreError) in
         try backend.performTransaction(PostgreSQLLayout.beginChange, on: connection, StoreError.removeFailed) {
           (backend) throws(StoreError) in
           backend.commitNumber += 1
           do throws(SystemError) {
-            try PostgreSQLErasure(connection: connection).deleteRows(where: isErased, number: backend.commitNumber)
+            let erasure = PostgreSQLErasure(connection: connection)
+            if try erasure.deleteRows(where: isErased, number: backend.commitNumber) { hasErased = true }
           } catch {
             throw .removeFailed(error)
           }
@@ -282,7 +282,9 @@
       }
       // This is done even if no row was deleted now, because an earlier call may have failed after it deleted rows.
       try perform(StoreError.removeFailed) { (_, connection) throws(SystemError) in
-        try PostgreSQLErasure(connection: connection).rewriteTables()
+        let skipped = try PostgreSQLErasure(connection: connection).rewriteTables()
+        // A skipped table is an error only if this call deleted rows, whose bytes may remain in the table.
+        if hasErased, let table = skipped.first { throw .notRewritten(table, of: connection.place) }
       }
     }
 

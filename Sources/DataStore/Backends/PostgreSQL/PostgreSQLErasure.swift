@@ -10,9 +10,8 @@
     /// - Parameters:
     ///   - isErased: Returns whether to erase an item.
     ///   - number: The number of the commit.
-    /// - Throws: An error of the server, or ``SystemError/notRewritable(_:of:)`` if there are rows to delete but the user
-    ///   isn't allowed to rewrite the tables. The caller then rolls the transaction back.
-    func deleteRows(where isErased: (StoredItem) -> Bool, number: Int64) throws(SystemError) {
+    /// - Returns: Whether it deleted a row of an item.
+    func deleteRows(where isErased: (StoredItem) -> Bool, number: Int64) throws(SystemError) -> Bool {
       var change = PostgreSQLChange()
       func shouldErase(
         _ name: String, readBy statement: String, _ parameter: PostgreSQLParameter
@@ -36,26 +35,30 @@
           hasDeletedRow = true
         }
       }
-      if hasDeletedRow {
-        for table in PostgreSQLLayout.erasedTables where try !mayRewrite(table) {
-          throw .notRewritable(table, of: connection.place)
-        }
-      }
       // The log contains the names of erased items, so all earlier entries are deleted. Other stores notice that and
       // read all of their values again.
       let newestEntry = try connection.first(PostgreSQLLayout.logErasure) { $0.integer(0) } ?? 0
       try connection.run(PostgreSQLLayout.forgetEntries, .integer(newestEntry))
+      return hasDeletedRow
     }
 
     /// Rewrites the tables without the bytes of deleted rows.
     ///
-    /// The server skips tables that the user isn't allowed to rewrite.
-    func rewriteTables() throws(SystemError) {
-      for table in PostgreSQLLayout.erasedTables { try connection.run(script: PostgreSQLLayout.rewrite(table)) }
+    /// - Returns: The tables that the server skipped, with nothing but a warning, because the user isn't allowed to
+    ///   rewrite them.
+    func rewriteTables() throws(SystemError) -> [String] {
+      var skipped: [String] = []
+      for table in PostgreSQLLayout.erasedTables {
+        let oldFileNumber = try fileNumber(of: table)
+        try connection.run(script: PostgreSQLLayout.rewrite(table))
+        if try fileNumber(of: table) == oldFileNumber { skipped.append(table) }
+      }
+      return skipped
     }
 
-    private func mayRewrite(_ table: String) throws(SystemError) -> Bool {
-      try connection.first(PostgreSQLLayout.mayRewrite(table)) { $0.bool(0) } ?? false
+    /// Returns the number of a table's file, which each rewrite changes.
+    private func fileNumber(of table: String) throws(SystemError) -> Int64? {
+      try connection.first(PostgreSQLLayout.fileNumber(of: table)) { $0.integer(0) }
     }
   }
 #endif

@@ -338,19 +338,8 @@
     /// Returns the statement that rewrites a table without the bytes of deleted rows.
     static func rewrite(_ table: String) -> String { "VACUUM (FULL) \(table)" }
 
-    /// Returns the query whether the user is allowed to rewrite a table.
-    ///
-    /// The owners of the table and of the database are, and from PostgreSQL 17 on also the roles with the privilege
-    /// `MAINTAIN`. For other users, `VACUUM` skips the table with nothing but a warning.
-    static func mayRewrite(_ table: String) -> String {
-      """
-      SELECT pg_has_role(relowner, 'USAGE')
-        OR pg_has_role((SELECT datdba FROM pg_database WHERE datname = current_database()), 'USAGE')
-        OR CASE WHEN current_setting('server_version_num')::integer >= 170000
-          THEN has_table_privilege(oid, 'MAINTAIN') ELSE false END
-      FROM pg_class WHERE oid = '\(table)'::regclass
-      """
-    }
+    /// Returns the query for the number of a table's file, which each rewrite changes.
+    static func fileNumber(of table: String) -> String { "SELECT pg_relation_filenode('\(table)')::bigint" }
 
     static let unlock = "SELECT pg_advisory_unlock(\(namedLockNumber))"
     /// A statement without a result, which shows whether the server answers.

@@ -45,15 +45,14 @@
           state: "54000", message: "the commit has \(byteCount) bytes, and the limit is \(limit)"))
     }
 
-    /// The error of an erasure by a user who isn't allowed to rewrite a table, so that bytes of deleted rows would
-    /// remain.
-    static func notRewritable(_ table: String, of place: String) -> SystemError {
+    /// The error of an erasure after which bytes of deleted rows may remain, because the server didn't rewrite a table.
+    static func notRewritten(_ table: String, of place: String) -> SystemError {
       SystemError(
         code: 0, operation: "erasing", path: place,
         source: .postgreSQL(
           // `insufficient_privilege`.
           state: "42501",
-          message: "nothing was erased, because the user can't rewrite the table \(table) with VACUUM FULL"))
+          message: "bytes of deleted rows may remain, because the user can't rewrite the table \(table)"))
     }
 
     /// The error of a commit whose transaction the server rolled back after an error.

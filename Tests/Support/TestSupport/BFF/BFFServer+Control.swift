@@ -85,9 +85,9 @@ extension BFFServer {
   /// - Parameters:
   ///   - count: The number of requests that must have arrived.
   ///   - settled: The number of requests that must have an outcome.
-  ///   - left: The number of requests whose outcome must be `client-went-away`.
-  package func received(count: Int = 0, settled: Int = 0, left: Int = 0) async throws -> [Request] {
-    let query = [("count", count), ("settled", settled), ("left", left)].map { name, value in
+  ///   - disconnected: The number of requests whose outcome must be `client-went-away`.
+  package func received(count: Int = 0, settled: Int = 0, disconnected: Int = 0) async throws -> [Request] {
+    let query = [("count", count), ("settled", settled), ("disconnected", disconnected)].map { name, value in
       URLQueryItem(name: name, value: "\(value)")
     }
     return try JSONDecoder().decode([Request].self, from: await control.get("requests", query: query))

@@ -2,7 +2,7 @@ internal import Foundation
 internal import Moments
 internal import MomentsTesting
 
-/// The timelines of the rows `timeline` and `likes`, all of one user.
+/// The timelines of the benchmark rows `timeline` and `likes`, all of one user.
 enum Timelines {
   static let userID = "0"
   /// The collection in which every system stores the timelines.
