@@ -93,8 +93,8 @@ import Testing
     let channel = MulticastChannel<Token, Never>(buffering: .unbounded)
     var subscription: MulticastSubscription? = channel.stream.subscribe()
     for id in 0..<100 { channel.send(makeToken(id)) }
-    // An unbounded subscriber that lags takes a batch of elements from the log, and returns them one by one. After 16
-    // sends, the log no longer keeps these elements alive, so that only the batch does.
+    // An unbounded subscriber that lags takes a batch of elements from the log, and returns them one by one. No other
+    // subscriber needs these elements, so they are moved out of the log, and only the batch keeps them alive.
     _ = await subscription?.read(1)
     for id in 100..<116 { channel.send(makeToken(id)) }
     #expect(liveCount.value == 115)

@@ -43,7 +43,7 @@ protocol FolderMonitor {
 enum FolderInterest: Hashable, Sendable {
   /// Renames and removals of files, and the closes of files that were open for writing.
   ///
-  /// If `reportsWrites` is true, the watch also needs each write to a file. On Darwin, closes and writes aren't
+  /// If `reportsWrites` is `true`, the watch also needs each write to a file. On Darwin, closes and writes aren't
   /// reported.
   case files(reportsWrites: Bool)
   /// The arrival of a new name.

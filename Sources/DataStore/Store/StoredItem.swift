@@ -79,7 +79,8 @@ extension StoredItem {
 
   /// Returns the encoded key that the name of a part or of quarantined bytes begins with.
   private static func encodedKey(in name: String) -> String {
-    // The separator comes first: no encoded key contains it, while an id may contain the mark.
+    // The separator is looked for first, because no encoded key contains it. An encoded key may contain the mark: that
+    // of an id that begins with `corrupt-` does.
     if let separator = name.firstIndex(of: StorePartName.separator) { return String(name[..<separator]) }
     guard let mark = name.range(of: quarantineMark, options: .backwards) else { return name }
     return String(name[..<mark.lowerBound])

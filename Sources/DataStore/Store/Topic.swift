@@ -156,7 +156,7 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
     return contents.updateValue(content, forKey: id)
   }
 
-  /// Records a save that wasn't written, because a later save of the same key replaced it in its commit.
+  /// Records a save that wasn't written itself, because a later save of the same key was written in its place.
   ///
   /// The next ``flush()`` sends it.
   func recordReplacedSave(_ stored: StoredValue<Value>, _ id: String?) {

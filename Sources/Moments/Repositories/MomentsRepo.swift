@@ -68,7 +68,8 @@ public actor MomentsRepo: MomentsRepoType {
 
   /// The saved and changed timelines of all users: first the newest one, then every later one, each once and in order.
   ///
-  /// If the repository hasn't read any timeline yet, an observer first receives all stored ones, the newest one last.
+  /// If the newest one isn't known, because the repository hasn't read any yet or it was removed, an observer first
+  /// receives all stored timelines instead, the newest one last.
   public nonisolated var momentsDetails: ObservedValues<MomentsDetails> { timelines.everyValue }
 
   /// Returns the saved and changed timelines of one user.

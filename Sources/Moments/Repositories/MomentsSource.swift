@@ -42,8 +42,8 @@ public struct MomentsSource: PagedSource, MutableSource {
 
   /// Sends a like.
   ///
-  /// If the answer is a success whose reply can't be used, the timeline is fetched. The fetched timeline confirms the
-  /// like unless its moment has the opposite `isLiked`, or none because the request excluded likes.
+  /// If the answer is a success whose reply can't be used, the timeline is fetched. It confirms the like, unless the
+  /// like's moment in it has the opposite `isLiked`, or has no `isLiked` because the request excluded likes.
   public func send(
     _ like: MomentLike, to key: Key, id: MutationID
   ) async throws(APISessionError) -> MutationReply<MomentsDetails> {
@@ -61,8 +61,8 @@ public struct MomentsSource: PagedSource, MutableSource {
   ///
   /// Success alone doesn't confirm a like, because a proxy or a login page may have answered in place of the server.
   ///
-  /// - Returns: The timeline; `nil` if it can't be fetched, or if its moment has the opposite `isLiked`, or none
-  ///   because the request excluded likes. A timeline without the moment is returned.
+  /// - Returns: The timeline, even if it lacks the like's moment. `nil` if the timeline can't be fetched, or if that
+  ///   moment has the opposite `isLiked`, or no `isLiked` because the request excluded likes.
   private func fetchDetails(confirming like: MomentLike) async -> MomentsDetails? {
     do throws(APISessionError) {
       let details = try await getMomentsSession.getMoments(userID: like.userID)

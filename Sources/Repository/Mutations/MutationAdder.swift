@@ -65,7 +65,7 @@ final class MutationAdder<Source: RepositorySource> {
     // The mutation isn't sent until ``makeDurable(_:replacing:in:)`` has stored its record.
     state.add(id, key: key, lane: capabilities.lane(of: mutation, on: key), record: record)
     if hasCaller { calls.open(id) }
-    // If another repository sends the mutation, that one decides whether it is in conflict.
+    // If another repository sends the mutation, that repository decides whether the mutation is in conflict.
     if let entry = state[id], !state.sends(entry) { cell.deferDecision(on: id) }
     // The value is published before the changes of the queue, because the user waits for the value.
     engine.publish(cell)
@@ -106,17 +106,17 @@ final class MutationAdder<Source: RepositorySource> {
 
   /// Makes an added mutation durable, and lets it be sent unless it has come into conflict meanwhile.
   ///
+  /// If the record isn't stored, the mutation is forgotten. If it was to be sent again under its old id, it is instead
+  /// refused or in conflict as before.
+  ///
   /// - Parameters:
   ///   - id: The id of the mutation.
   ///   - replaced: The refused or conflicted entry that the mutation replaces, or `nil`. Its id is `id` if the mutation
   ///     is sent again under its old id.
   ///   - engine: The engine.
-  /// - Returns: Whether the record was stored. It was not if its user signed out before that, or if another process has
+  /// - Returns: Whether the record was stored. It wasn't if its user signed out before that, or if another process has
   ///   requeued, resolved or discarded the mutation that it replaces.
   /// - Throws: A `StoreError` if the record could not be written.
-  ///
-  /// If the record wasn't stored, the mutation is forgotten. If it was to be sent again under its old id, it is instead
-  /// refused or in conflict as before.
   private func makeDurable(
     _ id: MutationID, replacing replaced: Entry?, in engine: isolated Engine
   ) async throws(StoreError) -> Bool {

@@ -191,7 +191,8 @@ struct MutationLanes {
   ///
   /// - Complexity: O(*n*) for *n* lanes.
   var hasMutationsToSend: Bool {
-    // A lane may be empty: if its last mutation was removed while the lane waited for a slot, it stays until then.
+    // A lane may be empty: if its last mutation was removed while the lane waited for a slot, the lane stays until it
+    // would get one.
     lanes.values.contains { lane in
       !usersNeedingSignIn.contains(lane.userID) && (lane.status.isInFlight || lane.waiting.first != nil)
     }

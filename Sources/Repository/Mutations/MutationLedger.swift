@@ -238,8 +238,8 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
 
   /// Counts an interrupted attempt if the mutation was the first of its lane and another repository marked it.
   ///
-  /// Called when this repository places a stored mutation in its lane, from which it then sends it. The repository that
-  /// marked the mutation has lost its lead, or its process has ended, so the mark is removed, and the outcome counts as
+  /// Called when this repository places a stored mutation in a lane, in order to send it. The repository that marked
+  /// the mutation has lost its lead, or its process has ended, so the mark is removed, and the outcome counts as
   /// unknown. If the mutation wasn't the first of its lane, its number of interrupted attempts in a row is reset.
   ///
   /// - Parameters:

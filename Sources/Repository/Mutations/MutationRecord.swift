@@ -29,8 +29,8 @@ struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
 
   /// The number of attempts whose requests have begun, or may have begun before a process ended.
   ///
-  /// An attempt after which the user has to sign in isn't counted. While the stored record is marked, it doesn't count
-  /// the attempt that it is marked for yet; see ``isMarked``.
+  /// An attempt after which the user has to sign in isn't counted. While the stored record is marked, it doesn't yet
+  /// count the attempt that it is marked for; see ``isMarked``.
   var attempts = 0
 
   /// Whether it is *marked*: an attempt may begin soon or has begun, and its end isn't stored yet.

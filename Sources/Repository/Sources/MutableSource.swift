@@ -47,7 +47,7 @@ public protocol RepositoryMutation<Value>: Codable, Sendable {
   /// The function must be pure, because it is called again for every new value of the server. It must have no further
   /// effect on a value that already has the change. Once the repository has accepted the server's reply to the
   /// mutation, it doesn't apply the mutation again. It can't accept the reply if, for example, a fetched value arrived
-  /// while the mutation was in flight. It then applies the mutation until it accepts a whole value whose fetch began
+  /// while the mutation was in flight. It then applies the mutation until it accepts a whole value that was requested
   /// after the reply arrived, and doesn't apply it to that value.
   ///
   /// - Throws: A ``MutationConflict`` if the change isn't possible on this value.

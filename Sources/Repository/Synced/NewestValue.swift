@@ -5,7 +5,8 @@ internal import Multicast
 /// Sends the values of all keys to the observers of the whole repository.
 ///
 /// A new observer first receives the newest value that the repository has read, then every later value of any key. If
-/// the repository hasn't read any yet, the observer first receives all stored values, the newest one last.
+/// that value isn't known, the observer first receives all stored values instead, the newest one last. It isn't known
+/// before the first read, and after its removal or eviction.
 ///
 /// Belongs to one ``SyncEngine`` and is only used in its isolation.
 final class NewestValue<Source: RepositorySource> {

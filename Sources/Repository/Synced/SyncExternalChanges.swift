@@ -114,8 +114,8 @@ final class SyncExternalChanges<Source: RepositorySource> {
 
   /// Handles the removal of a mutation's record by another repository or process.
   ///
-  /// If the mutation was confirmed, the same commit has stored a value that includes it. The mutation therefore stays
-  /// visible until the stored value can be read.
+  /// If the mutation was confirmed, the same commit may have stored a value that includes it. The mutation therefore
+  /// stays visible until the stored value can be read.
   func receiveRemoval(of entry: Entry, attempt: Int = 1, in engine: isolated Engine) async {
     guard let cell = engine.cell(entry.key), cell.isOpen else {
       return finish([entry.id], of: entry.key, in: engine)

@@ -266,9 +266,10 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
 extension SyncedRepository {
   /// The values of all keys: first the newest one that the repository has read, then every later value of any key.
   ///
-  /// If the repository hasn't read any value yet, an observer receives all stored values, the newest one last.
+  /// If that value isn't known, an observer receives all stored values instead, the newest one last. It isn't known
+  /// before the repository has read any, and after its removal or eviction.
   ///
-  /// - Complexity: Opens every stored key if the repository hasn't read any value yet.
+  /// - Complexity: Opens every stored key if the newest value isn't known.
   package var everyValue: ObservedValues<Value> {
     ObservedValues { [weak engine] in
       guard let engine else { return finishedStream() }

@@ -199,7 +199,9 @@ import Testing
   }
 
   #if !canImport(Darwin)
-    @Test func `If replacing a watch fails, it continues, and after the next read any file may have changed`() throws {
+    @Test func `If replacing a watch fails, the old watch continues, and reports unknown changes after the next read`()
+      throws
+    {
       let inner = temporary.url.appending(path: "outer/inner")
       let (outer, elsewhere) = (temporary.url.appending(path: "outer"), temporary.url.appending(path: "elsewhere"))
       let nextErrorCodes = Lock<[CInt?]>([])

@@ -10,7 +10,7 @@ import Testing
   import Musl
 #endif
 
-/// The effects of a folder's events, and of the checks of which folder is at the watched path, on one watch.
+/// The effects of a folder's events on one watch, and those of a check for a different folder at the watched path.
 @Suite struct FolderWatchStateTests {
   private typealias Target = FolderWatchState.Target
 

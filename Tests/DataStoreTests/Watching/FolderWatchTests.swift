@@ -49,7 +49,9 @@ import Testing
         fileSystem: fileSystem, hub: hub, onChange: {})
     }
 
-    @Test func `Watches of one folder take the same changes, except a rename from a name that one ignores`() throws {
+    @Test func `Watches of one folder take the same changes, except a rename from a name that one of them ignores`()
+      throws
+    {
       let folder = try makeFolder()
       let (first, second) = (try startWatch(folder, ignoredPrefix: ".1-"), try startWatch(folder, ignoredPrefix: ".2-"))
       let writeReportingWatch = try startWatch(folder, reportsWrites: true)

@@ -82,8 +82,8 @@ private struct ReplyListBuilder {
   // MARK: - Lengths
 
   mutating func addLengths() {
-    // `CurlTransport` survives all of them. On Linux, `URLSession` crashes on lengths from 9223372036854775296 to
-    // 9223372036854775807.
+    // `CurlTransport` survives all of these lengths. On Linux, `URLSession` crashes on those from 9223372036854775296
+    // to 9223372036854775807.
     let hugeLengths = [
       "9223372036854775807", "9223372036854775296", "9223372036854775295", "9223372036854775808",
       "18446744073709551616", "99999999999999999999999999",

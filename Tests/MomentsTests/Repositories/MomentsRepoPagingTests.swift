@@ -258,7 +258,7 @@ import Testing
     await #expect(throws: MomentsRepoError.self) { try await repo.loadMoreMoments(userID: "0") }
     isRefusing.withLock { $0 = false }
     try await repo.loadMoreMoments(userID: "0")
-    // The end cursor of the stored timeline is again that of the refused page, although its last moment is `x`. If the
+    // The stored timeline again ends at the cursor whose page was refused, although its last moment is `x`. If the
     // refusal still had an effect, the reload would drop `x`.
     var details = MomentsDetails.fixture(momentIDs: Self.ids(0...2) + ["x"])
     details.pageInfo = .init(endCursor: "2", hasNextPage: true)

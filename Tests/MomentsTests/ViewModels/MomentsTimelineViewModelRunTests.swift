@@ -211,7 +211,7 @@ import Testing
     repo.loadStates.send(.loaded(LoadedValue(.fixture(), savedAt: Date(timeIntervalSince1970: 0))))
     repo.loadStates.send(.idle)
     await until { !model.isLoading }
-    // Once the model has the error of this state, it has received all earlier states too.
+    // Once the model has the error of this state, no earlier state can still arrive.
     repo.loadStates.send(.failed(.session(.timedOut), previous: nil))
     await until { model.hasError }
     #expect(!model.hasContent)

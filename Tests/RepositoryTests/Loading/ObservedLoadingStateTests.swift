@@ -224,7 +224,8 @@ import Testing
       state.recordLoad(of: "a", at: .seconds(second))
       state.end("a", daily, at: .seconds(second))
       #expect(state.begin("a", daily, at: .seconds(second)) == [])
-      // A new alarm first removes the outdated ones if there are more than 34: two for each observed key, plus 32.
+      // If there are more than 34 alarms (two for each observed key, plus 32), a new alarm first removes the outdated
+      // ones. So there are never more than 35.
       #expect(state.alarmCount <= 35)
     }
     #expect(state.count == 1)

@@ -139,7 +139,7 @@ import Testing
       ledger.add(interruptedEntry)
     }
     ledger.recordInterruption(of: Self.id(1), wasFirst: true, limit: 5)
-    // Only the first mutation of a lane can have been sent. For the second one, the number is reset.
+    // Only an attempt of the first mutation of a lane is counted. For the second mutation, the number is reset.
     ledger.recordInterruption(of: Self.id(2), wasFirst: false, limit: 5)
     #expect(
       ledger.list(usersNeedingSignIn: []).map(\.standing) == [

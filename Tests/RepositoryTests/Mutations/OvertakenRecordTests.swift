@@ -176,8 +176,8 @@ import Testing
       executor.runUntilIdle()
     }
     // The first mutation is sent again and fails, and the lane backs off. Before that, both are marked; see
-    // `MutationRecord.isMarked`. An attempt for the second one then doesn't write its record, which would show that the
-    // record is gone.
+    // `MutationRecord.isMarked`. An attempt for the second one therefore doesn't write its record. Such a write would
+    // show that the record is gone.
     _ = Task(executorPreference: executor) { await repository.retryNow() }
     executor.runUntilIdle()
     #expect(sent.value == [.add("1"), .add("1")])

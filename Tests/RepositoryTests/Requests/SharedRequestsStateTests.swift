@@ -40,7 +40,7 @@ import Testing
     #expect(!state.isWanted("a", number: nextPlace.number))
   }
 
-  @Test func `A request has the highest priority of its callers, even after the caller has left`() {
+  @Test func `A request has the highest priority of its callers, even after that caller has left`() {
     var state = SharedRequestsState<String, Int>()
     let number = state.join("a", priority: .low) { 1 }.number
     #expect(state.priority("a", number: number) == .low)

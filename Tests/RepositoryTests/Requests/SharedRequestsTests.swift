@@ -224,7 +224,8 @@ import Testing
       _ = Task(executorPreference: joinExecutor, priority: .high) {
         try await requests.value(for: StartingKey {}, request: request)
       }
-      // The job runs on another thread. Run inside a job, it would change the priority of tasks that this job creates.
+      // The job that joins runs on another thread. Run inside the job of the first caller, it would change the priority
+      // of the tasks that the first caller creates.
       let hasJoined = DispatchSemaphore(value: 0)
       Thread.detachNewThread {
         joinExecutor.runUntilIdle()

@@ -61,7 +61,9 @@ struct SyncWorld {
     let mutation: TallyMutation
     /// Whether the mutation must be pending, because the base doesn't include it yet and it isn't rolled back.
     var isLive = true
-    /// Whether it has been visible, and so must stay visible while it is live, if it is always possible.
+    /// Whether it has been visible.
+    ///
+    /// It must then stay visible while it is live, unless another change can make it impossible.
     var hasBeenVisible = false
     var isOutcomeUnknown = false
   }
@@ -368,7 +370,7 @@ struct SyncWorld {
     // A mutation is pending until the base includes it or it is rolled back.
     for intent in live where !state.contains(intent.id) { violation = "Change \(intent.mutation.change) was lost." }
     if state.isPending != !live.isEmpty { violation = "isPending is \(state.isPending) with \(live.count) mutations." }
-    // The visible effect of a live mutation doesn't disappear if the mutation is always possible.
+    // The visible effect of a live mutation doesn't disappear, unless another change can make the mutation impossible.
     for index in intents.indices {
       let intent = intents[index]
       guard let visible = state.visible else { continue }

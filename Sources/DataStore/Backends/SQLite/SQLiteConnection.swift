@@ -141,7 +141,7 @@
       do throws(SystemError) {
         let (result, commits) = try body()
         // A check for external changes in `body` replaces a transaction that only reads with another one. If the check
-        // fails, no transaction may be left. Then there is nothing to commit.
+        // fails, the old transaction may have ended without a new one. Then there is nothing to commit.
         if commits, kind == .immediate || isInTransaction { try run("COMMIT") } else { rollBack() }
         return result
       } catch {

@@ -31,7 +31,7 @@ enum TodoScreen {
     var selection = 0
     /// The open form; `nil` if none is open.
     var form: Form?
-    /// The latest failure that isn't hidden.
+    /// The latest failure; `nil` if there is none, or if it is hidden.
     var problem: String?
     /// The description of the latest activity.
     var activity = ""

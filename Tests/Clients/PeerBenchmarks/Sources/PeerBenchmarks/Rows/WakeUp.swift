@@ -24,7 +24,7 @@ struct WakeUp<Element: Payload>: Sendable {
         case .share: contestant { SharedAsyncStream<Element>() }
         case .opencombine: contestant { OpenCombineSubject<Element>() }
         case .continuations: bareContinuations
-        // It loses an element, so the producer would wait forever for the acknowledgements of that element.
+        // The lossy system loses an element, so the producer would wait forever for that element's acknowledgements.
         case .lossy: nil
         }
       })
