@@ -175,7 +175,6 @@ extension Envelope {
   }
 
   private struct HeaderLine: Decodable {
-    let format: Int
     let parts: [String]?
     /// The seconds since the reference date, as the shortest decimal number that is parsed to the same value.
     let savedAt: Double

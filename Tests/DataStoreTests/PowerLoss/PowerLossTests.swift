@@ -7,10 +7,14 @@ import Testing
 
 /// Acknowledged changes survive a loss of power, and no change is made in part.
 ///
-/// A failure names the seed that reproduces it, for the environment variable `MOMENTS_POWER_LOSS_SEED`.
+/// A failure names the seed that reproduces it, for the environment variable `MOMENTS_POWER_LOSS_SEED` and the same
+/// `MOMENTS_POWER_LOSS_ROUNDS`.
 @Suite(.requiresPowerLossVolume, .timeLimit(.minutes(15))) struct PowerLossTests {
   private static let environment = ProcessInfo.processInfo.environment
   private static let roundCount = environment["MOMENTS_POWER_LOSS_ROUNDS"].flatMap { Int($0) } ?? 20
+  /// If `MOMENTS_POWER_LOSS_ROUNDS` is at least 100, the power is cut after every operation, and otherwise after every
+  /// fourth.
+  private static let step = roundCount < 100 ? 4 : 1
 
   private let seed: UInt64
   private let random: SplitMix64
@@ -112,7 +116,8 @@ import Testing
     var random = random
     let (commits, number) = interruptedCommit.kindAndNumber
     try await run { volume, stores in
-      operations: for operation in 1... {
+      let firstOperation = Int.random(in: 1...Self.step, using: &random)
+      operations: for operation in stride(from: firstOperation, through: .max, by: Self.step) {
         // One attempt loses all changes that weren't synchronized, and two lose random ones.
         for attempt in 0..<3 {
           let restoration = Self.restoration(forgets: attempt == 0, &random)
@@ -132,7 +137,7 @@ import Testing
             try await commits.make(progress.number, in: openStore())
             try await progress.catchUp(acknowledged: progress.number, open: openStore)
             await stores.waitUntilClosed()
-            // The commit has fewer than `operation` operations, so each of them was tested.
+            // The commit has fewer than `operation` operations, so there is none left to test.
             if !isCut { break operations }
           } catch {
             Issue.record("MOMENTS_POWER_LOSS_SEED=\(seed), cut after operation \(operation), \(restoration): \(error)")
@@ -151,7 +156,8 @@ import Testing
     let (commits, number) = InterruptedCommit.partsAndValueAndRemoval.kindAndNumber
     try await run { volume, stores in
       fatalCalls: for fatalCall in 1... {
-        operations: for operation in 1... {
+        let firstOperation = Int.random(in: 1...Self.step, using: &random)
+        operations: for operation in stride(from: firstOperation, through: .max, by: Self.step) {
           for attempt in 0..<3 {
             let restoration = Self.restoration(forgets: attempt == 0, &random)
             let place = volume.url.appending(path: "\(fatalCall)-\(operation)-\(attempt)", directoryHint: .isDirectory)
