@@ -48,8 +48,9 @@ enum Invocation: Equatable {
       --help        Print this text.
       --version     Print the version.
 
-    Exit status: 0 success; 64 invalid arguments; 69 the server can't be reached, or refused the request; 74 the folder,
-    the terminal or the output can't be used; 130 interrupted by Ctrl-C; 141 the reader of the output closed it.
+    Exit status: 0 success; 64 invalid arguments; 69 the server can't be reached, refused the request, or sent a reply
+    that can't be used; 74 the folder, the terminal or the output can't be used; 130 interrupted by Ctrl-C; 141 the
+    reader of the output closed it.
     """
 
   init(arguments: [String]) {

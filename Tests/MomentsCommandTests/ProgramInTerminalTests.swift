@@ -42,6 +42,8 @@ import ThreadSanitizerSuppressions
     ]
     process.standardInput = terminal.handle
     process.standardOutput = terminal.handle
+    // The background job of a script ignores interrupts, and the program would inherit that from the tests.
+    _ = signal(SIGINT, SIG_DFL)
     try process.run()
     _ = await terminal.output(upTo: "up to date")
     return process

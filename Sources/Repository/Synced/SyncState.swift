@@ -173,6 +173,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   ///
   /// - Throws: The error that `apply(to:)` throws for the visible value. The mutation is then not added.
   mutating func add(_ id: MutationID, _ mutation: Mutation) throws(MutationConflict) {
+    guard !contains(id) else { return }
     foldIfNeeded()
     if var value = folded ?? (base == nil ? empty : nil) {
       // Releases this copy of the value, so that the mutation can change the other one in place.

@@ -12,6 +12,8 @@ final class SyncUsers<Source: RepositorySource> {
   private let events: RepositoryEvents
   private let starting = AsyncSerialQueue()
   private var hasStarted = false
+  /// The number of sign-outs of each user in the records that ``start(in:)`` has read.
+  private var signOutCountsAtStart: [UserDigest: UInt64] = [:]
   private var access = UserAccess()
 
   init(_ store: any KeyValueStore, repository name: String, events: RepositoryEvents) {
@@ -26,7 +28,12 @@ final class SyncUsers<Source: RepositorySource> {
       if hasStarted { return }
       let observation = try await store.observe(collection: collection, as: UserRecord.self)
       hasStarted = true
-      for entry in observation.stored { receive(.saved(entry.key, entry.stored), in: engine) }
+      for entry in observation.stored {
+        if let user = entry.key.id.map(UserDigest.init(text:)) {
+          signOutCountsAtStart[user] = entry.stored.value.signOutCount
+        }
+        receive(.saved(entry.key, entry.stored), in: engine)
+      }
       engine.tasks.start { [weak engine] in
         for await changes in observation.changes {
           for change in changes { await engine?.receive(change) }
@@ -138,13 +145,19 @@ final class SyncUsers<Source: RepositorySource> {
     }
     guard let error else { return }
     events.emit(.storeFailed(error))
-    engine.start { [countBeforeSignIn = signOutCount ?? access.record(of: user).signOutCount] engine in
-      var (attempt, signOutCount) = (1, Optional(countBeforeSignIn))
+    // A sign-out that begins during the retries must prevail. If the count couldn't be read, that of the last known
+    // record shows whether one has begun.
+    engine.start { [knownCount = signOutCount ?? (hasStarted ? access.record(of: user).signOutCount : nil)] engine in
+      var (attempt, signOutCount) = (1, knownCount)
       var retryError: StoreError?
       repeat {
         await engine.backoff.wait(afterAttempt: attempt)
         attempt += 1
         if engine.canStopEarly { return }
+        // A sign-out of this repository may have read the records meanwhile, for the first time.
+        if signOutCount == nil, engine.users.hasStarted {
+          signOutCount = engine.users.signOutCountsAtStart[user] ?? 0
+        }
         retryError = await engine.users.trySignIn(user, &signOutCount, in: engine)
       } while retryError != nil
     }

@@ -21,7 +21,7 @@ extension TodoListError: CustomStringConvertible {
   /// A message that says what happened and what to do.
   public var description: String {
     switch self {
-    case .noSuchItem: "The todo was deleted meanwhile. Add it again if it is still needed."
+    case .noSuchItem: "The todo is no longer in the list. Add it again if it is still needed."
     case .store(let error): error.description
     }
   }

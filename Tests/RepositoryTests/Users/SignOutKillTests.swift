@@ -37,7 +37,7 @@ import Testing
     let marysLine = "words/mary/mary's/mary's 1/mary's 2"
     if report.first == "phase signedOut" {
       #expect(report == ["phase signedOut", "words/jake", marysLine], "call \(fatalCall)")
-      #expect(try mentions(of: "jake", in: place.folder.url) == [], "call \(fatalCall)")
+      #expect(try place.folder.files(mentioning: "jake") == [], "call \(fatalCall)")
     } else {
       // No user has a record with a phase, so the sign-out hasn't begun.
       #expect(!isDone, "call \(fatalCall)")
@@ -51,16 +51,5 @@ import Testing
     let lines = await child.allLines()
     #expect(await child.end() == .success, "\(command): \(lines)")
     return lines
-  }
-
-  /// The files whose names or bytes contain a text.
-  private static func mentions(of text: String, in folder: URL) throws -> [String] {
-    let names = try #require(FileManager.default.subpaths(atPath: folder.path(percentEncoded: false)))
-    return try names.filter { name in
-      if name.contains(text) { return true }
-      let file = folder.appending(path: name)
-      guard try file.resourceValues(forKeys: [.isRegularFileKey]).isRegularFile ?? false else { return false }
-      return try Data(contentsOf: file).range(of: Data(text.utf8)) != nil
-    }
   }
 }

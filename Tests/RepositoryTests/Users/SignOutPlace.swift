@@ -76,19 +76,7 @@ final class RealPlace: SignOutPlace {
   }
 
   /// Runs the search in another process, because closing a database file in this process would release the locks on it.
-  func mentions(of text: String) throws -> [String] {
-    let path = folder.url.path(percentEncoded: false)
-    let names = (FileManager.default.enumerator(atPath: path)?.compactMap { $0 as? String } ?? [])
-    let search = Process()
-    search.executableURL = URL(filePath: "/usr/bin/env")
-    search.arguments = ["grep", "--recursive", "--text", "--fixed-strings", "--files-with-matches", text, path]
-    let output = Pipe()
-    (search.standardOutput, search.standardError) = (output, FileHandle.nullDevice)
-    try search.run()
-    let files = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-    search.waitUntilExit()
-    return names.filter { $0.contains(text) } + files.split(separator: "\n").map(String.init)
-  }
+  func mentions(of text: String) throws -> [String] { try folder.files(mentioning: text) }
 
   func corrupt(_ key: UserKey) throws {
     let name = try StoreKeyName("notes", id: key.storeID).encoded()

@@ -77,6 +77,30 @@ import Testing
     #expect(storage.texts.contains { $0.contains("signedIn") })
   }
 
+  @Test(arguments: [false, true])
+  func `A sign-in is stored although the store can't be read at first, unless the user signs out in between`(
+    signsOutInBetween: Bool
+  ) {
+    let userKey = StoreKey<UserRecord>("notes.users", id: UserDigest("jake").text)
+    let earlier = makeRepository(SimulatedStore(storage: storage))
+    start { try? await earlier.signOut(userID: "jake", unsent: .refuse) }
+    #expect(storage.value(of: userKey)?.phase == .signedOut)
+    let isUnreadable = Setting(true)
+    let store = SimulatedStore(
+      storage: storage,
+      hooks: .init(onRead: { (_) throws(StoreError) in
+        if isUnreadable.value { throw .readFailed(SystemError(code: 5, operation: "testing", path: "memory")) }
+      }))
+    let repository = makeRepository(store)
+    start { await repository.credentialsChanged(userID: "jake") }
+    isUnreadable.value = false
+    if signsOutInBetween { start { try? await repository.signOut(userID: "jake", unsent: .refuse) } }
+    clock.advance(by: .seconds(60))
+    executor.runUntilIdle()
+    #expect(storage.value(of: userKey)?.phase == (signsOutInBetween ? .signedOut : .signedIn))
+    #expect(storage.value(of: userKey)?.signOutCount == (signsOutInBetween ? 2 : 1))
+  }
+
   @Test func `No event names a user who signs out while a request begins`() {
     var countsNamingUser: [[Int]] = []
     // A call pauses after `jobCount` jobs, the user signs out, and the call is cancelled after `laterJobCount` further

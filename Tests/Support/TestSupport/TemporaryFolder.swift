@@ -36,6 +36,21 @@ package final class TemporaryFolder: Sendable {
     }
   }
 
+  /// Returns the paths, relative to the folder, of the files whose names or bytes contain a text.
+  package func files(mentioning text: String) throws -> [String] {
+    try FileManager.default.subpathsOfDirectory(atPath: url.path(percentEncoded: false)).filter { path in
+      if path.contains(text) { return true }
+      let file = url.appending(path: path)
+      do {
+        guard try file.resourceValues(forKeys: [.isRegularFileKey]).isRegularFile ?? false else { return false }
+        return try Data(contentsOf: file).range(of: Data(text.utf8)) != nil
+      } catch CocoaError.fileReadNoSuchFile, CocoaError.fileNoSuchFile {
+        // A store has removed or renamed the file meanwhile.
+        return false
+      }
+    }
+  }
+
   /// Creates the folder.
   ///
   /// - Throws: An error if the folder exists already.

@@ -149,7 +149,7 @@ def failed_tests(output):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--list", action="store_true", help="list the mutants and exit")
+    parser.add_argument("--list", action="store_true", help="check that all mutants apply, list them and exit")
     parser.add_argument("--keep", action="store_true", help="keep the temporary copy of the package")
     parser.add_argument("--sanitize", metavar="SANITIZER", help="build and run the tests with this sanitizer")
     parser.add_argument("names", nargs="*", help="the mutants to test; all by default")
@@ -158,15 +158,14 @@ def main():
     if unknown:
         parser.error(f"no such mutant: {', '.join(sorted(unknown))}")
     chosen = [mutant for mutant in MUTANTS if not arguments.names or mutant.name in arguments.names]
-    if arguments.list:
-        for mutant in chosen:
-            print(f"{mutant.name}: {mutant.contract}")
-        return 0
-
     faults = [error for error in map(inapplicable, MUTANTS) if error]
     if faults:
         print("\n".join(faults))
         return 1
+    if arguments.list:
+        for mutant in chosen:
+            print(f"{mutant.name}: {mutant.contract}")
+        return 0
 
     options = [f"--sanitize={arguments.sanitize}"] if arguments.sanitize else []
     # On SIGTERM, the `finally` blocks must still end all processes and remove the temporary files.

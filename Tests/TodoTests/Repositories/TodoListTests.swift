@@ -85,7 +85,7 @@ import Todo
     let list = TodoList(store: InMemoryStore())
     await #expect(throws: TodoListError.noSuchItem(milk.id)) { try await list.update(milk) }
     await #expect(throws: TodoListError.noSuchItem(milk.id)) { try await list.toggle(id: milk.id) }
-    #expect(TodoListError.noSuchItem(milk.id).localizedDescription.hasPrefix("The todo was deleted meanwhile."))
+    #expect(TodoListError.noSuchItem(milk.id).localizedDescription.hasPrefix("The todo is no longer in the list."))
     #expect(try await list.fetchItems().elements == [])
   }
 

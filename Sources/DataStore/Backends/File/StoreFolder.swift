@@ -249,8 +249,9 @@ final class StoreFolder {
       try fileSystem.rename(fileName, to: temporaryName, in: descriptor)
       temporaryNames.append(temporaryName)
     }
-    if temporaryNames.isEmpty { return }
+    // Also if no file was renamed now, because an earlier call may have failed after it had renamed files.
     try fileSystem.synchronize(descriptor)
+    if temporaryNames.isEmpty { return }
     for temporaryName in temporaryNames { try fileSystem.unlink(temporaryName, in: descriptor) }
     try fileSystem.synchronize(descriptor)
   }

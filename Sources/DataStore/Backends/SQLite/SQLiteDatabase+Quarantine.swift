@@ -62,7 +62,11 @@
       do throws(SystemError) {
         return try quarantine(in: folder)
       } catch {
-        if isWatched { failedQuarantine = FailedQuarantine(files: try statuses(in: folder), error: error) }
+        do throws(SystemError) {
+          if isWatched { failedQuarantine = FailedQuarantine(files: try statuses(in: folder), error: error) }
+        } catch {
+          // The error of the quarantine says more. Without the statuses, the attempt isn't remembered.
+        }
         throw error
       }
     }
@@ -107,7 +111,11 @@
         try fileSystem.synchronize(folder)
       } catch {
         for suffix in movedSuffixes.reversed() {
-          try fileSystem.rename(quarantineName + suffix, to: fileName + suffix, in: folder)
+          do throws(SystemError) {
+            try fileSystem.rename(quarantineName + suffix, to: fileName + suffix, in: folder)
+          } catch {
+            // The first error says more. A later save finds what is left at the old path, and quarantines it too.
+          }
         }
         throw error
       }
@@ -124,15 +132,14 @@
         throw error
       }
       try fileSystem.lock(descriptor, atMost: busyTimeout)
-      var hasErased = false
       for name in try fileSystem.list(descriptor) where name.hasPrefix(fileName + StoredItem.quarantineMark) {
         // The files of a database belong to no single key.
         let isSelected = try StoredItem.decide(nil, isErased) { () throws(SystemError) in try bytes(of: name) }
         guard isSelected else { continue }
         try fileSystem.unlink(name, in: descriptor)
-        hasErased = true
       }
-      if hasErased { try fileSystem.synchronize(descriptor) }
+      // Also if no file was deleted now, because an earlier call may have failed after it had deleted files.
+      try fileSystem.synchronize(descriptor)
     }
 
     /// Returns the bytes of a quarantined file; empty if it doesn't exist, or isn't a file that a store could have

@@ -6,12 +6,29 @@ public final class Workspace: Sendable {
   private let rootFolder: URL
   private let madeFolderCount = Atomic(0)
 
-  /// Creates the folder.
+  /// Calls `body` with a new workspace, and removes the workspace afterwards, even if `body` throws.
+  ///
+  /// If the removal fails too, the error of `body` is thrown.
   ///
   /// - Parameters:
   ///   - program: The prefix of the folder's name.
   ///   - parent: The folder in which the workspace is created.
-  public init(of program: String, in parent: URL) throws {
+  public static func withNew<Result>(
+    of program: String, in parent: URL, _ body: (Workspace) async throws -> Result
+  ) async throws -> Result {
+    let workspace = try Workspace(of: program, in: parent)
+    let result: Result
+    do {
+      result = try await body(workspace)
+    } catch {
+      try? FileManager.default.removeItem(at: workspace.rootFolder)
+      throw error
+    }
+    try FileManager.default.removeItem(at: workspace.rootFolder)
+    return result
+  }
+
+  private init(of program: String, in parent: URL) throws {
     rootFolder = parent.appending(path: "\(program)-\(UUID().uuidString)", directoryHint: .isDirectory)
     try FileManager.default.createDirectory(at: rootFolder, withIntermediateDirectories: true)
   }
@@ -39,10 +56,5 @@ public final class Workspace: Sendable {
     for _ in 0..<10 where FileManager.default.fileExists(atPath: folder.path(percentEncoded: false)) {
       try? FileManager.default.removeItem(at: folder)
     }
-  }
-
-  /// Removes the workspace with all its contents.
-  public func remove() throws {
-    try FileManager.default.removeItem(at: rootFolder)
   }
 }

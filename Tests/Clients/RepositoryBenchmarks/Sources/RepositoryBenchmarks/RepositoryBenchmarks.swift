@@ -11,13 +11,8 @@ struct RepositoryBenchmarks {
         return try await IdleKeysChild.perform(description)
       }
       let options = try Options(arguments)
-      let workspace = try Workspace(of: "RepositoryBenchmarks", in: options.folder)
-      do {
+      try await Workspace.withNew(of: "RepositoryBenchmarks", in: options.folder) { workspace in
         try await compare(Environment(options: options, workspace: workspace))
-        try workspace.remove()
-      } catch {
-        try workspace.remove()
-        throw error
       }
     } catch {
       fail(error)

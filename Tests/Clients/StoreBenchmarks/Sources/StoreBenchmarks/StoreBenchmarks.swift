@@ -7,13 +7,8 @@ struct StoreBenchmarks {
   static func main() async {
     do {
       let options = try Options(CommandLine.arguments.dropFirst())
-      let workspace = try Workspace(of: "StoreBenchmarks", in: options.folder)
-      do {
+      try await Workspace.withNew(of: "StoreBenchmarks", in: options.folder) { workspace in
         try await compare(options, in: workspace)
-        try workspace.remove()
-      } catch {
-        try workspace.remove()
-        throw error
       }
     } catch {
       fail(error)

@@ -11,14 +11,9 @@ struct LoadBenchmarks {
         return try await ServiceProcess.run(description)
       }
       let options = try Options(arguments)
-      let workspace = try Workspace(of: "LoadBenchmarks", in: options.folder)
-      do {
+      try await Workspace.withNew(of: "LoadBenchmarks", in: options.folder) { workspace in
         try await compare(options, workspace)
-      } catch {
-        try workspace.remove()
-        throw error
       }
-      try workspace.remove()
     } catch let error as UsageError {
       fail(BenchmarkError.usage(error.problem))
     } catch {

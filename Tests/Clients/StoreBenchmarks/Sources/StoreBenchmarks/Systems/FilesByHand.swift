@@ -32,9 +32,18 @@ struct FilesByHand: ~Copyable {
       guard writtenCount > 0 else { throw BenchmarkError.systemCall("write", code: writtenCount < 0 ? errno : EIO) }
       rest = rest.dropFirst(writtenCount)
     }
-    _ = try Self.check("fsync", fsync(fileDescriptor))
+    try Self.synchronize(fileDescriptor)
     _ = try Self.check("renameat", renameat(folderDescriptor, newName, folderDescriptor, name))
-    _ = try Self.check("fsync", fsync(folderDescriptor))
+    try Self.synchronize(folderDescriptor)
+  }
+
+  private static func synchronize(_ descriptor: Int32) throws {
+    #if canImport(Darwin)
+      // On Darwin, `fsync` leaves the bytes in the drive's cache.
+      _ = try check("fcntl", fcntl(descriptor, F_FULLFSYNC))
+    #else
+      _ = try check("fsync", fsync(descriptor))
+    #endif
   }
 
   private static func check(_ call: String, _ result: Int32) throws -> Int32 {
