@@ -76,6 +76,7 @@ enum Invocation: Equatable {
     case "sign-out": return try parseSignOut(arguments.dropFirst())
     case "report": return .report(try timelineOptions(arguments.dropFirst()))
     case "todo": return .todo(dataFolder: try dataFolder(arguments))
+    case let command? where !command.hasPrefix("-"): throw Misuse(problem: "unknown command '\(command)'.")
     default: return .timeline(try timelineOptions(arguments[...]))
     }
   }
@@ -127,7 +128,7 @@ enum Invocation: Equatable {
       options.dataFolder = URL(filePath: try takeValue(of: argument, from: &rest), directoryHint: .isDirectory)
     case "--bff": options.serverURL = try serverURL(try takeValue(of: argument, from: &rest))
     case _ where argument.hasPrefix("-"): throw Misuse(problem: "unknown option '\(argument)'.")
-    default: throw Misuse(problem: "unknown command '\(argument)'.")
+    default: throw Misuse(problem: "unexpected argument '\(argument)'; a command comes first.")
     }
   }
 
