@@ -138,6 +138,8 @@ final class SyncUsers<Source: RepositorySource> {
     }
     guard let error else { return }
     events.emit(.storeFailed(error))
+    // If the count couldn't be read, that of the last known record is used, so that a sign-out that begins during the
+    // retries prevails. If no record is known, the count is 0, so even an earlier sign-out prevails.
     engine.start { [countBeforeSignIn = signOutCount ?? access.record(of: user).signOutCount] engine in
       var (attempt, signOutCount) = (1, Optional(countBeforeSignIn))
       var retryError: StoreError?
