@@ -24,8 +24,8 @@ public actor SimulatedStore: KeyValueStore {
 
     /// Called before a commit or an erasure, with the keys that have a change or a precondition.
     ///
-    /// For an erasure, these are the keys that match before the call. Those that match afterwards are erased, and the
-    /// other hooks receive them.
+    /// For an erasure, these are the keys of the items that match before the hook runs. The items that match after it
+    /// has run are erased.
     ///
     /// For ``SimulatedStore/removeAll(in:)``, the only key is the collection's. If the hook throws, the call throws the
     /// same error and changes nothing.
@@ -33,8 +33,8 @@ public actor SimulatedStore: KeyValueStore {
 
     /// Called synchronously after a commit, before observers are notified, even if the commit changed nothing.
     ///
-    /// It receives the same keys as ``onCommit``, except for ``SimulatedStore/removeAll(in:)``: then it receives the
-    /// keys of the removed values.
+    /// It receives the same keys as ``onCommit``, except for an erasure and for ``SimulatedStore/removeAll(in:)``: then
+    /// it receives the keys of the removed values.
     public var didCommit: @Sendable ([StoreKeyName]) -> Void
 
     /// Called after a commit was made and observers were notified, before the call returns.

@@ -44,6 +44,7 @@ extension StoreConformance {
       try expect(
         await read(1, from: numberChanges, on: harness), is: [[.saved(numberKey, savedNumber)]],
         "the changes of the number")
+      // A subscriber of a key first receives the stored value, which here is from before the commit.
       try expect(
         await read(2, from: keyChanges, on: harness),
         is: [.saved(firstKey, old), .removed(firstKey, revision: commit.revision)], "the changes of the key")

@@ -42,7 +42,7 @@ extension StoreConformance {
       try await store.erase { _ in false }
       try expect(await store.load(key)?.value, is: Note("saved"), "load")
     },
-    Check("No byte remains of erased values, whole or in parts, or of values replaced or removed before") { harness in
+    Check("No byte remains of erased values, partitioned or not, or of values replaced or removed before") { harness in
       try await changeSecretValues(on: harness)
       try await harness.open().erase { $0.key?.id?.contains("secret") ?? false }
       try expect(await harness.open().load(key)?.value, is: Note("public"), "load of another key")
@@ -64,7 +64,7 @@ extension StoreConformance {
       harness in
       let secretKey = Key("note", id: "the secret one")
       let store = try await harness.open()
-      // In a replay that isn't cleared, the first event is that of the key that isn't erased.
+      // `key`, which isn't erased, comes first. A replay that isn't cleared then begins with the event about `key`.
       for key in [key, secretKey] {
         try await store.save(Note("text"), for: key)
         try await corrupt(key, on: harness)

@@ -69,7 +69,7 @@ extension StoreConformance {
       try expect(
         await read(1, from: observation.changes, on: harness), is: [[.saved(key, saved)]], "the first change")
     },
-    Check("A first save does not overwrite corrupt bytes", needsCorruption: true) { harness in
+    Check("A reopened store's first save does not overwrite corrupt bytes", needsCorruption: true) { harness in
       try await saveAndCorruptValue(on: harness)
       let store = try await harness.open()
       let saved = try await store.save(Note("good"), for: key)
@@ -120,6 +120,8 @@ extension StoreConformance {
   }
 
   /// Expects that the first events report quarantined bytes of these keys, in this order.
+  ///
+  /// The events may precede the call, because a new subscriber receives the last few events first.
   private static func expectQuarantineEvents(of keys: [Key], in store: any KeyValueStore, on harness: StoreHarness)
     async throws
   {

@@ -159,7 +159,7 @@ extension StoreConformance {
       }
       group.addTask {
         do { try await Task.sleep(for: harness.timeLimit) } catch {
-          // The elements arrived first, or the check was cancelled.
+          // The receiving task ended first, or the check was cancelled.
         }
         return nil
       }

@@ -41,7 +41,9 @@ enum CommandStatus: Int32 {
   case success = 0
   /// The arguments are invalid.
   case usage = 64
-  /// The server could not be reached, or refused the request.
+  /// The server could not be reached, refused the request, or sent a reply that can't be used.
+  ///
+  /// A sign-out also has this status if likes can't be sent first.
   case unavailable = 69
   /// The data folder, the terminal or the output could not be read or written.
   case inputOutput = 74

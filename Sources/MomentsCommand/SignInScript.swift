@@ -39,7 +39,7 @@ struct SignInScript {
     async let submit: Void = model.submit()
     await until { [model] in model.showsIndicator }
     await printState()
-    console.print("Busy: the indicator is shown, and the text is hidden. A second \(title) is ignored.")
+    console.print("Busy: the indicator is shown, and the message is hidden. A second \(title) is ignored.")
     await model.submit()
     isServerAnswering.send(true)
     await submit
@@ -104,6 +104,9 @@ struct SignInScript {
     console.print("\nThe network is back.")
   }
 
+  /// Runs a closure, and maps the error that it throws.
+  ///
+  /// Switching the network can throw `StoreError`, too, because the network's state is stored.
   private static func mappingStoreError<Result>(
     _ body: () async throws(StoreError) -> Result
   ) async throws(MomentsRepoError) -> Result {

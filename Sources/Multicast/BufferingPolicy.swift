@@ -34,7 +34,7 @@ public struct BufferingPolicy<Failure: Error>: Sendable {
   /// Returns the error that an ``error(_:_:)`` policy makes of an overflow.
   func makeError(_ bufferOverflow: BufferOverflow) -> Failure {
     guard case .error(let makeFailure) = overflow else {
-      preconditionFailure("Only a subscriber with the error policy overflows.")
+      preconditionFailure("Only the error policy makes an error of an overflow.")
     }
     return makeFailure(bufferOverflow)
   }

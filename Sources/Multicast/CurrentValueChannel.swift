@@ -100,7 +100,7 @@ public final class CurrentValueChannel<Value: Sendable, Failure: Error>: Sendabl
     MulticastStream(core: core, policy: buffering)
   }
 
-  /// The number of registered subscribers: those that are neither cancelled, released nor overflowed; 0 after
-  /// termination.
+  /// The number of registered subscribers: those that are neither cancelled, released nor failed by an overflow; 0
+  /// after termination.
   public var subscriberCount: Int { core.subscriberCount }
 }

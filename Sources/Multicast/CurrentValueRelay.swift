@@ -42,6 +42,6 @@ public final class CurrentValueRelay<Value: Sendable>: Sendable {
   /// The receiving side, with the relay's buffering policy.
   public var stream: MulticastStream<Value, Never> { channel.stream }
 
-  /// The number of registered subscribers: those that are neither cancelled, released nor overflowed.
+  /// The number of registered subscribers: those that are neither cancelled, released nor failed by an overflow.
   public var subscriberCount: Int { channel.subscriberCount }
 }

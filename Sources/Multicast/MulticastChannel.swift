@@ -79,8 +79,8 @@ public final class MulticastChannel<Element: Sendable, Failure: Error>: Sendable
   /// The newest element of the replay, or `nil` if the replay is empty.
   public var latest: Element? { core.latest }
 
-  /// The number of registered subscribers: those that are neither cancelled, released nor overflowed; 0 after
-  /// termination.
+  /// The number of registered subscribers: those that are neither cancelled, released nor failed by an overflow; 0
+  /// after termination.
   public var subscriberCount: Int { core.subscriberCount }
 
   /// Empties the replay, for example when a user signs out.

@@ -31,7 +31,7 @@ public final class MulticastRelay<Element: Sendable>: Sendable {
   /// The newest element of the replay, or `nil` if the replay is empty.
   public var latest: Element? { channel.latest }
 
-  /// The number of registered subscribers: those that are neither cancelled, released nor overflowed.
+  /// The number of registered subscribers: those that are neither cancelled, released nor failed by an overflow.
   public var subscriberCount: Int { channel.subscriberCount }
 
   /// Empties the replay, for example when a user signs out.

@@ -2,8 +2,9 @@
 ///
 /// It serves an owner of very many channels, such as a store with one channel for each key: a channel is released as
 /// soon as no stream, subscription or iterator refers to it, even though its owner remains. Unlike a stream of a
-/// ``MulticastChannel``, a stream of this channel keeps it alive, and can be stored and iterated at any time. The owner
-/// must call ``finish()`` in its `deinit` at the latest, because releasing this value doesn't finish the channel.
+/// ``MulticastChannel``, a stream of this channel keeps it alive: a stored stream can receive elements until the owner
+/// finishes the channel. The owner must call ``finish()`` in its `deinit` at the latest, because releasing this value
+/// doesn't finish the channel.
 package struct UnownedChannel<Element: Sendable> {
   private weak var core: ChannelCore<Element, Never>?
 

@@ -5,7 +5,7 @@ internal import Multicast
 ///
 /// The first write after these commits, and each call after that write, throws and changes nothing. Each save, removal,
 /// batch and erasure counts as a commit, even if the underlying store refuses it. Existing subscriptions continue.
-/// Locks aren't supported.
+/// `acquireLock(_:)` isn't supported.
 final class InterruptedStore: KeyValueStore {
   /// The error of each call after the process was killed; 5 is `EIO`.
   private static let error = StoreError.writeFailed(SystemError(code: 5, operation: "simulating", path: "memory"))

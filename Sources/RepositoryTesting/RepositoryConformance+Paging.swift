@@ -52,7 +52,7 @@ extension RepositoryConformance.Bench where Source: BidirectionalPagedSource {
         pageSize: 1, maximumPages: 2, retryPolicy: RetryPolicy(base: .zero), random: SplitMix64(seed: seed)))
   }
 
-  /// Scrolls one step, unless the network fails.
+  /// Scrolls one step, and ignores a failure of the network or the server.
   ///
   /// - Parameters:
   ///   - repository: The repository.

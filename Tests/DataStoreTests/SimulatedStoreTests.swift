@@ -101,6 +101,7 @@ import Testing
     try await otherStore.save(2, for: StoreKey<Int>("number", id: "a"))
     time.send(Date(timeIntervalSince1970: 1))
     try await otherStore.save(3, for: StoreKey<Int>("number", id: "b"))
+    // The values were stored before the observed store existed, so each has revision 0.
     let stored = try await SimulatedStore(storage: storage).observe(collection: "number", as: Int.self).stored
     #expect(stored.map(\.key.id) == ["b", "a", "c"])
     #expect(stored.map(\.stored.revision) == [0, 0, 0])
@@ -114,6 +115,7 @@ import Testing
     let changes = try await store.changes(of: key).subscribe()
     try await otherStore.remove(key)
     try await store.remove(key)
+    // The first change is the replayed save, and the second one the other store's removal.
     #expect(await changes.first(2).map(\.revision) == [1, 2])
   }
 

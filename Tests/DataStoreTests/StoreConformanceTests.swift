@@ -52,7 +52,7 @@ struct FaultyStore: KeyValueStore {
     case missesExternalChanges
     case deletesCorruption
     case commitsHalf
-    case ignoresPreconditions
+    case hidesFailedPreconditions
     case splitsCommits
     case removesTooMuch
     case locksTwice
@@ -76,7 +76,7 @@ struct FaultyStore: KeyValueStore {
         "A value whose migration fails is reported by load and by an event, and the next save replaces it"
       case .deletesCorruption: "A removal quarantines corrupt bytes"
       case .commitsHalf: "A commit makes all of its changes"
-      case .ignoresPreconditions: "A commit with a failed precondition changes nothing, and its error names the key"
+      case .hidesFailedPreconditions: "A commit with a failed precondition changes nothing, and its error names the key"
       case .splitsCommits:
         "A commit is one element for observers of a collection, and one change for observers of a key"
       case .removesTooMuch: "Removing a collection removes all of its values as one commit, and no other values"
@@ -103,7 +103,7 @@ struct FaultyStore: KeyValueStore {
     sharedStore = InMemoryStore(storage: storage)
   }
 
-  /// The store that makes most calls.
+  /// The store that most calls are forwarded to.
   private var store: InMemoryStore {
     fault == .losesSavesOnReopening || fault == .missesExternalChanges ? isolatedStore : sharedStore
   }
@@ -165,7 +165,7 @@ struct FaultyStore: KeyValueStore {
       let commit = try await store.commit(batch)
       if let key = batch.keys.first { storage[try key.encoded()] = nil }
       return commit
-    case .ignoresPreconditions:
+    case .hidesFailedPreconditions:
       do throws(StoreError) { return try await store.commit(batch) } catch .preconditionFailed {
         return StoreCommit(revision: 0, tag: StoreTag())
       } catch {

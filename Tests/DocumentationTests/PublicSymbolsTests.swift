@@ -31,6 +31,7 @@ import Testing
       }
       """)
 
+  // A link may name a case without its associated values, but not a function without its parentheses.
   @Test(arguments: [
     "Channel", "Channel/init(replay:buffering:)", "Channel/error(_:_:)", "Channel/update(_:)",
     "Channel/next(isolation:)", "_Concurrency/AsyncSequence/shared(replay:)", "Channel/finish()", "Channel/latest",

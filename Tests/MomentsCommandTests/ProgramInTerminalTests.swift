@@ -143,7 +143,8 @@ import ThreadSanitizerSuppressions
     )
     let leader = try await start(in: leaderTerminal, data: folder.url, launcher: [])
     let follower = try await start(in: followerTerminal, data: folder.url, launcher: [])
-    // The leader sends this like, and both programs show it. The output is empty only if a program ended before.
+    // The leader sends this like, and shows it as pending until the server has confirmed it. The output is empty only
+    // if a program ended before.
     followerTerminal.type(Self.downKey + "l")
     #expect(await followerTerminal.output(upTo: "Liked Mattt") != "")
     #expect(await leaderTerminal.output(upTo: "1 pending") != "")

@@ -82,6 +82,7 @@ import Testing
       let lines = recorder.output.flatMap { $0.split(separator: "\n") }
       #expect(lines.count == 3)
       #expect(lines.first?.hasPrefix("moments-details: 1 key, 1 mutation in 1 lane") ?? false, "\(lines)")
+      // The repository that makes the report never sends likes, so the lane's line leaves that to another one.
       #expect(lines.last?.contains("sent by another repository") ?? false, "\(lines)")
     }
   }
@@ -268,6 +269,7 @@ import Testing
     func path(_ server: String) throws -> String {
       DataFolder.timelines(of: try #require(URL(string: server)), in: folder).path(percentEncoded: false)
     }
+    // Capital letters are percent-encoded too, because some file systems ignore case.
     #expect(try path("https://a.example/Graph?q=/..") == "/data/servers/https%3A%2F%2Fa.example%2F%47raph%3Fq%3D%2F../")
     #expect(
       try path("https://a.example/graph%3Fq=/..") == "/data/servers/https%3A%2F%2Fa.example%2Fgraph%253%46q%3D%2F../")

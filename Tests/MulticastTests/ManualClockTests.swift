@@ -120,7 +120,7 @@ import Testing
     advancingTask.cancel()
   }
 
-  @Test func `Generators with equal seeds return equal numbers`() {
+  @Test func `Random number generators with equal seeds return equal numbers`() {
     var generator = SplitMix64(seed: 1)
     var equalGenerator = SplitMix64(seed: 1)
     var otherGenerator = SplitMix64(seed: 2)

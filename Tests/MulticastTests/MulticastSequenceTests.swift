@@ -6,13 +6,16 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct MulticastSequenceTests {
   let executor = ManualTaskExecutor()
 
-  /// A base sequence that counts its iterations, requests and cancellations, and yields what a test's closure returns.
+  /// A base sequence that counts its iterations, requests and cancelled requests.
   ///
-  /// The closure receives the number of the iteration and the number of the request in it, both counted from 1.
+  /// It yields what a test's closure returns. The closure receives the number of the iteration and the number of the
+  /// request in it, both counted from 1.
   struct Base: AsyncSequence, Sendable {
     let iterationCount = CurrentValueRelay(0)
     let requestCount = CurrentValueRelay(0)
     let cancellationCount = CurrentValueRelay(0)
+    /// The number of requests whose task wasn't cancelled before they returned.
+    let completionCount = CurrentValueRelay(0)
     let yield: @Sendable (_ iteration: Int, _ request: Int) async throws(Failure) -> Int?
 
     init(yield: @escaping @Sendable (_ iteration: Int, _ request: Int) async throws(MulticastTests.Failure) -> Int?) {
@@ -34,6 +37,7 @@ import Testing
           base.cancellationCount.update { $0 += 1 }
           return nil
         }
+        base.completionCount.update { $0 += 1 }
         return element
       }
     }
@@ -197,7 +201,7 @@ import Testing
       let watchedBase = WatchedBase(base: base)
       var iterator: MulticastSequence<WatchedBase>.AsyncIterator? =
         watchedBase.multicast(buffering: .dropNewest(2)).makeAsyncIterator()
-      await waitUntil(base.requestCount, reaches: 2)
+      await waitUntil(base.completionCount, reaches: 2)
       withExtendedLifetime(iterator) {}
       iterator = nil
       await watchedBase.releaseGate.pass()
@@ -263,8 +267,10 @@ import Testing
               received.append(element)
               if received.count == limit { break }
             }
-            if let first = received.first { #expect(received == Array(first..<first + received.count)) }
-            if received.count < limit { #expect(received.isEmpty || received.last == 50) }
+            // A subscriber that joins after the end receives the replay.
+            let first = try #require(received.first)
+            #expect(received == Array(first..<first + received.count))
+            if received.count < limit { #expect(received.last == 50) }
           }
         }
         try await group.waitForAll()

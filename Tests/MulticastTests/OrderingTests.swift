@@ -1,12 +1,9 @@
 import Multicast
-import MulticastTesting
 import Testing
 
 /// Guarantees C1–C4, C21 and C25: the elements that a subscriber receives, their order, and the start of a
 /// subscription.
 @Suite struct OrderingTests {
-  let executor = ManualTaskExecutor()
-
   @Test func `A subscriber receives the replay, then later elements, in the order of sending`() async {
     let channel = MulticastChannel<Int, Never>(replay: 3, buffering: .unbounded)
     for element in 1...5 { channel.send(element) }

@@ -188,8 +188,10 @@ import Testing
           var iterator = channel.stream.makeAsyncIterator()
           // In every other round, the iterator reads an element before its release. The read doesn't suspend, because
           // an element was just sent.
-          if round.isMultiple(of: 2) { channel.send(Token(10)) }
-          if round.isMultiple(of: 2) { _ = await iterator.next() }
+          if round.isMultiple(of: 2) {
+            channel.send(Token(10))
+            _ = await iterator.next()
+          }
         })
       #expect(channel.subscriberCount == 0)
       #expect(liveCount.value == 0)
@@ -305,7 +307,7 @@ import Testing
     }
   }
 
-  @Test func `A subscriber cancelled after a few elements leaves no element alive and counts the rest as dropped`()
+  @Test func `A subscriber cancelled while it reads a few elements leaves none alive and counts the rest as dropped`()
     async
   {
     let liveCount = Counter()
@@ -330,7 +332,7 @@ import Testing
   }
 
   @Test(arguments: [BufferingPolicy<Never>.latest, .dropOldest(5), .dropOldest(20), .unbounded])
-  func `A subscriber that may lag receives its window in order while elements outside it are released`(
+  func `A subscriber that may lag receives elements in order, up to the last, and only the replay stays alive`(
     _ policy: BufferingPolicy<Never>
   ) async {
     let liveCount = Counter()
@@ -380,7 +382,7 @@ import Testing
         channel.finish()
       }
       let subscriptions = [channel.stream.subscribe(), channel.stream.subscribe()]
-      // The second of the subscribers to park its continuation releases this element, before its task has suspended.
+      // The subscriber that parks its continuation last releases this element, before its task has suspended.
       channel.send(
         Token(0) { _ in
           isParking.raise()

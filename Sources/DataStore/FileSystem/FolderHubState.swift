@@ -94,7 +94,7 @@ struct FolderHubState {
     update(id) { $0?.checked(target) }
   }
 
-  /// Records that a check of a watch failed.
+  /// Records that a check of a watch failed, which gives the watch nothing to report.
   mutating func couldNotCheck(_ id: WatchID) {
     watches[id]?.couldNotCheck()
   }

@@ -19,7 +19,8 @@
       for folder: String, fileSystem: FileSystem, onEvents: @escaping @Sendable () -> Void
     ) throws(SystemError) {
       let existingInstance = instance
-      // `perform` is called even if there is an instance, so that a test can inject a failure for any watch.
+      // `perform` is called even if there is an instance, so that a test can make any call of `start` fail, not only
+      // one that opens the instance.
       let initialInstance = try fileSystem.perform("inotify_init", folder) {
         existingInstance == -1 ? inotify_init1(O_CLOEXEC | O_NONBLOCK) : existingInstance
       }

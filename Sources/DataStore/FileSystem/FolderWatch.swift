@@ -11,8 +11,8 @@ final class FolderWatch: Sendable {
   ///
   /// - Parameters:
   ///   - folder: The path of the folder.
-  ///   - ignoredPrefix: The prefix of file names that aren't reported. Renames from or to such a name aren't reported
-  ///     either.
+  ///   - ignoredPrefix: The prefix of file names that aren't reported, those of the store's own temporary files.
+  ///     Renames from or to such a name aren't reported either, because they are steps of the store's own commits.
   ///   - reportsWrites: Whether each write to a file is reported, or only the close of a file that was open for
   ///     writing. On Darwin neither is reported, because only the names in a folder are watched.
   ///   - fileSystem: Makes the system calls.

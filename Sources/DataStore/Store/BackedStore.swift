@@ -198,6 +198,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     for key in keys.sorted(by: { ($0.id ?? "") < ($1.id ?? "") }) {
       let slot = topic.typed.slot(StoreKey(key), named: try key.encoded())
       let entry = StoreBatchEntry(key: slot.key, change: .remove)
+      // The time and the tag here are unused, because nothing is encoded for a removal.
       removals.append(PendingKey(slot, try PreparedChange(entry, savedAt: now(), tag: StoreTag())))
     }
     return removals
@@ -300,8 +301,8 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
 
   /// Reads a key that is already observed, for a new observer.
   ///
-  /// A value that can't be used is reported as an event, unless the last read found it too. For observers, the key has
-  /// no value then.
+  /// A value that can't be used is reported as an event, unless the last read found it too. In both cases, the key has
+  /// no value for observers.
   private func refresh<Value>(_ slot: Slot<Value>) throws(StoreError) {
     let result = try contents.withBackend { (backend: inout Backend) throws(StoreError) in
       try slot.read(from: &backend, needsValue: false)

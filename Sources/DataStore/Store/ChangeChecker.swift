@@ -118,7 +118,7 @@ final class ChangeChecker<Backend: StoreBackend> {
   ///   - backend: The backend.
   ///   - removed: The names that the attempt has removed so far, which a backend may report too.
   /// - Returns: Whether there may be external changes, so that the commit must wait for another attempt; `false` also
-  ///   if the report can't be taken.
+  ///   if the store isn't being watched, and after an error.
   /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only.
   func findsExternalChanges(
     with backend: inout Backend, besides removed: Set<String>

@@ -11,7 +11,7 @@ struct Check<Value: Codable & Sendable>: AnyCheck {
 protocol AnyCheck {
   associatedtype Value: Codable & Sendable
 
-  /// The tag of the commit that wrote the value.
+  /// The tag of the commit that wrote the value; see ``ReadResult/tag``.
   var tag: StoreTag? { get }
 
   /// The check with its type.
@@ -19,7 +19,9 @@ protocol AnyCheck {
 }
 
 extension [any AnyCheck] {
-  /// Returns the reads grouped by commit, with the commits in the order of their first reads.
+  /// Returns the reads with those of each commit next to each other, and the commits in the order of their first reads.
+  ///
+  /// A read without a tag counts as the read of a commit of its own.
   func groupedByCommit() -> [any AnyCheck] {
     var commits: [[any AnyCheck]] = []
     var positions: [StoreTag: Int] = [:]

@@ -164,7 +164,7 @@ final class CommitQueue<Backend: StoreBackend> {
         }
         let decision = try commits[index].decide(reading: &backend)
         if case .retry = commits[index].verdict { firstToWait = index }
-        if case .proceed(let names) = decision { removed.formUnion(names) }
+        if case .proceed(let removals) = decision { removed.formUnion(removals) }
         return decision
       }
     }

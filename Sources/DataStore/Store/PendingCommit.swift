@@ -314,7 +314,9 @@ protocol AnyPendingKey: AnyObject {
   /// Whether the commit changes the key, according to the last decision.
   var changesSomething: Bool { get }
 
-  /// Encodes the value to save, unless it is encoded already, and returns the writes of the key.
+  /// Returns the writes of the key.
+  ///
+  /// Each call encodes a value in parts, because its bytes depend on the stored value. A whole value is encoded already.
   func encode(
     savedAt: Date, tag: StoreTag, readPart: (_ name: String) -> Data?
   ) throws(StoreError) -> [StoreWrite]

@@ -58,8 +58,8 @@ final class StoreContents<Backend: StoreBackend> {
   /// Returns the value of a key if it is in memory and nothing was changed externally since it was read or written.
   ///
   /// - Returns: `nil` if the key must be read.
-  /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only, because the backend throws it only once. After any
-  ///   other error the result is `nil`, because the read that follows meets the same error.
+  /// - Throws: ``StoreError/corruptStore(movedTo:reason:)``, because the backend throws it only once. After any other
+  ///   error the result is `nil`, because the read that follows meets the same error.
   func knownValue<Value>(of key: StoreKey<Value>) throws(StoreError) -> StoredValue<Value>? {
     guard topics[key.collection]?.holdsContent(of: key.id) ?? false else { return nil }
     do throws(StoreError) {
@@ -131,7 +131,7 @@ final class StoreContents<Backend: StoreBackend> {
     return replaced as Any
   }
 
-  /// Quarantines bytes that can't be decoded or migrated.
+  /// Quarantines corrupt bytes, or those of an unmigratable value that a save is about to replace.
   ///
   /// - Returns: The place of the quarantined bytes; `nil` if other bytes, or none, are stored by now.
   /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` if the whole store turned out to be corrupt. All earlier

@@ -44,10 +44,11 @@ public enum StoreError: Error, Hashable, Sendable {
   ///   collection with a type. The store then doesn't know which schemas are supported.
   case newerFormat(StoreKeyName, found: StoredVersion, supported: StoredVersion)
 
-  /// The migration of the stored value from schema `from` to the next failed or is missing.
+  /// The stored value could not be migrated from schema `from`.
   ///
-  /// The migration is missing if the value was stored in parts, but values of its type are now stored whole. The value
-  /// is left untouched until it is removed, or until a save quarantines its bytes.
+  /// Either the migration to the next schema failed, or there is no migration, because the value was stored in parts,
+  /// but values of the same schema are now stored whole. The value is left untouched until it is removed, or until a
+  /// save quarantines its bytes.
   case migrationFailed(StoreKeyName, from: Int, reason: String)
 
   /// The whole store is of a future layout. It is left untouched, and nothing was read or written.

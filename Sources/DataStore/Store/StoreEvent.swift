@@ -13,10 +13,11 @@ public enum StoreEvent: Hashable, Sendable {
   /// For observers, the key has no value.
   case newerValueLeftUntouched(StoreKeyName, found: StoredVersion, supported: StoredVersion)
 
-  /// A value was left untouched, because the migration from schema `from` to the next failed or is missing.
+  /// A value was left untouched, because it could not be migrated from schema `from`.
   ///
-  /// The migration is missing if the value was stored in parts, but values of its type are now stored whole. For
-  /// observers, the key has no value. The next save quarantines the bytes of the value.
+  /// Either the migration to the next schema failed, or there is no migration, because the value was stored in parts,
+  /// but values of the same schema are now stored whole. For observers, the key has no value. The next save quarantines
+  /// the bytes of the value.
   case migrationFailed(StoreKeyName, from: Int, reason: String)
 
   /// One value can't be read, for example because a folder has the name of its file.

@@ -45,6 +45,8 @@ public struct StoreSchema: Sendable {
   }
 
   /// The newest possible schema, for reads that accept values of every schema.
+  ///
+  /// It needs no migrations, because such reads don't decode the values.
   static let any = StoreSchema(anyVersion: ())
 
   /// Returns the schema of the values of a type.
@@ -89,9 +91,9 @@ public struct StoreMigration: Sendable {
   }
 }
 
-/// The failure of a migration, or the absence of one.
+/// The reason why a value couldn't be migrated: a migration failed, or there is none.
 ///
-/// A migration is absent if the value was stored in parts, but values of the same schema are now stored whole.
+/// There is none if the value was stored in parts, but values of the same schema are now stored whole.
 struct MigrationFailure {
   /// The schema of the value before the migration.
   let version: Int

@@ -31,15 +31,16 @@ public enum APISessionError: Error, Equatable, Sendable {
   /// GraphQL server sends.
   case graphQL([GraphQLError], status: Int = 200, retryAfter: Duration? = nil)
   /// The response isn't from this API: for example, it is a redirection that the session doesn't follow, the HTML of a
-  /// login page or a proxy, or JSON with neither `data` nor `errors`.
+  /// login page or a proxy, or JSON without the members `data` and `errors`.
   ///
   /// The response says nothing about the request, which may not have reached the server. `location` is the text of the
   /// response's `Location` field, which names the target of a redirection.
   case notAnAPIResponse(status: Int, location: String? = nil, bodyExcerpt: String)
   /// The server answered with a success status but no content.
   ///
-  /// Either the body is a GraphQL response that has no errors and whose `data` is `null` or missing, or it is empty. An
-  /// empty body of another media type than JSON is ``notAnAPIResponse(status:location:bodyExcerpt:)`` instead.
+  /// Either the body is a GraphQL response without data and without errors, such as `{"data":null}` or `{"errors":[]}`,
+  /// or it is empty. An empty body of another media type than JSON is
+  /// ``notAnAPIResponse(status:location:bodyExcerpt:)`` instead.
   case emptyReply
   /// The response was larger than `limit` bytes, or declared that it was, and the session stopped reading it.
   case replyTooLarge(limit: Int)

@@ -29,7 +29,9 @@ extension MomentsDetails.Moment {
       }
     }
 
-    /// Compares two types by their raw values, so that a type equals itself after encoding and decoding.
+    /// Compares two types by their raw values.
+    ///
+    /// `.unknown("URL")` therefore equals ``url``, the type that it becomes when it is encoded and decoded.
     public static func == (lhs: Self, rhs: Self) -> Bool {
       lhs.rawValue == rhs.rawValue
     }

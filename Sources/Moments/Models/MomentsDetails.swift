@@ -10,7 +10,7 @@ public struct MomentsDetails: Codable, Hashable, Sendable {
   public var moments: [Moment]
   /// The position at which the moments end.
   ///
-  /// `nil` if the complete timeline was fetched with one request, for example because the server doesn't support pages.
+  /// `nil` if the timeline wasn't fetched in pages, for example because the server doesn't support them.
   public var pageInfo: PageInfo?
 
   /// Creates a timeline from its parts.

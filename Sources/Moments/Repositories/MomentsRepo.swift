@@ -66,10 +66,10 @@ public actor MomentsRepo: MomentsRepoType {
   /// refused likes whose error no caller received.
   public nonisolated var mutations: PendingMutations<MomentsSource> { timelines.mutations }
 
-  /// The saved and changed timelines of all users: first the newest one, then every later one, each once and in order.
+  /// The saved and changed timelines of all users: first the newest one, then later ones in order, each at most once.
   ///
-  /// If the newest one isn't known, because the repository hasn't read any yet or it was removed, an observer first
-  /// receives all stored timelines instead, the newest one last.
+  /// If the newest one isn't known, because the repository hasn't read any timeline yet or that one was removed, an
+  /// observer first receives all stored timelines instead, the newest one last.
   public nonisolated var momentsDetails: ObservedValues<MomentsDetails> { timelines.everyValue }
 
   /// Returns the saved and changed timelines of one user.
@@ -118,7 +118,7 @@ public actor MomentsRepo: MomentsRepoType {
   /// Fetches the page after the last stored moment of a user's timeline, and appends it without duplicates.
   ///
   /// After a failure, the next call fetches the same page. If the server refuses the page permanently, for example
-  /// because the moment before it was deleted, the next ``reloadMoments(userID:)`` replaces all stored pages with the
+  /// because the last stored moment was deleted, the next ``reloadMoments(userID:)`` replaces all stored pages with the
   /// newest one. Later calls of this method continue from that page.
   public func loadMoreMoments(userID: String) async throws(MomentsRepoError) {
     try await withKey(of: userID) { key async throws(RepositoryError<APISessionError>) in
@@ -145,13 +145,15 @@ public actor MomentsRepo: MomentsRepoType {
     let result = try await withKey(of: userID) { key async throws(RepositoryError<APISessionError>) in
       try await timelines.perform(like, on: key)
     }
+    // A like can't conflict with a timeline, so the only other result is `queued`.
     return result == .confirmed ? .confirmed : .queued
   }
 
   /// Immediately sends the waiting likes, including those that wait for a sign-in.
   ///
-  /// Call it when the network is available again, or after the user has signed in. A delay that the server requested,
-  /// such as with `Retry-After`, is still respected.
+  /// Call it when the network is available again. After a sign-in, call ``credentialsChanged(userID:)`` instead, which
+  /// also notifies the other repositories on the store. A delay that the server requested, such as with `Retry-After`,
+  /// is still respected.
   public func retryLikes() async {
     await timelines.resumeAll()
   }
@@ -204,8 +206,9 @@ public actor MomentsRepo: MomentsRepoType {
 extension MomentsLoadState {
   init(_ state: RepositoryState<MomentsDetails, RepositoryError<APISessionError>>) {
     let loaded = state.value.map {
-      // The age of a timeline counts from `fetchedAt`, which is the time of its last save if the time of its fetch isn't
-      // known. If nothing is stored, it is `nil`: the value then consists of pending likes only.
+      // The age of a timeline counts from `fetchedAt`, which is the time of its last save if the time of its fetch
+      // isn't known. `fetchedAt` is `nil` only if nothing is stored. No timeline is then visible, so the default isn't
+      // used.
       LoadedValue($0, savedAt: state.fetchedAt ?? .distantPast, isPending: state.isPending)
     }
     if state.isLoading || state.isLoadingMore {

@@ -6,8 +6,8 @@ internal import Repository
 /// An error thrown by a ``MomentsRepo``.
 ///
 /// A failed call doesn't change the stored timeline, with two exceptions. If the server refuses to return the complete
-/// timeline, likes that the server has confirmed are applied to the stored timeline. For a ``store(_:)`` error,
-/// `StoreError` describes the exceptions.
+/// timeline, likes that the server has confirmed are applied to the stored timeline, because no fetched timeline will
+/// include them. For a ``store(_:)`` error, `StoreError` describes the exceptions.
 ///
 /// Cancelling the calling task doesn't cancel its like, or a request that other callers share. Both may therefore
 /// change the stored timeline after the call has thrown ``cancelled``.

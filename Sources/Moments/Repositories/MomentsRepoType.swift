@@ -16,7 +16,7 @@ public import Repository
 /// - `fetch…` returns a value to the caller only. No stream emits it.
 /// - `perform…` performs an action, such as a sign-in. The streams emit the states that the action passes through.
 public protocol MomentsRepoType: Sendable {
-  /// The saved and changed timelines of all users: first the newest one, then every later one, each once and in order.
+  /// The saved and changed timelines of all users: first the newest one, then later ones in order, each at most once.
   ///
   /// The first timeline is the newest one that the repository has read. If it hasn't read any yet, an observer receives
   /// all stored timelines, the newest one last. If the store is empty, an observer waits for the first save.
@@ -63,7 +63,7 @@ public protocol MomentsRepoType: Sendable {
   /// Fetches the page after the last stored moment of a user's timeline, and appends it without duplicates.
   ///
   /// Fetches nothing if the stored timeline is complete, and the newest page if no timeline is stored. If the server
-  /// refuses the page because the moment before it was deleted, call ``reloadMoments(userID:)`` before the next
+  /// refuses the page because the last stored moment was deleted, call ``reloadMoments(userID:)`` before the next
   /// attempt.
   ///
   /// - Throws: A ``MomentsRepoError``; the stored timeline is unchanged, with the exceptions that `StoreError`

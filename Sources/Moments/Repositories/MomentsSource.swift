@@ -93,8 +93,8 @@ extension MomentsSource: CompletingSource {
   ///
   /// Keeps the URLs of links, because complete timelines, including replies to likes, lack them; see `MomentsDocument`.
   /// If the fetched timeline has a page info, the stored one is kept if both timelines end with the same moment and
-  /// have the same ``MomentsDetails/nextCursor``. The two page infos may still differ: if the newest page was joined to
-  /// stored moments that have no next page, the fetched one has the end cursor of the page's last moment.
+  /// have the same ``MomentsDetails/nextCursor``. The two page infos may still differ: if `fetched` is the newest page
+  /// joined to stored moments without a next page, its end cursor is that of the page, not of the last moment.
   package func complete(_ fetched: MomentsDetails, with stored: MomentsDetails) -> MomentsDetails {
     var details = fetched.withURLs(from: stored)
     let hasSameEnd = details.moments.last?.id == stored.moments.last?.id && details.nextCursor == stored.nextCursor

@@ -161,6 +161,7 @@ extension DemonstrationServer: UpdateMomentLikeSessionType {
       let stored = try await store?.load(Self.stateKey)
       return (stored?.value ?? state, stored?.tag)
     } catch {
+      // The store has quarantined the bytes, so nothing is stored now.
       if case .undecodable = error { return (state, nil) }
       throw .statusCode(500, bodyExcerpt: error.description)
     }

@@ -170,6 +170,7 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
     state.remove(id)
   }
 
+  /// Counts elements of a batch that a cancelled subscriber discarded.
   mutating func countDropped(_ id: Int, _ count: Int) {
     state.countDropped(id, count)
   }

@@ -14,12 +14,13 @@
 /// A **cursor subscriber** reads the kept elements and has no buffer, only a cursor. Its policy is arithmetic: with
 /// capacity *k* it reads at `max(cursor, head - k)`, its *place*, and the elements between its cursor and its place are
 /// dropped. A new cursor starts at the beginning of the replay. A **buffered subscriber** keeps the oldest elements of
-/// its backlog. It has a buffer of its own, because otherwise all later elements would have to be kept, too. The state
-/// holds only the number of elements in that buffer.
+/// its backlog, and with `replaceNewest` also the newest. It has a buffer of its own, because otherwise all later
+/// elements would have to be kept, too. The state holds only the number of elements in that buffer.
 ///
 /// Each input is a method that changes the state and returns the action, if any, for the caller to perform. The
-/// action's type is declared above the method. The caller resumes waiters and releases elements only after it has
-/// unlocked. `Waiter` is the caller's type for a suspended call of `next()`.
+/// action's type is declared above the method. Under its lock, the caller moves out the elements to release. It
+/// releases them and resumes waiters only after it has unlocked. `Waiter` is the caller's type for a suspended call of
+/// `next()`.
 ///
 /// Invariants:
 /// - A waiting subscriber has nothing to read: a cursor subscriber's cursor is at `head`, and a buffered subscriber's

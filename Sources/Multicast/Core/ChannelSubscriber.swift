@@ -105,9 +105,9 @@ final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
   /// Finds the next element, and suspends first if there is none yet.
   @usableFromInline
   nonisolated(nonsending) func advance() async throws(Failure) -> Location {
-    // A subscriber that found nothing to read suspends without another read if there was no progress since. If one of
-    // the two hints is wrong, `park` resumes this call at once, because the channel's state knows of unread elements,
-    // and whether any may be left in the batch.
+    // A subscriber that found nothing to read suspends without another read if there was no progress since. If a wrong
+    // hint makes `isIdle` true, `park` resumes this call at once, because the channel's state also records whether
+    // elements are unread, and whether any may be left in the batch.
     var isIdle = isBatchEmpty.load(ordering: .relaxed) && core.progress == idleProgress.load(ordering: .relaxed)
     while true {
       if !isIdle {

@@ -55,8 +55,8 @@ struct ReleasedElements<Element> {
 
   /// Moves the elements to a new value with at least twice the capacity, and returns it.
   ///
-  /// The caller must replace this value with the new one, because this value's memory is freed. A method that changed
-  /// this value in place would need the metadata of the value's type.
+  /// The caller must replace this value with the new one, because this value's memory is freed. If this method, which
+  /// isn't inlined, changed the value in place instead, it would need the metadata of the value's type.
   @inline(never)
   private func grown() -> ReleasedElements {
     var larger = ReleasedElements()

@@ -2,7 +2,7 @@
 ///
 /// Each buffer has an allocation of its own, and the list holds raw addresses. A list with a generic element type, or
 /// an object for each buffer, would look up metadata and check exclusivity at every access. By measurement, this would
-/// take a third of the time of delivering an element to a buffered subscriber.
+/// make up a third of the time of delivering an element to a buffered subscriber.
 ///
 /// Invariant: each non-`nil` address is that of an initialized `ElementRing<Element>`, and is the only reference to it.
 struct SubscriberBuffers<Element>: ~Copyable {

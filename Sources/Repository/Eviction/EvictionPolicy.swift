@@ -16,8 +16,8 @@
 /// - pinned values; see ``RepositorySource/isPinned(_:)``.
 ///
 /// When the last observer, call or mutation of a kept value is gone, the value is evicted if the limits are still
-/// exceeded. While the kept values alone exceed the limits, any other value is evicted as soon as the call that uses it
-/// has ended.
+/// exceeded. So while the other kept values alone exceed the limits, a value that only a call keeps is evicted as soon
+/// as the call has ended.
 ///
 /// The next ``SyncedRepository/refresh(_:)`` fetches an evicted value again.
 ///

@@ -204,9 +204,10 @@ final class SyncEvictions<Source: RepositorySource> {
     engine.isInUse(key) || engine.isPinned(key)
   }
 
-  /// Removes values in one commit, except those whose keys are in use now.
+  /// Removes values in one commit, except those whose keys are in use by now.
   ///
-  /// Tries again without a value that has changed, until a commit succeeds.
+  /// A new observer can subscribe on any thread, so also after the victims were chosen. Tries again without a value
+  /// that has changed, until a commit succeeds.
   private func remove(_ victims: [State.Victim], in engine: isolated Engine) async throws(StoreError) {
     var pendingVictims: [State.Victim] = []
     for victim in victims {
@@ -245,7 +246,7 @@ final class SyncEvictions<Source: RepositorySource> {
       guard let index = victims.firstIndex(where: { error.concerns(StoreKeyName(name, id: $0.key.storeID)) }) else {
         throw error
       }
-      // Another repository has removed or changed the value. A change counts as a use.
+      // The value has been removed or changed since its tag was read. A change counts as a use.
       try await recordStoredValue(of: victims.remove(at: index).key)
     }
   }
@@ -261,7 +262,7 @@ final class SyncEvictions<Source: RepositorySource> {
       default: throw error
       }
     }
-    // The revision of the removal isn't known, so `.max` is used, because no recorded revision is newer.
+    // The revision of the removal isn't known. With `.max`, the removal takes effect whatever revision is recorded.
     state.recordRemoval(of: key, revision: .max)
   }
 

@@ -13,8 +13,8 @@ public protocol Leadership: Sendable {
   /// Attempts to make the calling repository the leader.
   ///
   /// A repository calls this function when it starts. While it doesn't lead and there are mutations to send, it calls
-  /// the function again after ``retryInterval`` at most. The delay is longer if attempts fail, or if several leases in
-  /// a row are lost.
+  /// the function again after ``retryInterval`` at most, except that it may wait longer if attempts fail, or if several
+  /// leases in a row are lost.
   ///
   /// - Parameters:
   ///   - name: The collection of the repository's mutations.

@@ -15,7 +15,7 @@ public enum LoadingPolicy: Hashable, Sendable {
   ///
   /// Each of these events leads to one request, regardless of the number of observers. If a request is already in
   /// flight, another one follows only if that request fails, or if it began before the value was marked as stale.
-  /// Nothing is fetched without an observer, while the app is inactive, or while the network is unavailable.
+  /// The policy fetches nothing without an observer, while the app is inactive, or while the network is unavailable.
   ///
   /// - Parameters:
   ///   - stopTimeout: The time for which a value still counts as observed after its last observer is gone, so that a

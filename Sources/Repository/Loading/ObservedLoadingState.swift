@@ -133,7 +133,7 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     // A fetched value is new enough for the request that became due meanwhile, unless `isStillDue` says otherwise.
     let due = [isStillDue ? endedRequest : nil, result == .fetched ? nil : observation.newRequest].compactMap(\.self)
     if due.isEmpty { return [] }
-    // If the request didn't fail, the value was fetched or found fresh, so a refresh suffices, even for a reload.
+    // If the request didn't fail, the value was fetched or found fresh, so a refresh suffices, even if a reload is due.
     return request(result == .failed && due.contains(.reload(key)) ? .reload(key) : .refresh(key))
   }
 
@@ -200,7 +200,7 @@ struct ObservedLoadingState<Key: RepositoryKey> {
   private mutating func requestReloadOrRefresh(_ key: Key, at now: Duration) -> [Request] {
     guard let observation = observations[key] else { return [] }
     let isReloadDue = observation.interval.map { observation.lastLoad + $0 <= now } ?? false
-    // Otherwise the key's alarm would cause a second request.
+    // The key's alarm, if any, is due too. If nothing can be fetched now, it would only miss the same reload again.
     if isReloadDue { silenceAlarm(of: key) }
     return request(isReloadDue ? .reload(key) : .refresh(key))
   }

@@ -127,7 +127,8 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
   /// another one fail.
   ///
   /// If the key is observed, subscribes to its stored value before the work begins, so that observers get the results
-  /// of the work. An existing subscription is kept if the present observers have got a value.
+  /// of the work. An existing subscription is kept if the present observers have got a value. Otherwise, it was made
+  /// for observers that have left since, and only a new subscription sends the present value.
   private func runInTurn<Result, Failure: Error>(
     on key: Key, _ work: () async throws(Failure) -> Result
   ) async throws(Failure) -> Result {

@@ -85,7 +85,7 @@ final class MutationAdder<Source: RepositorySource> {
     return id
   }
 
-  /// Returns the record of a new mutation.
+  /// Returns the record of a new mutation, which gets its sequence number when it is stored.
   private func record(of mutation: Mutation, on key: Key) -> Record {
     Record(key: key.storeID, sequence: .max, madeAt: now(), mutation: mutation, byteCount: byteCount(of: mutation))
   }
@@ -152,8 +152,8 @@ final class MutationAdder<Source: RepositorySource> {
     }
     engine.queue.reportChanges(in: engine)
     engine.sender.pump(in: engine)
-    // If the lane was free, the record was stored with the mark of its first attempt. If sending was paused during the
-    // write, that attempt doesn't begin.
+    // If this repository sends and the lane was free, the record was stored marked; see ``MutationRecord/isMarked``. If
+    // sending was paused during the write, the attempt that the record is marked for doesn't begin.
     if state.isPaused { engine.writer.removeMark(of: id, in: engine) }
     // A waiting call ends at once if the lane is stalled, and after a timeout if another repository sends the mutation.
     if state.isStalled(entry.lane) {

@@ -42,7 +42,7 @@ final class MutationCalls<Source: RepositorySource> {
   /// Completes the call of a mutation, unless it has an outcome already.
   func end(_ id: MutationID, _ outcome: Outcome) { calls.end(id, outcome) }
 
-  /// Completes the calls of mutations that have to wait.
+  /// Completes the calls of mutations that have to wait for something other than their turn, with the result `queued`.
   ///
   /// - Parameter ids: The ids of the mutations, evaluated only if there are calls.
   func endQueued(_ ids: @autoclosure () -> [MutationID]) {
@@ -63,7 +63,10 @@ final class MutationCalls<Source: RepositorySource> {
     timeouts.removeAll(where: isSentHere, ring: expiryAction(of: engine))
   }
 
-  /// Completes the calls whose timeout has passed.
+  /// Completes the calls whose timeout has passed, with the result `queued`.
+  ///
+  /// - Parameter deadline: The deadline of the alarm that has fired, which doesn't limit which calls are completed; see
+  ///   ``CallTimeouts/removeExpired(at:ring:)``.
   func endExpired(at deadline: Duration, in engine: isolated Engine) {
     for id in timeouts.removeExpired(at: deadline, ring: expiryAction(of: engine)) { calls.end(id, .success(.queued)) }
   }

@@ -229,8 +229,8 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
       $0.ownsMark = false
       $0.isTakenOver = $0.isInFlight
       // An outcome that was unknown stays unknown. If the record is marked, the other repository may be sending the
-      // mutation. The server's reply to this repository may then repeat its answer to the other one, so the outcome
-      // counts as unknown too.
+      // mutation. The server's reply to this repository may then repeat its earlier reply to the other one, as after an
+      // unknown outcome. So the outcome counts as unknown too.
       if isOutcomeUnknown || record.isMarked { $0.record.isOutcomeUnknown = true }
     }
     pruneAdditions()
@@ -244,8 +244,9 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   ///
   /// - Parameters:
   ///   - id: The id of the mutation.
-  ///   - wasFirst: Whether it was the first of its lane. A later one was in flight only if the first had been answered
-  ///     and its answer wasn't stored yet. Such an attempt isn't counted.
+  ///   - wasFirst: Whether it was the first of its lane. A later one is usually marked together with the first, before
+  ///     its turn. It was in flight only if the first had been answered and that answer wasn't stored yet. Such an
+  ///     attempt isn't counted.
   ///   - limit: The mutation is refused once this many attempts in a row were interrupted.
   mutating func recordInterruption(of id: MutationID, wasFirst: Bool, limit: Int) {
     edit(id) {

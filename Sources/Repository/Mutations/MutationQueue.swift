@@ -214,8 +214,8 @@ final class MutationQueue<Source: RepositorySource> {
 
   /// Records that an attempt ended before its request began, because this repository has lost its lead.
   ///
-  /// Removes the stored mark, so that the next leader doesn't count an attempt that never began. The next leader may
-  /// have changed the record already. Then the leader's version stays.
+  /// Removes the mark that this repository has stored, if any, so that the next leader doesn't count an attempt that
+  /// never began. The next leader may have changed the record already. Then the leader's version stays.
   func abandonAttemptAfterLoss(_ entry: Entry, in engine: isolated Engine) {
     let ownsMark = state[entry.id]?.ownsMark ?? false
     state.abandonAttempt(entry)
@@ -240,7 +240,7 @@ final class MutationQueue<Source: RepositorySource> {
     state.recordAnswer(to: entry)
   }
 
-  /// Completes the attempt of a mutation, so that the next mutation of its lane may be sent.
+  /// Completes the attempt of a mutation that is no longer sent, so that the next mutation of its lane may be sent.
   func complete(_ entry: Entry) {
     state.complete(entry)
   }

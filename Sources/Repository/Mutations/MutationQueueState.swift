@@ -53,8 +53,8 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   private var startedLanes: Set<LaneID> = []
   /// The lanes whose mutations wait for something other than their turn, as another repository's writes show.
   private var lanesStalledElsewhere: Set<LaneID> = []
-  /// The lanes that may be out of order: a mutation was placed in them while some mutation of the queue had no sequence
-  /// number yet.
+  /// The lanes that may be out of order: a mutation was inserted in them, rather than appended, while some mutation of
+  /// the queue had no sequence number yet.
   private var unorderedLanes: Set<LaneID> = []
   /// The sequence number up to which all stored mutations are known.
   ///
@@ -308,7 +308,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     if let entry = ledger[id], !entry.isBeingDecided { lanes.unblock(id, lane: entry.lane) }
   }
 
-  /// Restores a refused or conflicted mutation whose new record could not be written.
+  /// Restores a refused or conflicted mutation that isn't sent again, because its new record could not be written.
   func restoreRefused(_ entry: Entry) {
     remove(entry.id)
     ledger.add(entry)
@@ -403,7 +403,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     ledger.recordUnknownOutcome(of: id)
   }
 
-  /// Records that the server has refused a mutation, and so never made the change.
+  /// Records that the server has refused a mutation or reported a conflict, and so never made the change.
   func recordRefusal(of id: MutationID) {
     ledger.recordRefusal(of: id)
   }
@@ -427,8 +427,9 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   /// - Returns: The mutations that have to wait.
   func waitForSignIn(_ entry: Entry) -> [MutationID] {
     ledger.recordNeedForSignIn(of: entry.id)
+    // The mutation returns to the front of its lane.
     lanes.release(entry.id, lane: entry.lane, needsSignIn: true)
-    // A mutation that was removed, refused or found in conflict meanwhile isn't sent again.
+    // If it was removed, refused or found in conflict meanwhile, it isn't sent again.
     if !(ledger[entry.id]?.isLive ?? false) { lanes.remove(entry.id, lane: entry.lane) }
     guard lanes.usersNeedingSignIn.contains(entry.key.userID) else {
       // The attempt used old credentials, so the mutation is sent again, unless the network is offline.
@@ -493,7 +494,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     return entry
   }
 
-  /// Records that a mutation is no longer sent.
+  /// Records why a mutation is no longer sent: it is refused or in conflict.
   ///
   /// A mutation in flight blocks its lane until ``complete(_:)``.
   func recordVerdict(_ verdict: Record.Verdict, on id: MutationID) {
@@ -530,9 +531,10 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
 
   // MARK: - Decisions
 
-  /// Keeps a mutation from being sent, and from a second decision at the same time.
+  /// Keeps a mutation from being sent, and from a second decision, while it is being cancelled, resolved, requeued or
+  /// discarded.
   ///
-  /// The mutation keeps its place in its lane and blocks the lane.
+  /// A waiting mutation keeps its place in its lane and blocks the lane.
   func hold(_ id: MutationID) {
     lanes.block(id)
     ledger.beginDecision(on: id)

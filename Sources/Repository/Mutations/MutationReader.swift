@@ -85,7 +85,8 @@ final class MutationReader<Source: RepositorySource> {
 
   private func restore(_ found: StoreObservation<Record>.Entry, in engine: isolated Engine) -> Entry? {
     guard let entry = makeEntry(found.key, found.stored, in: engine) else { return nil }
-    if state.restore(entry) { engine.queue.refuseInterrupted(entry.id, in: engine) }
+    let isRefused = state.restore(entry)
+    if isRefused { engine.queue.refuseInterrupted(entry.id, in: engine) }
     return entry
   }
 
@@ -175,7 +176,8 @@ final class MutationReader<Source: RepositorySource> {
       engine.queue.reportChanges(in: engine)
       engine.sender.pump(in: engine)
     } catch {
-      // The next write of the record, or the next decision about it, fails its precondition and reads it again.
+      // The next write of the record, or the app's next decision about the mutation, fails its precondition and reads
+      // the record again.
       events.emit(.storeFailed(error))
     }
   }
@@ -212,8 +214,8 @@ final class MutationReader<Source: RepositorySource> {
 
   private func update(_ entry: Entry, with stored: StoredValue<Record>, in engine: isolated Engine) {
     guard let verdict = state.receive(stored, of: entry) else {
-      // The record may show that the leader makes the lane wait, for example because an attempt failed. The calls of
-      // the lane's mutations then end with the result `queued`.
+      // The record may show that the leader, the repository that sends the mutations, makes the lane wait, for example
+      // because an attempt failed. The calls of the lane's mutations then end with the result `queued`.
       if !state.sends, state.isStalled(entry.lane) { calls.endQueued(state.waiting(in: entry.lane)) }
       return
     }

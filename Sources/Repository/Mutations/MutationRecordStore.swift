@@ -17,7 +17,8 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
   enum Write: Sendable {
     /// Adds a record with the next sequence number.
     ///
-    /// `replacing` names a record that the same commit removes, or an older record of the same mutation.
+    /// `replacing` names the record of a refused or conflicted mutation that is to be sent again or replaced. The same
+    /// commit removes that record, or overwrites it if the added record has the same id.
     ///
     /// Fails with ``DataStore/StoreError/preconditionFailed(_:)`` if the user has signed out or in since the
     /// requirement was made.
@@ -57,9 +58,9 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     /// Another process has removed the record, so nothing was written.
     case gone
     /// Nothing was written or removed: this repository removes the record in another commit, or another process sends
-    /// the mutation.
+    /// the mutation or has requeued it.
     case unchanged
-    /// Another process, or another write of this repository, has changed the record, which was therefore kept.
+    /// Nothing was written: another process, or another write of this repository, has changed or removed the record.
     case kept
     /// Nothing was written, because another process has refused the mutation or found it in conflict.
     case keptVerdict
@@ -228,6 +229,7 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
         return await write([repeated], &shared)
       case .add(let makeRecord, let replaced?, let requirement):
         guard let stored = try await store.load(keys.record(replaced.id)) else { break }
+        // If the record is live, another process has requeued its mutation, or sends it.
         guard !stored.value.isLive else { return turn.continuation.resume(returning: .success(.unchanged)) }
         repeated.write = .add(makeRecord, replacing: (replaced.id, stored.tag), requirement)
         return await write([repeated], &shared)
@@ -336,7 +338,7 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     }
   }
 
-  /// Returns the counter for the next commit: the stored one, or otherwise the last number of the records.
+  /// Returns the counter for the next commit: the stored one, or a counter with the records' highest sequence number.
   private func readCounter() async throws(StoreError) -> (value: MutationCounter, tag: StoreTag?) {
     do throws(StoreError) {
       if let stored = try await store.load(keys.counter) { return (stored.value, stored.tag) }

@@ -66,7 +66,7 @@ final class MutationRecords<Mutation: Codable & Sendable> {
 
   /// Adds a record with the next sequence number.
   ///
-  /// The added record may replace another record, or an older record of the same mutation.
+  /// The added record may replace the record of another mutation, or an older record of the same mutation.
   ///
   /// - Returns: The record with its sequence number, its commit, and whether another process has changed the record
   ///   since. `nil` if another process has sent, resolved or discarded the mutation that is to be replaced.
@@ -113,8 +113,8 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   ///   - record: The new record.
   ///   - tag: The last known tag of the stored record.
   ///   - unlessChanged: Whether to keep the stored record if it has another tag.
-  /// - Returns: The outcome, and whether another process has changed the written record since. The written record
-  ///   includes what another process had stored about the outcome of an attempt.
+  /// - Returns: The outcome, and whether another process has changed the written record since. In the written record,
+  ///   `isOutcomeUnknown` is `true` if, by what another process had stored, the server may have made the change.
   func replace(
     _ id: MutationID, by record: Record, tag: StoreTag?, unlessChanged: Bool,
     isolation: isolated (any Actor)? = #isolation

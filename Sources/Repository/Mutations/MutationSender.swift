@@ -68,7 +68,7 @@ final class MutationSender<Source: RepositorySource> {
     }
   }
 
-  /// Sends the mutations that may be sent when the alarm fires.
+  /// Clears the deadline, which has passed, and sends the mutations that may be sent now.
   func pump(at deadline: Duration, in engine: isolated Engine) {
     alarm.clear(deadline)
     pump(in: engine)
@@ -92,8 +92,8 @@ final class MutationSender<Source: RepositorySource> {
         return advanceLane(after: dequeued, in: engine)
       }
       cell = opened
-      // A repository that has lost its lead must not mark mutations. The lead is confirmed again after the mark is
-      // stored.
+      // The stored mark lets a later process know of the attempt if this one ends during it. A repository that has lost
+      // its lead must not mark mutations. The lead is confirmed again after the mark is stored.
       if engine.writer.needsMark(dequeued.id), await !engine.election.confirmLead(in: engine) {
         return queue.abandonAttemptAfterLoss(dequeued, in: engine)
       }

@@ -9,7 +9,7 @@ final class MutationWriter<Source: RepositorySource> {
   private let state: MutationQueueState<Source.Key, Source.Mutation>
   private let records: MutationRecords<Source.Mutation>
   private let events: RepositoryEvents
-  /// The mutations whose marks are being written.
+  /// The mutations whose marks are being written; see ``mark(_:in:)``.
   private var idsBeingMarked: Set<MutationID> = []
 
   init(
@@ -40,8 +40,8 @@ final class MutationWriter<Source: RepositorySource> {
         case .kept:
           await engine.reader.reload(id, in: engine)
           guard let reloaded = state[id], reloaded.ownsMark else { return nil }
-          // The mark is still this process's, so the reload didn't find a record of another process. If the tag is new,
-          // another write of this repository has changed the record.
+          // This repository still owns the mark, so the reload found no record that another repository wrote. If the
+          // tag is new, another write of this repository has changed the record.
           if reloaded.tag != tag { continue }
           // The changed record could not be read, so the mark isn't stored.
           state.unmark([id])
@@ -67,7 +67,7 @@ final class MutationWriter<Source: RepositorySource> {
     saveLater(id, in: engine)
   }
 
-  /// Writes the present record of a mutation in the background, after the delay that follows a failed attempt.
+  /// Writes the present record of a mutation in the background, after the first delay of the backoff.
   ///
   /// Retries until a write doesn't fail, the mutation is removed, or the repository is released.
   func saveLater(_ id: MutationID, in engine: isolated Engine) {
@@ -83,7 +83,7 @@ final class MutationWriter<Source: RepositorySource> {
 
   // MARK: - Marks
 
-  /// Marks a mutation: stores that an attempt is about to begin, in case this process ends during the attempt.
+  /// Marks a mutation: stores that an attempt to send it will begin, in case this process ends during the attempt.
   ///
   /// The next mutations of the lane are marked too. A record that another process has changed stays as it is. If its
   /// mutation is still live, ``needsMark(_:)`` is then still `true`.

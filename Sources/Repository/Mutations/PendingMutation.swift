@@ -51,7 +51,7 @@ extension PendingMutation: Hashable where Mutation: Hashable {}
 
 /// A decision about a mutation that is in conflict; see ``PendingMutations/resolve(_:_:)``.
 public enum Resolution<Mutation: Sendable>: Sendable {
-  /// Applies the mutation to the present value and sends it again.
+  /// Applies the mutation to the present value and requeues it.
   case retry
 
   /// Makes another mutation in its place.

@@ -10,10 +10,10 @@ public enum PendingMutationError: Error, Hashable, Sendable {
   /// It may have reached the server meanwhile.
   case unknown(MutationID)
 
-  /// The mutation is in flight, was refused or completed, or isn't durable yet, so it can't be cancelled.
+  /// The mutation is in flight, was refused, completed or removed, or isn't durable yet, so it can't be cancelled.
   ///
-  /// A mutation that isn't durable yet will be shortly, and may then be sent at once. The other operations throw this
-  /// case only for such a mutation.
+  /// A mutation that isn't durable yet will be shortly, and may then be sent at once. Operations other than `cancel`
+  /// throw this case only for a mutation that isn't durable yet.
   case alreadySent(MutationID)
 
   /// The mutation was not refused, so it can't be requeued, and can be discarded only if it is in conflict.
@@ -36,7 +36,10 @@ extension PendingMutationError: CustomStringConvertible {
     case .unknown(let id):
       "The mutation \(id) isn't in the queue, or another operation on it is in progress. The server may have it."
     case .alreadySent(let id):
-      "The mutation \(id) is in flight, refused or not durable yet: discard it if refused, or undo it with a new one."
+      """
+      The mutation \(id) doesn't wait any more, or isn't durable yet, so it can't be cancelled. Discard it if it was \
+      refused, and undo it with a new one if the server has it.
+      """
     case .notRefused(let id):
       "The mutation \(id) was not refused, so it can't be requeued, and can be discarded only if it is in conflict."
     case .notConflicted(let id): "The mutation \(id) is not in conflict, so it can't be resolved."

@@ -24,9 +24,10 @@ public struct PendingMutations<Source: MutableSource>: Sendable {
     try await engine.list()
   }
 
-  /// All mutations in the order they were made: the present list first, then the newest list after each change.
+  /// All mutations in the order they were made: the present list first, then the newest list after each change of the
+  /// queue.
   ///
-  /// Changes that are made together are one element.
+  /// Changes of the queue that are made together are one element.
   public var changes: ObservedValues<[Item]> {
     ObservedValues(.latest) { [weak engine] in
       guard let engine else { return finishedStream() }
@@ -44,7 +45,8 @@ public struct PendingMutations<Source: MutableSource>: Sendable {
   /// attempt is unknown, the server may have the change nevertheless.
   ///
   /// - Throws: ``PendingMutationError/alreadySent(_:)`` if the mutation is in flight, refused or not durable yet, or if
-  ///   it is completed during the call; ``PendingMutationError/unknown(_:)``; or ``PendingMutationError/store(_:)``.
+  ///   it is completed or removed during the call; ``PendingMutationError/unknown(_:)``; or
+  ///   ``PendingMutationError/store(_:)``.
   public func cancel(_ id: MutationID) async throws(PendingMutationError) {
     try await engine.cancel(id)
   }
@@ -52,7 +54,8 @@ public struct PendingMutations<Source: MutableSource>: Sendable {
   /// Sends a refused mutation again, at the end of its lane.
   ///
   /// The mutation gets a new id. But if the server may have made the change already, the mutation keeps its id, so that
-  /// the change isn't made twice. That is possible if the mutation was given up, and not refused by the server.
+  /// the change isn't made twice. That is possible because a mutation also counts as refused if the repository gave it
+  /// up; see ``MutationRefusal``.
   ///
   /// - Returns: The id under which it is sent.
   /// - Throws: ``PendingMutationError/notRefused(_:)``, ``PendingMutationError/conflict(_:)``,

@@ -14,7 +14,7 @@ final class QueueReports<Source: RepositorySource> {
   private let versions: CurrentValueRelay<UInt64>
   private let lists: KeyChannels<String, List>
   private let events: RepositoryEvents
-  /// The last reported number of refused and conflicted mutations.
+  /// The last reported number of dead letters, that is, of refused and conflicted mutations.
   private var reportedUndecidedCount = 0
   /// The version of the list that was sent last.
   private var sentListVersion: UInt64 = 0

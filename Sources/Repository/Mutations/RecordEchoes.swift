@@ -57,9 +57,10 @@ struct RecordEchoes {
 
   /// Records a change that the store reports.
   ///
-  /// - Returns: Whether the change may be external. It is also `true` for a late echo of a write by this repository,
-  ///   because the caller recognizes the revision. It is `false` during a write, because ``endWriting(_:)`` decides
-  ///   later. After a removal by this repository, it is `false` until the removal has been reported.
+  /// - Returns: Whether the change may be external. It is also `true` for an echo that the store reports after the
+  ///   write has ended; the caller recognizes the echo by its revision. It is `false` during a write, because
+  ///   ``endWriting(_:)`` decides later. After a removal by this repository, it is `false` until the removal has been
+  ///   reported.
   mutating func receive(_ id: MutationID, revision: UInt64) -> Bool {
     reportedRevision = max(reportedRevision, revision)
     if let removalRevision = unreportedRemovals[id] {

@@ -15,7 +15,7 @@ final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
 
   private struct State {
     var entries: [Key: Entry] = [:]
-    /// The first element for new observers of each key, as far as it is known.
+    /// The element with which a new channel of each key begins, as far as it is known.
     var current: [Key: Element] = [:]
     var lastNumber: UInt64 = 0
     var isFinished = false

@@ -80,7 +80,7 @@ public struct ObservedValues<Element: Sendable>: AsyncSequence, Sendable {
     Self(policy) {
       let subscription = base.subscribe()
       let taskRelay = CurrentValueRelay<Task<Void, Never>?>(nil)
-      // The task is cancelled when the channel is released.
+      // The task doesn't keep the channel alive, and is cancelled when the channel is released.
       let (channel, stream) = UnownedChannel<Element>.makeStream(replay: 1) { taskRelay.value?.cancel() }
       taskRelay.send(
         Task {

@@ -57,8 +57,9 @@ public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Fai
 
   /// Variant of ``value(for:request:)`` for a request that checks whether it is still wanted.
   ///
-  /// `isWanted` returns `false` from the moment at which the last caller leaves. `Task.isCancelled` becomes `true`
-  /// shortly afterwards, when another request for the key may already have begun and ended.
+  /// `isWanted` returns `false` from the moment at which the last caller leaves or ``end(with:where:)`` ends the
+  /// request. `Task.isCancelled` becomes `true` shortly afterwards, when another request for the key may already have
+  /// begun and ended.
   func value(
     for key: Key, request work: @escaping @Sendable (_ isWanted: @Sendable () -> Bool) async throws(Failure) -> Value
   ) async throws(SharedRequestError<Failure>) -> Value {
@@ -72,12 +73,12 @@ public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Fai
       }
       // The task is set before this caller can leave, so that the last caller to leave finds it.
       place.request.taskRelay.send(task)
-      // If ``end(with:where:)`` ended the request before, it found no task to cancel. Cancelling the task of a request
-      // that has completed meanwhile has no effect. A caller of higher priority that joined before found no task
-      // either.
       if let highest = state.withLock({ $0.priority(key, number: place.number) }) {
+        // A caller of higher priority that joined before the task was set found no task whose priority it could raise.
         if highest > priority { raisePriority(of: place.request, to: highest) }
       } else {
+        // If ``end(with:where:)`` ended the request before the task was set, it found no task to cancel. Otherwise the
+        // request has completed or its task is already cancelled, so cancelling the task here has no effect.
         task.cancel()
       }
     } else {

@@ -11,8 +11,8 @@ enum PageJoin {
   ///   it.
   /// - The page lacks an element that is stored before the page's last element. The missing element may have moved
   ///   anywhere in the server's list.
-  /// - The page includes the last stored element, or the server refused to return the page after that element. The
-  ///   server's list then can't be continued after the remaining stored elements.
+  /// - The page includes the last stored element, or the server refused to return the page after that element. Then
+  ///   the server's list can't be continued after the stored elements that the page lacks.
   ///
   /// - Parameters:
   ///   - page: The newest page.
@@ -42,7 +42,7 @@ enum PageJoin {
   ///
   /// - Parameters:
   ///   - page: The page.
-  ///   - cursor: The cursor of the page.
+  ///   - cursor: The cursor after which the page was fetched.
   ///   - stored: The stored value.
   /// - Complexity: O(*n*), where *n* is the number of elements.
   static func next<Value: PagedValue>(_ page: Value, after cursor: String, behind stored: Value?) -> Value? {

@@ -17,8 +17,8 @@ public protocol PagedValue: Codable, Equatable, Sendable {
 /// ``SyncedRepository/refresh(_:)`` and ``SyncedRepository/reload(_:)`` fetch the newest page and join it to the stored
 /// pages. ``SyncedRepository/loadMore(_:)`` fetches the page after the last stored element. The stored elements are
 /// always a contiguous part of the server's list, except for elements that mutations of this device inserted. If the
-/// last element of the newest page was inserted by such a mutation, the page replaces the stored pages, because unknown
-/// elements may follow that element.
+/// last element of the newest page was inserted by such a mutation, the page replaces the stored pages, because the
+/// server's list may continue differently after that element.
 public protocol PagedSource: RepositorySource where Value: PagedValue {
   // Redeclared, so that the types are inferred from `fetch(_:after:limit:)`.
   associatedtype Key

@@ -43,7 +43,8 @@ public protocol RepositorySource<Key, Value>: Sendable {
   /// Returns the meaning of an error for the repository.
   ///
   /// Decide by the type of the error, not by its text. The default implementation returns
-  /// ``FailureDisposition/retryLater(after:)``, so implement this function if the reply to a mutation can get lost.
+  /// ``FailureDisposition/retryLater(after:)``, which says that the server didn't apply the mutation. So implement this
+  /// function if the reply to a mutation can get lost.
   func disposition(of failure: Failure) -> FailureDisposition
 
   /// Returns whether the value of a key must stay in the store, regardless of the ``EvictionPolicy``.
@@ -94,7 +95,7 @@ public enum FailureDisposition: Hashable, Sendable {
   /// The mutation is rolled back.
   case refused
 
-  /// Whether the failure proves that the server was reached.
+  /// Whether the failure proves that the server has answered.
   var isAnswer: Bool {
     switch self {
     case .needsSignIn, .conflict, .refused, .retryLater(_?): true

@@ -48,10 +48,12 @@ final class LoadingChannels<Source: RepositorySource>: Sendable {
     schedules.withLock { schedules in schedules[key]?.map { Observed(key: key, schedule: $0) } ?? [] }
   }
 
-  /// Sends the current value and state to a new observer.
-  func sendFirst(_ cell: Cell, _ state: @autoclosure () -> Cell.State, to observed: Observed) {
+  /// Sends the visible value, if any, and the current state to the observers of a key with a schedule.
+  ///
+  /// A channel that already replays an element is skipped.
+  func sendFirst(_ cell: Cell, _ currentState: @autoclosure () -> Cell.State, to observed: Observed) {
     if let visible = cell.state.visible { values.sendFirst(visible, to: observed) }
-    states.sendFirst(state(), to: observed)
+    states.sendFirst(currentState(), to: observed)
   }
 
   func send(_ value: Source.Value, of key: Source.Key) {

@@ -51,13 +51,13 @@ final class ObservedLoading<Source: RepositorySource> {
     perform(state.invalidate(selection), in: engine)
   }
 
-  /// Fetches the values that are due when the alarm fires.
+  /// Fetches the values that are due by now, after the alarm has fired at `deadline`.
   func loadDue(at deadline: Duration, in engine: isolated Engine) {
     alarm.clear(deadline)
     perform([], in: engine)
   }
 
-  /// Starts requests and those that are due by now, and sets the alarm for the next ones.
+  /// Starts the given requests and those that are due by now, and sets the alarm for the next ones.
   private func perform(_ requests: [State.Request], in engine: isolated Engine) {
     for request in requests + state.takeDue(at: clock.elapsed()) {
       engine.start { engine in await engine.observedLoading.fetch(request, in: engine) }

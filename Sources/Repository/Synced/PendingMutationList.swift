@@ -10,8 +10,8 @@ struct PendingMutationList<Mutation> {
     /// The mutation isn't known to have reached the server.
     ///
     /// `unknownSince` is the end of the last attempt, if its outcome is unknown and a fetched value can reveal it. A
-    /// value *shows* a mutation if it has no further pages and already has the change. A value that is requested after
-    /// `unknownSince` and shows the mutation then proves that the server has it.
+    /// value *shows* a mutation if it has no further pages and already has the change. A value that shows the mutation
+    /// proves that the server has it if the value was requested after `unknownSince`.
     case waiting(unknownSince: Timestamp?)
     /// An attempt is in flight, or another repository sends the mutation.
     case inFlight
@@ -77,7 +77,7 @@ struct PendingMutationList<Mutation> {
   /// The items that a fetched value can end by including them, in order: confirmed mutations, and those of unknown
   /// outcome.
   ///
-  /// - Complexity: O(*k* log *k*), where *k* is the number of such items. A long queue has few.
+  /// - Complexity: O(*k* log *k*), where *k* is the number of such items. Even a long queue has few.
   var endableByValue: [Item] {
     if idsEndableByValue.isEmpty { return [] }
     return idsEndableByValue.compactMap { items[$0] }.sorted { $0.place < $1.place }

@@ -5,8 +5,8 @@ internal import DataStore
 /// A part of ``SyncState``, which passes its state in and takes the result back. Each reply is judged against the base
 /// that results from the replies before it:
 /// - A fetched value is accepted if it is certainly newer than the base and fits it; see ``VersionBarriers``. A whole
-///   value then includes each mutation that was confirmed before the value was requested. It may also include mutations
-///   of unknown outcome, which count as confirmed if the value shows them; see ``PendingMutationList/Phase``.
+///   value then includes, and so ends, each mutation that was confirmed before the value was requested. It may also
+///   include mutations of unknown outcome, which also end if the value shows them; see ``PendingMutationList/Phase``.
 /// - If the server refuses to return the whole value, the mutations that were confirmed before the request began are
 ///   applied to the base.
 /// - The reply to a mutation is accepted only if it can't repeat the reply to an earlier attempt. If it is a value,
@@ -108,10 +108,10 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
 
   /// Changes the base by the reply to a mutation, if the result is certainly correct.
   ///
-  /// - Returns: Whether the reply was accepted. It isn't accepted if there is no base for the change, or the change
-  ///   isn't possible on the base. Neither is it accepted if the base may be newer than the reply, may already include
-  ///   the mutation, or lacks an earlier confirmed mutation. If there is no base and ``empty`` is `nil`, `done` can
-  ///   still be accepted, because it stores nothing.
+  /// - Returns: Whether the reply was accepted. A value isn't accepted if the base may be newer. A patch or `done`
+  ///   isn't accepted if there is no base, or if the base may already include the mutation or lacks an earlier
+  ///   confirmed one. Nor is `done` accepted if the mutation isn't possible on the base. If there is no base and
+  ///   ``empty`` is `nil`, `done` can still be accepted, because it stores nothing.
   private mutating func accept(
     _ reply: MutationReply<Value>, of item: Item, requestedAt: Timestamp, arrivedAt: Timestamp
   ) -> Bool {

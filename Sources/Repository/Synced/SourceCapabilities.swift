@@ -40,6 +40,7 @@ struct SourceCapabilities<Source: RepositorySource>: Sendable {
     let shorten: @Sendable (inout Value, _ fetched: Value?, _ page: Value, _ count: Int, _ isAtEnd: Bool) -> Void
   }
 
+  /// The operations of a ``MutableSource``, and its ``MutableSource/empty`` value.
   struct Sending: Sendable {
     let empty: Value?
     let send: @Sendable (Mutation, Key, MutationID) async throws(Source.Failure) -> MutationReply<Value>

@@ -97,6 +97,7 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
     loading.resetReplay(of: key)
     pendings.resetReplay(of: key)
     pendings.send([], to: key)
+    // An existing channel replays the old state until the new one replaces it. A later channel begins with neither.
     states.forgetCurrent(of: key)
     states.send(state, to: key)
     loading.send(state, of: key)

@@ -237,7 +237,7 @@ actor SyncEngine<Source: RepositorySource> {
           among: mutations.filter { revision > $0.revision }.map(\.id), in: self)
         reader.finishExternally(finished, in: self)
         // Reads again if mutations were added or removed meanwhile. The value that was read may already include an
-        // added one. A removed one may be included only in a newer value.
+        // added one, and may lack a removed one.
       } while mutations.map(\.id) != queue.liveMutations(of: key).map(\.id)
       if cell.isClosed { return }
       cells.open(cell, stored)
@@ -455,13 +455,13 @@ actor SyncEngine<Source: RepositorySource> {
     cell.deferDecision(on: entry.id)
   }
 
-  /// Ends the calls that have waited too long for another repository to report a result.
+  /// Ends the calls that have waited too long for another repository to report a result, when an alarm fires.
   func endExpiredCalls(at deadline: Duration) {
     calls.endExpired(at: deadline, in: self)
   }
 
-  /// Writes the record of a marked mutation, unless another process has changed the record; see
-  /// ``MutationWriter/mark(_:in:)``.
+  /// Writes the record of a mutation that was marked before an attempt to send, unless another process has changed the
+  /// record; see ``MutationWriter/mark(_:in:)``.
   func writeMark(of id: MutationID) async -> StoreError? {
     await writer.write(id, unlessChanged: true, in: self)
   }
@@ -539,6 +539,7 @@ actor SyncEngine<Source: RepositorySource> {
     // The key of the newest value may not be in use.
     newestValue.forget(where: isOfUser)
     queue.forget(user, in: self)
+    // Earlier events, which new subscribers would otherwise receive, may name the user's keys.
     events.forget()
   }
 
@@ -598,7 +599,7 @@ actor SyncEngine<Source: RepositorySource> {
   func releaseUnlessInUse(_ key: Key) -> Bool {
     if let cell = cells[key], !cells.releaseUnlessInUse(cell) { return false }
     newestValue.forget(key)
-    // If the key is observed, a new observer may already have received the value.
+    // A new observer, which can subscribe on any thread, may have received the value before it was forgotten.
     return !channels.isObserved(key)
   }
 
@@ -654,7 +655,7 @@ actor SyncEngine<Source: RepositorySource> {
 
   /// Receives changes of mutations' records that the store reports together.
   ///
-  /// `number` is the number of the read of the queue that the changes follow.
+  /// `number` says which read of the queue the changes follow.
   func receive(_ changes: [StoreChange<MutationRecord<Mutation>>], ofReading number: Int) async {
     await reader.receive(changes, ofReading: number, in: self)
   }

@@ -69,7 +69,8 @@ final class SyncExternalChanges<Source: RepositorySource> {
 
   /// Applies a mutation of another repository, if its key is in use and the value doesn't include it yet.
   func show(_ entry: Entry, in engine: isolated Engine) async {
-    // A value that was stored after the record may include the mutation, if the record was reported late.
+    // A base that is newer than the record may come from the commit that confirmed the mutation and removed the record.
+    // The record is therefore checked, and checked again if a newer base arrives meanwhile.
     var checkedRevision = entry.revision
     while let cell = engine.cell(entry.key), cell.isOpen {
       guard let base = cell.state.base, base.revision > checkedRevision else {

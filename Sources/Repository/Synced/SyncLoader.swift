@@ -174,6 +174,8 @@ final class SyncLoader<Source: RepositorySource> {
     case .nextPage: return paging.nextCursor(base).map { .nextPage(after: $0) }
     case .previousPage: return paging.backward?.previousCursor(base).map { .previousPage(before: $0) }
     case .firstPage:
+      // After the server has refused the next page, the stored elements can't be continued. A newest page replaces
+      // them, but a first page would keep them.
       guard let backward = paging.backward, backward.previousCursor(base) != nil, !cell.isFirstPageRefused,
         !cell.isNextPageRefused,
         let end = backward.endOfFirstPage(base, cell.state.baseAsFetched, pageSize)
@@ -277,7 +279,7 @@ final class SyncLoader<Source: RepositorySource> {
     requests.end(with: .signedOut) { isEnded($0.key) }
   }
 
-  /// Ends a fetch whose reply was judged, couldn't be stored, or was discarded.
+  /// Ends a fetch whose reply was judged, couldn't be stored, or was discarded because its user signed out.
   ///
   /// - Parameters:
   ///   - number: The number of the fetch.

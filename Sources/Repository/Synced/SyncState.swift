@@ -171,7 +171,8 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   ///
   /// If there is neither a base nor ``empty``, the mutation becomes visible once a value is stored.
   ///
-  /// - Throws: The error that `apply(to:)` throws for the visible value. The mutation is then not added.
+  /// - Throws: The error that `apply(to:)` throws for the visible value, or for ``empty`` if nothing is visible. The
+  ///   mutation is then not added.
   mutating func add(_ id: MutationID, _ mutation: Mutation) throws(MutationConflict) {
     guard !contains(id) else { return }
     foldIfNeeded()

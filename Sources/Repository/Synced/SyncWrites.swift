@@ -61,8 +61,8 @@ final class SyncWrites<Source: RepositorySource> {
     defer { records.endWriting(write.confirmed) }
     if !write.isEmpty {
       var batch = StoreBatch()
-      // Required even if no value is saved, because another repository may have stored a value that lacks the
-      // mutations.
+      // Required even if no value is saved, because another repository may have stored a value that lacks the mutations
+      // whose records are removed.
       batch.require(write.baseTag, of: cell.storeKey)
       engine.users.requirement(of: cell.key.userID)?.add(to: &batch)
       if let value = write.value { batch.save(value, for: cell.storeKey) }

@@ -8,7 +8,7 @@ public import Observation
 public final class RecentSignInsViewModel {
   /// The times at which the signed-in user signed in, newest first; empty until a list is loaded, and after a sign-out.
   public private(set) var dates: [Date] = []
-  /// The error of the last load; `nil` while that load is in flight, or if it succeeded or was cancelled.
+  /// The error of the load that failed last; every load that begins sets it to `nil`.
   public private(set) var error: SignInError?
 
   @ObservationIgnored private let userService: any UserServiceType

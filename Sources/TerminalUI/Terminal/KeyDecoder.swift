@@ -139,7 +139,6 @@ struct KeyDecoder: Sendable {
       default: decodeGround(byte, into: &keys)
       }
     case .controlStringEscape:
-      state = .escape
       if byte == UInt8(ascii: "\\") { state = .ground } else { decodeEscape(byte, into: &keys) }
     case .scalar(let bytes, let byteCount):
       guard byte & 0xC0 == 0x80 else { return decodeGround(byte, into: &keys) }
@@ -191,6 +190,7 @@ struct KeyDecoder: Sendable {
     case UInt8(ascii: "H"): return .home
     case UInt8(ascii: "F"): return .end
     case UInt8(ascii: "Z"): return .backTab
+    // The keypad's Enter key sends `ESC O M`. With parameters, `M` ends the report of a mouse event.
     case UInt8(ascii: "M"): return parameters.isEmpty ? .enter : nil
     case UInt8(ascii: "~"):
       // Modifiers follow after a semicolon.

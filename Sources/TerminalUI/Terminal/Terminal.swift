@@ -211,8 +211,8 @@ package actor Terminal: TerminalType {
       SignalPipe.stopProgram()
       return
     }
-    // While the program was stopped, the shell set its own modes, even if the program couldn't handle the signal that
-    // stopped it.
+    // The shell may have set its own modes while the program was stopped. So the terminal is taken over even if it
+    // wasn't restored before, as after SIGSTOP.
     do throws(TerminalError) {
       try takeOver()
       channel.send(.resized(device.size))

@@ -108,8 +108,9 @@ enum TerminalRestoration {
 
   /// Installs the crash handlers, unless they are installed already.
   ///
-  /// They stay installed until a crash. While no terminal is taken over, they only pass the signal on. Removing them
-  /// would mean freeing the earlier actions, which the crash handler on another thread could be using.
+  /// They stay installed until a crash. While no terminal is taken over, they only pass the signal on. If they were
+  /// removed, the next installation would have to save the earlier actions again, and the old copy couldn't be freed:
+  /// the crash handler on another thread could be using it.
   private static func installCrashHandlers() {
     guard earlierActionsAddress.load(ordering: .acquiring) == 0 else { return }
     // The numbers of the crash signals are less than 64.

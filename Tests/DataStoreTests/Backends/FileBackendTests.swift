@@ -160,7 +160,7 @@ import Testing
     #expect(try contents == ["a.value"])
   }
 
-  @Test func `A new folder at the watched path is watched from the next call on`() throws {
+  @Test func `A new folder at the watched path is watched from the next read on`() throws {
     let inner = temporary.url.appending(path: "outer/inner")
     var backend = FileBackend(folder: inner)
     try backend.write(old, to: "a")
@@ -168,7 +168,7 @@ import Testing
     try backend.startWatching { wakeCount.withLock { $0 += 1 } }
     try FileManager.default.moveItem(
       at: temporary.url.appending(path: "outer"), to: temporary.url.appending(path: "elsewhere"))
-    // The moved folder is watched until a call finds the new one.
+    // The moved folder is watched until the read below opens the new one.
     var other = FileBackend(folder: inner)
     try other.write(new, to: "a")
     #expect(try backend.takeExternalChanges() == .names([]))
@@ -461,7 +461,9 @@ import Testing
   }
 
   @Test(arguments: [".DataStore-journal", "b+0123456789abcdef.value"])
-  func `A refused batch that can't be rolled back counts as made, and is finished later`(fileName: String) throws {
+  func `A refused batch that can't be rolled back counts as made, and is finished later`(
+    rollbackFailsAt fileName: String
+  ) throws {
     var reliableBackend = makeBackend()
     for name in ["a", "b"] { try reliableBackend.write(old, to: name) }
     let refusal = Refusal(of: "b.value")

@@ -126,6 +126,7 @@ import Testing
       ".DataStore-0a1b-2", in: FileSystem().openFolder(folder.path(percentEncoded: false)))!
     #expect(try FileSystem().tryToLock(lockedFile) == true)
     #expect(try await FileStore(folder: folder).load(key) == nil)
+    // The name `.DataStore-1` isn't that of a staged file.
     #expect(try contents(of: folder) == [".DataStore-0a1b-2", ".DataStore-1"])
     extendLifetime(lockedFile)
   }
@@ -180,7 +181,7 @@ import Testing
     #expect(await changes.next()?.map(\.stored?.tag) == [saved.tag])
   }
 
-  @Test func `An entry that becomes unreadable is reported, and each later check reads it again`() async throws {
+  @Test func `An entry that becomes unreadable is reported, and is sent when it is readable again`() async throws {
     let store = FileStore(folder: folder)
     try await store.save("good", for: key)
     var events = store.events.makeAsyncIterator()
@@ -188,13 +189,14 @@ import Testing
     let elsewhere = file("elsewhere")
     try FileManager.default.moveItem(at: file("text.0.value"), to: elsewhere)
     #expect(await changes.next()?.map(\.stored?.value) == [nil])
-    // The obstacle is moved into place, because the creation of a folder isn't reported.
+    // The obstacle is moved into place, because a watch on Linux doesn't notice the creation of a folder.
     try make(.folder, at: file("obstacle"))
     try FileManager.default.moveItem(at: file("obstacle"), to: file("text.0.value"))
     guard case .valueUnreadable(key.keyName, _) = await events.next() else {
       Issue.record("no event about an unreadable value")
       return
     }
+    // The check that this save causes also reads the unreadable entry again, but sends only the other one.
     try await FileStore(folder: folder).save("another", for: StoreKey("text", id: "1"))
     #expect(await changes.next()?.map(\.key.id) == ["1"])
     try FileManager.default.removeItem(at: file("text.0.value"))

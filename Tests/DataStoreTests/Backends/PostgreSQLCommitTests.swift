@@ -72,7 +72,7 @@
 
     /// If `isLocked` is `true`, the commit is made as in a transaction that locks the store.
     ///
-    /// Such a commit has no last known entry, and its statement also has the step that truncates the log.
+    /// Such a commit has no last known entry, so `make` adds the step that truncates the log to its statement.
     @Test(arguments: statements, [false, true])
     func `A commit changes exactly what its parameters name, and logs the names of the changed values`(
       statement: PostgreSQLCommitStatement, isLocked: Bool
@@ -164,7 +164,7 @@
         afterRepeating: "datastore_log('{x}', 1, 1), datastore_register_watch(1)", count: 6_000, namesPerEntry: 1)
     }
 
-    @Test func `A commit truncates the log when it reaches a multiple of the interval`() throws {
+    @Test func `A commit truncates the log when the number of its entry reaches a multiple of the interval`() throws {
       let connection = try storeConnection()
       func expect(_ count: Int, storing stored: [String], removing removed: [String] = [], after known: Int64) throws {
         try connection.run(
@@ -185,7 +185,8 @@
           try connection.run(script: "SELECT setval('datastore_change_number', \(known))")
         }
       }
-      // The multiple is 6,144. A truncation keeps the entries of the last 4,096 numbers before the commit, and its own.
+      // The interval is 1,024, and 6,144 is a multiple of it. A truncation keeps the entries of the last 4,096 numbers
+      // before the commit, and the commit's own entry.
       try expect(6_143, storing: ["a"], after: 6_142)
       try expect(4_097, storing: ["a"], after: 6_143)
       try expect(6_145, storing: ["a"], after: 6_144)

@@ -59,6 +59,7 @@
       log.begin(at: 0)
       let firstHasExternalChange = log.record([])
       #expect(!firstHasExternalChange)
+      // The first change has taken the numbers 1 and 2, so none was missed.
       let secondHasExternalChange = log.record([
         PostgreSQLLog.Row(id: 2, previous: 0), PostgreSQLLog.Row(id: 3, previous: 2),
       ])

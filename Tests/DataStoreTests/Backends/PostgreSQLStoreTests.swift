@@ -140,6 +140,7 @@
       // Another program locks the value, then the store. Because of its high `deadlock_timeout`, it doesn't look for
       // deadlocks itself, so the commit is the victim.
       try program.run(script: "SET deadlock_timeout = '1h'; BEGIN; SELECT FROM datastore_value FOR UPDATE")
+      // A third client holds the store's lock until first the commit and then the program wait for it.
       try lockHolder.run(script: PostgreSQLLayout.beginChange)
       async let saved = store.save(2, for: key)
       try await waitUntilLockIsAwaited(byClients: 1)
@@ -259,7 +260,6 @@
     }
 
     @Test func `An erasure by a role that can't rewrite the tables throws if it deletes values`() async throws {
-      let key = StoreKey<Int>("counter")
       let store = place.store()
       try await store.save(1, for: key)
       let role = try place.createRole()
@@ -275,7 +275,7 @@
       }
       #expect(
         message == "bytes of deleted rows may remain, because the user can't rewrite the table datastore_value")
-      try await #expect(store.load(key) == nil)
+      #expect(try await store.load(key) == nil)
       try await store.erase { _ in true }
     }
 
@@ -450,7 +450,7 @@
     }
 
     @Test(arguments: ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"])
-    func `After another program has truncated the table, the conditions of later commits fail`(
+    func `After another program has truncated the table, a commit that requires an earlier tag fails`(
       isolation: String
     ) async throws {
       let (store, program) = (place.store(), try place.connection())
@@ -471,8 +471,8 @@
       let tag = try await other.save(2, for: key).tag
       var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
       #expect(await changes.next()?.stored?.value == 2)
-      // With the settings of a store, the deletion adds no entry to the log. Instead, the last entry is changed, as if
-      // its number was used again.
+      // With the settings of a store, the triggers ignore the deletion, so they add no entry to the log. Instead, the
+      // last entry is changed, as if its number was used again.
       try place.connection().run(
         script: """
           \(PostgreSQLLayout.settings(timeout: .seconds(5)));

@@ -40,7 +40,8 @@
       func restoreOldValue() throws {
         try other.run("UPDATE datastore_value SET bytes = $1", .bytes(oldBytes))
       }
-      // The registration of the ended connection is deleted, so only the new registration can cause a notification.
+      // Either the test or the new registration deletes the registration of the ended connection, so only the new one
+      // can cause a notification.
       switch moment {
       case .beforeListening:
         try other.run(script: "DELETE FROM datastore_watch")
@@ -177,8 +178,8 @@
       // This simulates the connection of another role, whose start time is hidden.
       try hidden.run(PostgreSQLLayout.registerWatch, .integer(2))
       try hidden.run(script: "UPDATE datastore_watch SET started = NULL WHERE writer = 2")
-      // Two registrations simulate ended connections: a later process has the number of writer 4's process, and no
-      // process has the number of writer 3's, which is 0.
+      // Two registrations simulate ended connections. The process number of writer 4 belongs to a process that started
+      // later than the registration says. The process number of writer 3 is 0, which belongs to no process.
       let laterConnection = try place.connection()
       try laterConnection.run(PostgreSQLLayout.registerWatch, .integer(4))
       try laterConnection.run(

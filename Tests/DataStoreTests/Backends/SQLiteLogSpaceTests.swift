@@ -31,7 +31,8 @@
       #expect(sizes.last == Int(SQLiteLayout.logSizeLimit))
       // The last step isn't checked, because the limit may cut it off.
       for (smaller, larger) in zip(sizes, sizes.dropFirst().dropLast()) {
-        // SQLite itself extends the log by the pages of one commit, which are less than 16 KiB.
+        // A step doubles the log, or adds the minimum step if that is more. SQLite itself extends the log by the pages
+        // of one commit, which are less than 16 KiB.
         let isStep = larger == smaller + max(smaller, Int(SQLiteLogSpace.minimumStep))
         #expect(isStep || larger - smaller < 16 << 10, "\(sizes)")
       }

@@ -77,7 +77,7 @@
       extendLifetime(wakes)
     }
 
-    @Test func `Another database at the same path is reported as unknown changes`() throws {
+    @Test func `A removed database, and then another one at its path, are reported as unknown changes`() throws {
       var backend = place.backend()
       try backend.write(bytes, to: "a")
       let wakes = try startWatching(&backend)
@@ -97,7 +97,7 @@
       extendLifetime(wakes)
     }
 
-    @Test func `When the watched folder is replaced, the next call watches the new folder`() throws {
+    @Test func `When the watched folder is replaced, the next call of the backend watches the new one`() throws {
       let file = place.folder.appending(path: "outer/inner/store.sqlite")
       var backend = SQLiteBackend(file: file)
       try backend.write(bytes, to: "a")
@@ -141,7 +141,7 @@
       let other = try place.connection()
       try other.run("PRAGMA cache_size = 1")
       try other.run("BEGIN IMMEDIATE")
-      // Pages that don't fit into the cache are written to the log before the commit.
+      // Pages that don't fit into the cache are written to the write-ahead log before the commit.
       for number in 0..<20 {
         try other.run(
           SQLiteLayout.write, .text("b\(number)"), .blob(Data(count: 10_000)))
@@ -161,7 +161,7 @@
       #expect(changes == .names((0..<20).map { "b\($0)" }))
     }
 
-    @Test func `Checkpoints, closed connections and a restarted log hide no change`() async throws {
+    @Test func `Checkpoints, closed connections and a restarted write-ahead log hide no change`() async throws {
       var backend = place.backend()
       try backend.write(bytes, to: "a")
       var wakes = try startWatching(&backend).makeAsyncIterator()
@@ -225,7 +225,7 @@
       try backend.startWatching {}
       for _ in 1...2 {
         _ = try backend.takeExternalChanges()
-        // A store that is woken reads in the same way.
+        // A woken store reads in the same way, so a read that changed a file could wake it over and over.
         do { #expect(try backend.read("a") == nil) } catch {}
         // On Darwin the system reports changes late.
         #if !canImport(Darwin)

@@ -103,7 +103,7 @@ import Testing
     }
   }
 
-  /// The folder's name in the recorded calls.
+  /// The folder's name in the descriptions of calls.
   private var folderName: String { temporary.url.lastPathComponent }
 
   private var file: URL { temporary.url.appending(path: "a.value") }
@@ -314,7 +314,7 @@ import Testing
     }
   }
 
-  @Test func `A change holds the lock from its first read to its end, but not while it writes bytes`() throws {
+  @Test func `A change writes any bytes without the lock, then holds it from its first read to its end`() throws {
     var initialBackend = makeBackend()
     try initialBackend.write(old, to: "a")
     let path = String(temporary.url.path(percentEncoded: false).dropLast())
@@ -335,7 +335,7 @@ import Testing
     lockedCalls.withLock { $0 = [] }
     try backend.write(new, to: "a")
     let folderSync = "fsync \(folderName.prefix(9))"
-    // Each change first tries to open a journal, to finish an interrupted commit.
+    // Under the lock, each change first tries to open a journal, to finish an interrupted commit.
     #expect(
       lockedCalls.withLock { $0 } == [
         "open .DataStor", "open a.value", "fstat a.value", "fstat a.value", "read a.value", "rename a.value",

@@ -54,6 +54,7 @@ import Testing
     #expect(
       defaults.stringArray(forKey: "DataStore.text.0.corrupt-20201116T100920.000Z") == ["not", "bytes"])
     #expect(try await store.load(key)?.value == (call == "save" ? "a" : nil))
+    // An event reports the quarantine, even if the call throws no error.
     #expect(await store.events.first { _ in true } != nil)
   }
 
@@ -115,6 +116,7 @@ import Testing
       return found == old ? .proceed(removing: ["a"]) : .abandon
     }
     let movedTo = try backend.snapshot { (backend: inout UserDefaultsBackend) throws(StoreError) in
+      // This is a commit of one change.
       try backend.write(old, to: "c")
       return try backend.quarantine(new, of: "b", at: Date())
     }

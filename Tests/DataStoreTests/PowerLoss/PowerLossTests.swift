@@ -70,7 +70,7 @@ import Testing
   }
 
   @Test(arguments: DurableStore.allCases)
-  func `The first save makes the folder of a store durable, even if another process created the folder`(
+  func `The first save makes the folder of a store durable, even if the store didn't create the folder`(
     kind: DurableStore
   ) async throws {
     try await run { volume, stores in

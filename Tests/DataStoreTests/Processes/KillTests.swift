@@ -41,8 +41,8 @@ import Testing
     let step = killRoundCount < 100 ? 4 : 1
     for fatalCall in stride(from: Int.random(in: 1...step), through: .max, by: step) {
       let first = progress.number + 1
-      // The five mixed commits after the first include all five kinds, so each kind is also made by a store that has
-      // made a commit before.
+      // The five mixed commits after the first include all five kinds of commits, so each kind is also made by a store
+      // that has made a commit before.
       let last = progress.number + (commits == .mixed ? 6 : 2)
       var child = try ChildProcess("die-at-call", place, ["\(fatalCall)", commits.rawValue, "\(first)", "\(last)"])
       let lines = await child.allLines()

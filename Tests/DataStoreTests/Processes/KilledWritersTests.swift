@@ -61,7 +61,7 @@ import Testing
   }
 
   @Test(arguments: SharedPlace.Kind.allCases)
-  func `Kills lose no acknowledged increment if each increment requires that the number is unchanged`(
+  func `Kills lose no acknowledged increment if each one requires that the counter is unchanged since it was read`(
     kind: SharedPlace.Kind
   ) async throws {
     let place = try SharedPlace(kind)
@@ -90,6 +90,7 @@ import Testing
       let store = try place.open()
       let found = try await store.load(StoreKey<Int>("counters", id: "counter"))?.value ?? 0
       #expect(try await store.load(StoreKey<Int>("counters", id: "twin"))?.value ?? 0 == found)
+      try #require(found >= previous, "round \(round): \(previous) became \(found)")
       let newNumbers = Set(previous..<found).map { $0 + 1 }
       #expect(acknowledged.isSubset(of: newNumbers), "round \(round): \(previous) became \(found)")
       // Each process had at most one increment in flight.

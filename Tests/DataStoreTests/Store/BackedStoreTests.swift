@@ -6,6 +6,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(15))) struct BackedStoreTests {
   private let key = StoreKey<String>("text", id: "0")
+  /// Bytes of format 9, whose schema is unknown: errors and events name the supported schema instead.
   private let futureFormatBytes = Data("{\"checksum\":\"71f92dee\",\"format\":9}\nunknown".utf8)
   private let supportedVersion = StoredVersion(format: 3, schema: 1)
 

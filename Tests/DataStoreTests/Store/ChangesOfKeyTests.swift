@@ -14,8 +14,8 @@ import Testing
     let secondBytes = try encodedEnvelope("second")
     backend.storage["text.0"] = try encodedEnvelope("first")
     // Creating the stream reads "first", and so finds an external change. The collection is observed too, and its
-    // observers receive the changes of one external commit together. Therefore, before it sends the change to "first",
-    // the store checks for other changes. The check takes a snapshot, and the key changes again when that begins.
+    // observers receive the changes of one external commit together. Therefore, the store checks for other changes
+    // before it sends the change to "first". The check takes a snapshot, and the key changes again when that begins.
     backend.onSnapshot.withLock {
       $0 = { [backend] in
         backend.storage["text.0"] = secondBytes

@@ -26,6 +26,7 @@ import Testing
     var recentlyUsed = RecentlyUsed(limit: 10)
     #expect(recentlyUsed.use(key(0), size: 100) == [])
     #expect(recentlyUsed.use(key(1), size: 100) == [key(0)])
+    // The new size of a value replaces its old one, so the last two values are within the limit.
     #expect(recentlyUsed.use(key(1), size: 1) == [])
     #expect(recentlyUsed.use(key(2), size: 9) == [])
   }

@@ -140,6 +140,7 @@ import Testing
     try await releaseBackend()
     #expect(try await first.value.get().value == 0)
     #expect(try await burst[0].value.get().value == 1)
+    // The save of "c" would succeed, but isn't attempted after the save of "b" was locked out.
     for task in burst[1...] { #expect(await task.value == .failure(.writeFailed(ControlledBackend.lockedOut))) }
     #expect(backend.writes.withLock { $0 } == ["number.0", "number.a"])
     backend.lockedNames.withLock { $0 = [] }

@@ -84,7 +84,7 @@ import Testing
   }
 }
 
-/// Loading a value that the store knows to be the stored one.
+/// Loading a known value: one that the store keeps in memory, and reads again only after an external change.
 @Suite(.timeLimit(.minutes(15))) struct KnownValueLoadTests {
   private let key = StoreKey<Int>("number")
   private let backend = VersionedBackend()

@@ -45,11 +45,15 @@ import Testing
     #expect(state.reconcile(.unusable(second), "a", revision: 1) == .hide(isNew: true))
     #expect(state.reconcile(.unreadable, "a", revision: 1) == .hide(isNew: true))
     #expect(state.reconcile(.unreadable, "a", revision: 1) == .hide(isNew: false))
+    // The unreadable value is gone. Observers never had it, so no removal is sent.
     #expect(state.reconcile(.nothing, "a", revision: 1) == .hide(isNew: false))
     #expect(state.reconcile(.nothing, "a", revision: 1) == .keepNothing)
   }
 
-  /// Compares the actions of the state machine with those that a model of the store and its observers expects.
+  /// Compares the actions of the state machine with those that ``Model`` expects.
+  ///
+  /// Nothing is sent when a value becomes unusable or unreadable, or when such a value is gone: the action is then
+  /// `hide`.
   @Test func `In any sequence of events, each change that is found is sent once, in order, and nothing else is sent`() {
     for seed in 0..<2_000 {
       var random = SplitMix64(seed: UInt64(seed))

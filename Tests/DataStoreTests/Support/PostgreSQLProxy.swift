@@ -75,7 +75,8 @@
 
     /// Makes all requests on the present connections fail, although messages from the server still arrive.
     ///
-    /// A client that sends a request gets an error, and then reads a message that doesn't answer the request.
+    /// The proxy sends each client a message as if from the server. A client that then sends a request gets an error,
+    /// and reads that message, which doesn't answer the request.
     func refuseRequests() {
       for pair in pairs.withLock({ $0 }) { pair.refuseRequests() }
     }

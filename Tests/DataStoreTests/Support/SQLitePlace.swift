@@ -26,6 +26,7 @@
 
     /// Opens a connection to an existing database, as another program does.
     func connection(busyTimeout: Duration = .seconds(5), isReadOnly: Bool = false) throws -> SQLiteConnection {
+      // `SQLiteConnection` follows no symbolic links, and the path of the temporary folder may contain some.
       let folder = try FileSystem().resolve(FileSystem().openFolder(folder.path(percentEncoded: false)))
       return try SQLiteConnection(
         path: "\(folder)/store.sqlite", permissionsOf: nil, busyTimeout: busyTimeout, runsTriggers: true,

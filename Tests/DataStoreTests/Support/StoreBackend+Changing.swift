@@ -27,6 +27,7 @@ func encodedEnvelope(
 extension InMemoryBackend {
   /// Makes a commit with a fixed decision.
   func make(_ writes: [StoreWrite], _ decision: CommitDecision) throws(StoreError) -> Bool {
+    // A copy has the same storage.
     var backend = self
     return try backend.commit(writes) { _ in decision }
   }

@@ -44,6 +44,7 @@ import Testing
   @Test func `An old chunk without elements isn't kept`() {
     let plan = ChunkPlan(oldCounts: [0, 64, 0, 0, 36, 0], old: Array(0..<100), new: Array(0..<100))
     #expect(plan.chunks == [.kept(1), .kept(4)])
+    // The new chunk also replaces the empty chunks beside the old one of 36 elements, so it is based on no old chunk.
     let shorterPlan = ChunkPlan(oldCounts: [0, 64, 0, 0, 36, 0], old: Array(0..<100), new: Array(0..<99))
     #expect(shorterPlan.chunks == [.kept(1), .new(64..<99)])
   }
@@ -52,6 +53,7 @@ import Testing
     let elements = Array(0..<299)
     let splitPlan = ChunkPlan(oldCounts: [200, 99], old: elements, new: elements.replacing(at: 0))
     #expect(splitPlan.chunks == [.new(0..<66), .new(66..<133), .new(133..<200), .kept(1)])
+    // An element inserted between two chunks is a new chunk, which is too small.
     let leftJoinPlan = ChunkPlan(oldCounts: [80, 119, 100], old: elements, new: elements.inserting([-1], at: 80))
     #expect(leftJoinPlan.chunks == [.new(0..<81, basedOn: 0), .kept(1), .kept(2)])
     let rightJoinPlan = ChunkPlan(oldCounts: [119, 80, 100], old: elements, new: elements.inserting([-1], at: 119))
@@ -164,7 +166,7 @@ import Testing
   }
 
   @Test(arguments: [300, 1000, 10_000])
-  func `A change, an insertion and a deletion far apart write a chunk each`(count: Int) {
+  func `Edits at three distant places write a chunk each`(count: Int) {
     var value = makeStoredValue(count: count)
     // The new versions have the same number of elements, one less, and one more.
     let edited = value.elements.replacing(at: 5).inserting([-2], at: count / 2)
@@ -236,8 +238,8 @@ import Testing
     let changedStarts = stride(from: 1, to: 150, by: 4).map { old.starts[$0] }
     for start in changedStarts { edited[start] = -1 }
     // The chunk after each changed one is compared twice, which takes at most 65 more comparisons. The changed chunk is
-    // compared at two positions. This takes one comparison each, because its first element differs. The insertion also
-    // takes at most 70 more comparisons.
+    // compared at its expected positions from the start and from the end. This takes one comparison each, because its
+    // first element differs. The insertion also takes at most 70 more comparisons.
     #expect(comparisonCount(from: old, to: edited) <= 10_000 + 70 * (changedStarts.count + 1))
   }
 

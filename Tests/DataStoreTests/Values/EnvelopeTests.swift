@@ -42,6 +42,7 @@ import Testing
     let header = Envelope.Header(
       schema: 1, savedAt: Date(timeIntervalSinceReferenceDate: 816_932_841.5), tag: tag, partIDs: nil)
     let bytes = try Envelope.encode(header, body: JSONEncoder.withSortedKeys.encode(profile))
+    // The envelope pads the time with spaces, to at least 20 characters.
     #expect(
       String(decoding: bytes, as: UTF8.self) == """
         {"checksum":"7cb4a289","format":3,"savedAt":816932841.5         ,"schema":1,"tag":"00112233445566778899aabbccddeeff"}

@@ -8,7 +8,7 @@ import Testing
 @Suite(.serialized) struct PartitionedFormatTests {
   /// A number that counts the encodings of all such numbers.
   private struct CountingNumber: Codable, Equatable {
-    /// The default counts the encodings of every test, so the suite is serialized.
+    /// All tests share the default, so the suite is serialized.
     @TaskLocal static var encodingCounter = Counter()
 
     var number: Int
@@ -69,6 +69,7 @@ import Testing
   }
 
   @Test func `Only new and changed elements are encoded`() throws {
+    // The 300 elements of the first version are in five chunks of 60, each stored as one part.
     #expect(try save { $0[150] = CountingNumber(-1) } == (1, 1))
     #expect(try save { $0.insert(CountingNumber(-1), at: 0) } == (1, 1))
     #expect(try save { $0.insert(contentsOf: [CountingNumber(-1), CountingNumber(-2)], at: 130) } == (2, 1))
@@ -78,8 +79,7 @@ import Testing
     #expect(try save { _ in } == (0, 0))
   }
 
-  @Test func `A chunk whose stored bytes can't be used is encoded completely`() throws {
-    // The 300 elements are in five chunks of 60.
+  @Test func `A changed chunk whose stored bytes can't be used is encoded completely`() throws {
     #expect(try save({ $0[0] = CountingNumber(-1) }, corrupt: { _ in nil }) == (60, 1))
     // The corrupt bytes are still a JSON array of the same length, but with different numbers.
     let replaceOnes = { (bytes: Data?) in

@@ -148,6 +148,7 @@ extension FolderHub {
     let other = try startWatch("/b", onChange: otherReports.increase)
     monitor.queue(.changed("file", .removed), ofFolder: 2)
     monitor.queue(.changed("another", .closed), ofFolder: 3)
+    // Taking the changes of one watch also finds the change of the other watch, whose `onChange` is then called.
     #expect(try watch.takeChangedFiles() == ["file"])
     #expect(reports.count == 0)
     #expect(otherReports.count == 1)
@@ -191,6 +192,7 @@ extension FolderHub {
   @Test func `A read that fails for one watch and for the hub too ends all watches`() throws {
     let reports = Counter()
     let (watch, other) = (try startWatch("/a"), try startWatch("/b", onChange: reports.increase))
+    // After the read for the watch has failed, the hub reads for all watches. That fails with the second code.
     monitor.withState { $0.readErrorCodes = [EIO, EBADF] }
     #expect(throws: SystemError(code: EIO, operation: "read", path: "/a")) { try watch.takeChangedFiles() }
     #expect(reports.count == 1)

@@ -121,7 +121,7 @@ import Testing
       try changedFiles(after: .changed(".own-1", .movedAway(rename: 7)), .changed("b", .movedHere(rename: 8))) == ["b"])
   }
 
-  @Test func `Changes are reported once, and later changes only after the reported ones are taken`() throws {
+  @Test func `Changes cause one report until they are taken, and the next change causes another report`() throws {
     var state = makeState()
     #expect(state.takeReport() == false)
     state.record(.changed("a", .removed))
@@ -192,7 +192,7 @@ import Testing
     }
   }
 
-  @Test func `A failure ends the watch, and is reported once`() throws {
+  @Test func `A failure ends the watch, causes one report, and is returned whenever changed files are taken`() throws {
     var state = makeState()
     let error = SystemError(code: EIO, operation: "read", path: "folder")
     state.record(.folderLost)

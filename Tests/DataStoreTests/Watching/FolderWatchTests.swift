@@ -95,6 +95,7 @@ import Testing
       #expect(try awaitingWatch.takeChangedFiles() == nil)
       try putLink(named: "d", in: folder.appending(path: "inner"))
       #expect(try awaitingWatch.takeChangedFiles() == ["d"])
+      // The creation of `inner` changes no file of `folder`.
       #expect(try remainingWatch.takeChangedFiles() == [])
     }
 

@@ -82,8 +82,9 @@ import Testing
 
   #if !canImport(Darwin)
     @Test func `A folder can be watched after the descriptor of an active dispatch source was closed`() async {
-      // Like URLSession, this test closes a descriptor while a dispatch source watches it. The test runs in its own
-      // process, because libdispatch then reports no events of a later descriptor with the same number.
+      // Like URLSession, this test closes a descriptor while a dispatch source watches it. From then on, libdispatch
+      // reports no events of descriptors with that number, so the store's watch must use another one. The test runs in
+      // its own process, because descriptors of other tests may get the number too.
       await #expect(processExitsWith: .success) {
         var pipeEnds: [CInt] = [-1, -1]
         guard pipe(&pipeEnds) == 0 else { exit(2) }
@@ -376,6 +377,7 @@ import Testing
       try await store.save(Counted(number: 0), for: key)
       streams.append(try await store.changes(of: key))
     }
+    // `observe` reads this value, so `changes` doesn't contain it.
     try await InMemoryStore(storage: storage).save(Counted(number: 1), for: keys[3])
     var changes = try await store.observe(collection: "counted", as: Counted.self).changes.makeAsyncIterator()
     let countBefore = Counted.decodingCount.load(ordering: .relaxed)

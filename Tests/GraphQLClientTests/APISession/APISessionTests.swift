@@ -110,7 +110,7 @@ struct APISessionTests {
   }
 
   @Test(arguments: [400, 403, 404])
-  func `A failure without a GraphQL response is not from the API if its status may mean something else from a gateway`(
+  func `Without a GraphQL response, a status that may mean something else from a gateway counts as not from the API`(
     status: Int
   ) async throws {
     try await BFFServer.run { server in
@@ -151,6 +151,7 @@ struct APISessionTests {
           == [GraphQLError(message: "Injected partial failure.", path: [.field("getMomentsDetailsByUserID")])])
       #expect(partialResponse.extensions == ["trace": .string("t-1")])
 
+      // `fetchName` calls `post`, which throws the errors instead.
       try await server.arm(.init(fault: "graphql-error-partial"))
       await #expect(throws: APISessionError.graphQL(partialResponse.errors)) { try await Self.fetchName(from: session) }
       let completeResponse = try await session.response(

@@ -286,7 +286,7 @@ struct ResponseRulesTests {
 
   // MARK: - Fields
 
-  @Test func `A failure has the wait that the server requests`() {
+  @Test func `A failure has the wait that the server requests, up to a day`() {
     func retryAfter(_ headers: HTTPHeaders) -> Duration? {
       guard
         case .failure(let error) = Self.outcome(status: 503, headers: headers, body: "", as: Payload.self)
@@ -412,6 +412,7 @@ struct ResponseRulesTests {
       #expect(reason.hasSuffix(expectedSuffix))
       #expect(reason.unicodeScalars.count <= 512)
       #expect(excerpt.unicodeScalars.count <= 512)
+      // The outcome is compared with its own error, so only the checks of the description matter.
       Self.expect(outcome, is: error, quoting: expectedSuffix)
       #expect(Self.isHarmless(reason))
       #expect(Self.isHarmless(excerpt))

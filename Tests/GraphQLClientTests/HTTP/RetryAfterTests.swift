@@ -40,7 +40,7 @@ struct RetryAfterTests {
     ("Mon, 10 Sep 2001 01:46:41 GMT", 86_400), ("Fri, 31 Dec 9999 23:59:59 GMT", 86_400),
     ("Sun, 09 Sep 2001 01:46:39 GMT", 0), ("Sun, 06 Nov 1994 08:49:37 GMT", 0),
   ])
-  func `Without a Date field, the wait until the requested date is measured from now, and is at least zero`(
+  func `Without a Date field, the wait until the requested date is measured from now, and lies between zero and a day`(
     value: String, seconds: Int
   ) {
     #expect(Self.delay(value) == .seconds(seconds))

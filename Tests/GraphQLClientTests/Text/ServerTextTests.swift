@@ -17,7 +17,8 @@ struct ServerTextTests {
   }
 
   @Test func `A character that is split at the byte limit is not quoted`() {
-    // `line(of:)` decodes only a prefix of the body, which here ends after three bytes of an emoji.
+    // `line(of:)` decodes only a prefix of the body, which here ends after three bytes of an emoji. The limit of 512
+    // scalars truncates the line before them.
     let excerpt = ServerText.line(of: Data(("a" + String(repeating: "😀", count: 600)).utf8))
     #expect(excerpt == "a" + String(repeating: "😀", count: 510) + "…")
   }

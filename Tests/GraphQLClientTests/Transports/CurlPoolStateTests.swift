@@ -126,6 +126,7 @@ struct CurlPoolStateTests {
     #expect(pool.add(1, to: Self.hostA) == .start)
     #expect(pool.add(2, to: Self.hostB) == .start)
     #expect(pool.finish("x", of: Self.hostA) == .idle)
+    // The limit also applies to the idle workers of all hosts together.
     #expect(pool.finish("y", of: Self.hostB) == .exit)
     #expect(pool.add(3, to: Self.hostB) == .wake("x"))
     #expect(pool.finish("x", of: Self.hostB) == .idle)

@@ -6,7 +6,8 @@ import Testing
 
 /// The behavior of ``TransferState``.
 ///
-/// The name of a test states the input, the state and the result. Waiters are numbers, and chunks are text.
+/// The name of a test states the input, the state and the result. Waiters are numbers, and chunks are text. The action
+/// `ignore` means that there is nothing to do; an end or a cancellation that returns it may still change the state.
 struct TransferStateTests {
   private static let connectionLost = URLError(.networkConnectionLost)
 

@@ -6,7 +6,7 @@ import Testing
 
 /// An acknowledged like reaches the server once and in order, no matter when the process is killed.
 @Suite(.timeLimit(.minutes(15))) struct LikesKillTests {
-  /// A like that the test expects in the server's file.
+  /// A like that must or may be in the server's file.
   private enum ExpectedLike {
     /// A like whose outcome the process printed, so it must be in the file.
     case acknowledged(number: Int, key: String)
@@ -50,7 +50,7 @@ import Testing
       nextNumber += 1
     }
 
-    /// Returns the content of a like, as the server writes it to its file.
+    /// Returns the content of a like, as the server writes it to its file: the user, the moment, and `isLiked`.
     ///
     /// `TestChild` derives each like from its number in the same way.
     private static func content(ofLike number: Int) -> String {

@@ -8,8 +8,8 @@ import Repository
 import TestSupport
 import Testing
 
-/// Concurrent fetches and likes: a reply may overtake another one, be lost, be unusable or be repeated, and a caller
-/// may be cancelled.
+/// Concurrent fetches and likes: a reply may overtake another one or be unusable, a request or its reply may be lost, a
+/// like that is sent again may get its first reply again, and a caller may be cancelled.
 ///
 /// In any order of these steps, observers see no older timeline after a newer one, and no like flickers: none
 /// disappears before it is undone. `MOMENTS_INTERLEAVINGS` in the environment is the number of orders that are tested.
@@ -76,7 +76,8 @@ import Testing
     }
     #expect(seen.last == server.details, "seed \(seed)")
     for (index, momentID) in Self.momentIDs.enumerated() {
-      // Every like is shown when it is made, and stays until the next one.
+      // Every like is shown when it is made, and stays until the next one. The server serves likes in the order in
+      // which they were made.
       let shown = withoutRepetitions(seen.map { $0.moments[index].isLiked! })
       let made = withoutRepetitions([false] + server.servedLikes(of: momentID))
       #expect(shown == made, "Moment \(momentID), seed \(seed)")

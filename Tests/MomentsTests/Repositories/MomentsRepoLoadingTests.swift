@@ -62,6 +62,7 @@ import Testing
     try await PersistentDataStore(InMemoryStore(storage: storage, now: now))
       .save(momentsDetails: .fixture(name: "Stale"), userID: "0")
 
+    // Each repository simulates a process. For both, the age of the timeline is 59.999 seconds.
     for _ in 0..<2 {
       let repo = makeRepo()
       currentTime.withLock { $0 = Date(timeIntervalSince1970: 1_059.999) }

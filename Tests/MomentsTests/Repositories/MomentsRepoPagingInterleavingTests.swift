@@ -38,7 +38,8 @@ import Testing
       case 0, 1: callers.append(Task { [repo] in _ = try? await repo!.reloadMoments(userID: "0") })
       case 2, 3, 4: callers.append(Task { [repo] in _ = try? await repo!.loadMoreMoments(userID: "0") })
       case 5:
-        // Every other run makes no likes, because the reply to a like is a complete timeline, which has no next page.
+        // Every other run makes no likes, because the reply to a like is a complete timeline, which leaves no next page
+        // to load.
         guard seed.isMultiple(of: 2) else { continue }
         let momentID = ["0", "11"].randomElement(using: &random)!
         let isLiked = Bool.random(using: &random)

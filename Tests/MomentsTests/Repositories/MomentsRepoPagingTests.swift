@@ -291,6 +291,7 @@ import Testing
     // Another repository, such as one after a relaunch, knows only the time of the last save, so it fetches nothing.
     try await makeTimedRepo().refreshMoments(userID: "0")
     #expect(server.requests.map(\.first) == [3, 3, 3])
+    // This repository knows that the timeline is no longer fresh. A refresh fetches the complete timeline, not a page.
     try await repo.refreshMoments(userID: "0")
     #expect(server.requests.map(\.first) == [3, 3, 3, nil])
     #expect(try await store.momentsDetails(userID: "0")?.value.moments.map(\.id) == ["new"] + Self.ids(0...20))

@@ -81,7 +81,7 @@ import Testing
     #expect(try await repo.mutations.list() == [])
   }
 
-  @Test func `A like made before the queue has been read is applied over the likes of an earlier process`()
+  @Test func `An unlike made before the queue has been read is applied over the like of an earlier process`()
     async throws
   {
     let storage = InMemoryStorage()
@@ -113,6 +113,7 @@ import Testing
     #expect(try await unlike.value == .queued)
     #expect(try await repo.mutations.list().map(\.mutation.isLiked) == [true, false])
     #expect(await repo.pendingLikes(userID: "0").first(1) == [["0": false]])
+    // The observer receives nothing before the queue has been read, then the timeline with the earlier like.
     #expect(await observer.first(2).map(\.moments[0].isLiked) == [true, false])
   }
 }

@@ -138,8 +138,8 @@ struct MomentsRepoServerTests {
       launch = nil
       var seen: [MomentsDetails] = []
       for await details in observer { seen.append(details) }
-      // The stored timeline, then the timelines with the pending and with the confirmed like. The reply to the second
-      // attempt isn't shown, because its age is unknown.
+      // The stored timeline, then the one with the pending like, then the fetched one that confirms the like. The reply
+      // to the second attempt isn't shown, because it may repeat the lost one and be outdated.
       #expect(seen.map { Self.isLikedValues(in: $0, of: ["1"]) } == [[false], [true], [true]])
       let timeline = try await Self.fetchTimeline(from: server)
       #expect(seen.last == timeline)
@@ -184,6 +184,7 @@ struct MomentsRepoServerTests {
       } else {
         try await server.open(gate: "reply")
         #expect(await callers[99].value == nil)
+        // The outcome of an answered request with a fault is the name of the fault.
         #expect(try await server.received().map(\.outcome) == ["hold"])
         #expect(try await launch.store.momentsDetails(userID: "0")?.value.moments.count == 16)
       }

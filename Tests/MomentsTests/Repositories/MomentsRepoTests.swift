@@ -157,7 +157,7 @@ import Testing
 
   // MARK: - The store
 
-  @Test func `Every save, even an external one, reaches each observer once and in order`() async throws {
+  @Test func `Every save, even one not made by the repository, reaches each observer once and in order`() async throws {
     let harness = RepoHarness()
     try await harness.repo.getMoments(userID: "0")
     let observers = (0..<3).map { _ in harness.repo.momentsDetails.subscribe() }

@@ -94,6 +94,7 @@ struct BFFServerTests {
         let error = await #expect(throws: APISessionError.self) { try await session.getMoments(userID: "0") }
         #expect(Self.isTransportError(error))
       }
+      // Control requests, such as that of `received`, aren't refused.
       #expect(try await server.received().map(\.outcome) == ["answered"])
       try await server.acceptConnections()
       _ = try await session.getMoments(userID: "0")
@@ -110,7 +111,7 @@ struct BFFServerTests {
       #expect(try await server.received().map(\.outcome) == [nil])
       #expect(try await server.open(gate: "first") == 1)
       #expect(try await call.value.userDetails.name == "Jake Lin")
-      // The outcome of a request with a fault is the name of the fault, even if the request was answered.
+      // The outcome of an answered request with a fault is the name of the fault instead of "answered".
       #expect(try await server.received().map(\.outcome) == ["hold"])
     }
   }

@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct TrackingRepoTests {
   private func event(_ number: Int) -> TrackingEvent { .action(name: "tap", itemID: "\(number)") }
 
-  /// Returns an event whose number has the task in its thousands.
+  /// Returns an event whose number is unique to the task and the index, which is below 1,000.
   private func event(_ index: Int, ofTask task: Int) -> TrackingEvent { event(task * 1_000 + index) }
 
   @Test func `Every provider receives every event once, in the order of the calls`() {
@@ -68,6 +68,7 @@ import Testing
     repo.track(event(1))
     #expect(firstProvider.events == [event(1), event(2), event(3)])
     #expect(secondProvider.events == firstProvider.events)
+    // This provider was registered after event 2 was tracked, although before that event was delivered.
     #expect(lateProvider.events == [event(3)])
   }
 
@@ -168,6 +169,7 @@ import Testing
     model.trackScreenviews()
     let runTask = Task { await model.run() }
     await until { model.hasContent }
+    // The profile is the first row.
     guard case .moment(let row) = model.listItems[1] else {
       Issue.record("Unexpected rows \(model.listItems)")
       return

@@ -65,7 +65,7 @@ import Testing
     #expect(row.postDateDescription == "3小时前")
   }
 
-  @Test func `Rows are equal if they show the same content`() {
+  @Test func `Rows are equal if they show the same moment with the same content`() {
     #expect(makeRow(.fixture()) == makeRow(.fixture()))
     #expect(makeRow(.fixture()) != makeRow(.fixture(isLiked: true)))
     #expect(makeRow(.fixture()) != makeRow(.fixture(id: "1")))

@@ -6,6 +6,7 @@ import MulticastTesting
 /// Each call of `next()` runs in a task of its own. Only this driver runs the tasks' executor, so that after each event
 /// every task has finished or is suspended.
 final class ChannelDriver {
+  /// The number of elements that aren't released yet.
   let liveCount = Counter()
   private let channel: MulticastChannel<Token, ModelFailure>
   private let executor = ManualTaskExecutor()

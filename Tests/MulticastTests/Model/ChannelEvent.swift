@@ -11,6 +11,7 @@ enum ChannelEvent: Equatable {
   case subscribe(ModelPolicy)
   /// Calls `next()`, which suspends if the subscriber has nothing to read yet.
   case next(Int)
+  /// Cancels a subscriber, which ends all its pending calls.
   case cancel(Int)
   /// Releases a subscriber, which must have no pending calls.
   case releaseSubscriber(Int)
@@ -80,6 +81,7 @@ struct Answer: Equatable {
 
 /// A call of `next()`.
 struct Call: Equatable, Hashable {
+  /// The number of the event that makes the call, which no other call of the same channel has.
   let number: Int
   let slot: Int
 }

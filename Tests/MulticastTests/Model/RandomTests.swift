@@ -91,6 +91,8 @@ import Testing
   }
 
   private func retentionFault(_ liveCount: Int, _ model: ChannelModel, _ retention: Retention) -> String? {
+    // While all cursor subscribers wait, the log keeps exactly the needed elements. Otherwise, it may release elements
+    // up to `Retention.releaseInterval` sends late. Elements before `oldest` are alive only in subscribers' buffers.
     let allWait = model.allCursorSubscribersWait
     let oldest = allWait ? model.oldestNeeded : retention.oldestAllowed
     var onlyBuffered = Set<Int>()

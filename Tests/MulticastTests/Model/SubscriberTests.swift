@@ -15,6 +15,7 @@ import Testing
     }
     // The log is empty, but the batch may have elements left, so a concurrent call must not suspend yet.
     #expect(state.isReadable(id))
+    // A subscriber reads again only when its batch is empty.
     guard case .suspend = state.read(id, limit: 64) else {
       Issue.record("The read didn't find the log empty.")
       return
@@ -61,8 +62,8 @@ import Testing
       }
       core.send(token)
     }
-    // Like `next()`, this test calls `advance()`, then `takeFromBatch()`. The subscriber's gate is held in between, so
-    // `cancel()` can't discard the batch yet.
+    // Like `next()`, this test calls `advance()`, then `takeFromBatch()`. The subscriber's lock, its `gate`, is held in
+    // between, so `cancel()` can't discard the batch yet.
     guard case .batch = await subscriber.advance() else {
       Issue.record("The subscriber didn't find the three elements.")
       return

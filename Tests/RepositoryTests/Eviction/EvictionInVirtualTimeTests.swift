@@ -37,7 +37,9 @@ import Testing
 
   private var storedIDs: [String] { storage.values(in: "notes", as: Notes.self).keys.compactMap(\.self).sorted() }
 
-  @Test func `When the store reports values of another repository, the oldest values are evicted`() async throws {
+  @Test func `When the store reports values of another repository, the least recently used values are evicted`()
+    async throws
+  {
     let (repository, store) = makeRepository(EvictionPolicy(maximumCount: 2))
     let (other, _) = makeRepository()
     run { for key in ["a", "b"] { try await repository.refresh(key) } }

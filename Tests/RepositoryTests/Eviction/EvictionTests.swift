@@ -305,6 +305,7 @@ import Testing
     let repository = makeRepository(
       configuration: makeConfiguration(EvictionPolicy()), onFetch: { _ in requests.next() })
     try await repository.refresh("a")
+    // The stored value is fresh, so this call doesn't fetch it.
     try await repository.refresh("a")
     #expect(requests.value == 1)
     try await repository.evict(.key("a"))

@@ -402,8 +402,8 @@ struct InterleavedRun<Source: MarksSource> {
 
   // MARK: - Settling
 
-  /// Checks L12 to L14 of `RepositoryConformance`: when everything works again, the queue drains, every process shows
-  /// the server's value, and no value is pending.
+  /// Checks L12 to L14 of `RepositoryConformance`: when everything works again, the queue drains, no value is pending,
+  /// and every process shows the server's value.
   private mutating func settle() {
     journal.note("everything works")
     network.conditions = .reliable

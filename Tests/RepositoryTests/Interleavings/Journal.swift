@@ -58,7 +58,7 @@ final class Journal: Sendable {
     var doubledMarks: Set<Int> = []
     /// The marks that a new observer didn't see although their calls had returned.
     var unseenMarks: Set<Int> = []
-    /// The completed parts of the end of a run, such as `queue 1` and `load 1` for process 1.
+    /// The final steps of the run that processes have completed, such as `queue 1` and `load 1` for process 1.
     var completedParts: Set<String> = []
   }
 
@@ -73,7 +73,8 @@ final class Journal: Sendable {
   ///   - storage: The storage that the processes share.
   ///   - server: The server.
   ///   - isPaged: Whether a stored value may lack older elements of the server's value.
-  ///   - hasConcurrentProcesses: Whether several processes use the storage at a time.
+  ///   - hasConcurrentProcesses: Whether several processes use the storage at a time. If so, three things aren't
+  ///     checked: the order of changes on the server, sends after a cancellation, and marks that are shown twice.
   init(seed: UInt64, storage: SimulatedStorage, server: MarksServer, isPaged: Bool, hasConcurrentProcesses: Bool) {
     state = Lock(State(random: SplitMix64(seed: seed)))
     (self.storage, self.server) = (storage, server)
@@ -132,7 +133,8 @@ final class Journal: Sendable {
     let marks = state.withLock { $0.marks }
     return keys.map { key in
       key.collection == "marks.mutations"
-        ? key.id.flatMap { marks[MutationID(rawValue: $0)] }.map { "mark \($0)" } ?? "new mark" : key.id ?? "counter"
+        ? key.id.flatMap { marks[MutationID(rawValue: $0)] }.map { "mark \($0)" } ?? "new mark"
+        : key.id ?? key.collection
     }.joined(separator: ", ")
   }
 
@@ -349,7 +351,7 @@ final class Journal: Sendable {
       violate("L2: mark \(mark) was accepted, but a new observer didn't see it.")
     }
     let idsByMark = Dictionary(grouping: Set(server.received)) { state.marks[$0] }
-    // Mark 0 stands for mutations that were never durable.
+    // Mark 0 stands for mutations that were sent, but were never durable.
     for (mark, ids) in idsByMark where ids.count > 1 && !state.requeuedMarks.contains(mark ?? 0) {
       violate("L6: mark \(mark ?? 0) was sent under \(ids.count) ids.")
     }

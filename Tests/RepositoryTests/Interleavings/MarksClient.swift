@@ -54,6 +54,7 @@ final class MarksClient: Sendable {
   ) async throws(MarksFailure) -> MutationReply<Paged<Mark>> {
     let (isEnded, isSignedOut) = state.withLock { ($0.isEnded, $0.isSignedOut) }
     if isEnded { throw .offline }
+    // The journal also checks an attempt that fails because the user is signed out.
     journal.willSend(change, id)
     if isSignedOut { throw .signedOut }
     let answer: Answer

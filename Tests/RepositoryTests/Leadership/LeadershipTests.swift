@@ -685,9 +685,7 @@ import Testing
     #expect(senders == ["first", "second"])
   }
 
-  @Test func `A call for a user who has to sign in returns queued once the call's repository leads again`()
-    async throws
-  {
+  @Test func `If a sign-in is required, a call returns queued once the call's repository leads again`() async throws {
     let (firstSendGate, secondSendGate, attempts) = (Gate(), Gate(), Counter())
     let first = makeProcess(
       "first",
@@ -790,6 +788,7 @@ import Testing
   @Test func `A leader that loses its lease before sending a mutation stores that no attempt has begun`() async throws {
     let leadership = TurnBasedLeadership(name: "only", next: "none", turn: Setting("only"))
     let process = makeProcess("only", leadership: leadership)
+    // The repository leads, so it stores the new mutation with the mark of an attempt and then has to remove the mark.
     _ = perform(.add("1"), process)
     #expect(await process.repository.report().leadership == .following)
     #expect(storedRecords.map(\.attempts) == [0])

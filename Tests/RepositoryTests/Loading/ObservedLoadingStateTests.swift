@@ -191,6 +191,7 @@ import Testing
     #expect(state.takeDue(at: .seconds(10)) == [.reload("a")])
     #expect(state.endRequest(.reload("a"), .failed, isStillDue: true) == [.reload("a")])
     #expect(state.setOnline(false, at: .seconds(11)) == [])
+    // The interval has elapsed, so the return of the network makes another reload due.
     #expect(state.setOnline(true, at: .seconds(11)) == [])
     #expect(state.endRequest(.reload("a"), .failed, isStillDue: false) == [.reload("a")])
     #expect(state.invalidate(.all) == [])
@@ -309,6 +310,7 @@ import Testing
         if !observation.schedules.isEmpty { observation.isArmed = true }
       }
       forgetStopped()
+      // If the request didn't fail, the value was fetched or found fresh, so a refresh suffices, even for a reload.
       return due.isEmpty ? [] : request(key, isReload: result == .failed && due.contains(.reload(key)))
     }
 
@@ -388,7 +390,8 @@ import Testing
         let expected = model.endRequest(endedRequest, result, isStillDue: isStillDue)
         #expect(state.endRequest(endedRequest, result, isStillDue: isStillDue) == expected)
       }
-      // The next deadline is at most the first end of a running interval. Keys that are being fetched don't count.
+      // The next deadline isn't later than the earliest end of a running interval. Keys that are being fetched don't
+      // count.
       let deadlines = model.observations.compactMap { _, observation in
         observation.schedules.compactMap(\.every).min().map { .seconds(observation.lastLoad) + $0 }
           .flatMap { (deadline: Duration) in observation.isFetching || deadline <= now ? nil : deadline }

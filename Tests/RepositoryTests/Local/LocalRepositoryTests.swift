@@ -78,6 +78,7 @@ import Testing
     try await drafts.update(.only) { $0 = Notes("one") }
     #expect(await observer.first(1) == [Notes("one")])
     try await #expect(store.load(StoreKey<Notes>("notes"))?.value == Notes("one"))
+    // The key itself has a non-empty `storeID` nevertheless, as every key must.
     #expect(OnlyKey(storeID: OnlyKey.only.storeID) == .only)
     #expect(OnlyKey(storeID: "") == nil)
   }

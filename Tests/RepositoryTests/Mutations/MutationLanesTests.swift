@@ -58,7 +58,7 @@ import Testing
   @Test func `After a failed attempt, only the lane of the attempt waits`() {
     var lanes = makeLanes(mutationsIn: ["a", "a", "b"])
     #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
-    // The present attempt counts as failed.
+    // `failures(in:)` counts the present attempt as failed, or the next one if none is in flight.
     #expect(lanes.failures(in: "a") == 1)
     lanes.backOff(Self.id(0), lane: "a", until: .seconds(3), isServerDelay: false)
     #expect(lanes.isStalled("a") == true)

@@ -126,6 +126,7 @@ import Testing
     ledger.beginAttempt(Self.id(1))
     ledger.mark(Self.id(1))
     ledger.beginRequest(Self.id(1))
+    // An attempt after which the user has to sign in no longer counts.
     ledger.recordNeedForSignIn(of: Self.id(1))
     #expect(currentRecord?.interruptedAttempts == 0)
     #expect(currentRecord?.attempts == 4)

@@ -74,10 +74,12 @@ import Testing
     state.recordReading(upTo: 5)
     let ownID = MutationID(rawValue: "own")
     state.add(ownID, key: "a", lane: "a", record: makeEntry("own", .max).record)
+    // Mutation 6 isn't known yet, but only a leader has to wait for it.
     #expect(state.recordAddition(of: ownID, sequence: 7, tag: StoreTag(), revision: 7) == false)
     let (refused, behindGap) = state.lead(as: .leading)
     #expect(refused == [])
     #expect(behindGap == [ownID])
+    // The mutation is durable now, but still waits at the gap.
     state.release(ownID)
     #expect(sendNext(of: state) == nil)
     #expect(state.addExternal(makeEntry("6", 6)) == .nothing)

@@ -50,6 +50,7 @@ import Testing
     failure.value = .conflict
     #expect(performMutations(count: 2, in: repository).count == 2)
     failure.value = .offline
+    // The two mutations in conflict are still in the queue, before the new one.
     let ids = performMutations(count: 1, in: repository)
     #expect(withdrawals == nil)
     run { try await repository.mutations.discard(ids[0]) }

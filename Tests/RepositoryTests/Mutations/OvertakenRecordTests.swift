@@ -122,7 +122,7 @@ import Testing
   @Test func `Of a discard and a requeue of one mutation only the first takes effect`() async throws {
     let (id, gate) = (MutationID(), Gate())
     let key = saveRefusedRecord(of: id)
-    // Another commit waits at the gate, so the next one would include both operations.
+    // Another commit waits at the gate. The next one would include both operations if the second didn't fail at once.
     let repository = makeRepository(
       SimulatedStore(storage: storage, hooks: .init(onCommit: { (_) async in await gate.pass() })))
     let outcomes = Setting<[String]>([])
@@ -175,9 +175,9 @@ import Testing
       _ = Task(executorPreference: executor) { try await repository.perform(.add(text), on: "a") }
       executor.runUntilIdle()
     }
-    // The first mutation is sent again and fails, and the lane backs off. Before that, both are marked; see
-    // `MutationRecord.isMarked`. An attempt for the second one therefore doesn't write its record. Such a write would
-    // show that the record is gone.
+    // The first mutation is sent again and fails, and the lane backs off. Just before the request, the repository marks
+    // both mutations; see `MutationRecord.isMarked`. An attempt for the second one therefore doesn't write its record.
+    // Such a write would show that the record is gone.
     _ = Task(executorPreference: executor) { await repository.retryNow() }
     executor.runUntilIdle()
     #expect(sent.value == [.add("1"), .add("1")])

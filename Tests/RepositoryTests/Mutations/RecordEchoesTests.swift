@@ -31,7 +31,7 @@ import Testing
     var echoes = RecordEchoes()
     #expect(echoes.receive(MutationID(rawValue: "b"), revision: 5) == true)
     echoes.recordRemoval(of: id, revision: 5)
-    // If the removal were remembered, this change would count as the echo of the removal.
+    // While a removal is remembered, the next change of its record counts as an echo, even with a newer revision.
     #expect(echoes.receive(id, revision: 6) == true)
   }
 }

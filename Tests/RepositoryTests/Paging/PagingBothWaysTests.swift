@@ -202,7 +202,21 @@ import Testing
     #expect(takeRequests() == ["3 before 7", "after 9", "after nothing"])
   }
 
-  @Test func `An element that this device inserted is never the cursor of a page`() async throws {
+  @Test func `A shortened list never begins with an element that this device inserted`() async throws {
+    server.edit("a") { $0.elements.removeLast(8) }
+    let repository = makeRepository()
+    try await repository.reload("a")
+    for id in 20...24 { try await repository.perform(.add(id), on: "a") }
+    try await #expect(storedIDs() == [24, 23, 22, 21, 20, 1, 2, 3])
+    try await repository.loadMore("a")
+    // Six elements may stay, but the first of these would be 21, which has no cursor.
+    try await #expect(storedIDs() == [1, 2, 3, 4])
+    _ = takeRequests()
+    try await repository.loadPrevious("a")
+    #expect(takeRequests() == ["3 before 1"])
+  }
+
+  @Test func `Elements that this device inserted are dropped, and fetched again on the way back`() async throws {
     let repository = makeRepository()
     try await repository.reload("a")
     try await repository.loadMore("a")
@@ -215,6 +229,7 @@ import Testing
     try await repository.loadPrevious("a")
     try await #expect(storedIDs() == [1, 2, 3, 4, 5, 6])
     try await repository.loadPrevious("a")
+    // This page has only two elements, so four others stay: two pages of three mean at most six elements.
     try await #expect(storedIDs() == [21, 20, 1, 2, 3, 4])
     #expect(takeRequests() == ["after 6", "3 before 4", "3 before 1"])
   }

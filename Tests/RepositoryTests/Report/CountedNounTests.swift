@@ -12,7 +12,7 @@ import Testing
     #expect(counted(count, "mutation") == text)
   }
 
-  /// Returns a report in which every count is `count`.
+  /// Returns a report in which every count is `count`, including the number of mutations of each lane.
   private func makeReport(countOfEach count: Int) -> RepositoryReport {
     let time = Date(timeIntervalSince1970: 1_000)
     var key = RepositoryReport.KeyReport("a", pendingCount: count)

@@ -123,6 +123,7 @@ import Testing
     #expect(await repository.report().lanes.map(\.status) == [.inFlight])
     gate.open()
     _ = try await call.value
+    // Neither the refused mutation nor the sent one remains.
     #expect(await repository.report().lanes == [])
     #expect(try await repository.perform(.add("needs sign-in"), on: "a") == .queued)
     #expect(await repository.report().lanes.map(\.status) == [.needsSignIn])

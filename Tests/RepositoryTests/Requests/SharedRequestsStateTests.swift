@@ -40,7 +40,7 @@ import Testing
     #expect(!state.isWanted("a", number: nextPlace.number))
   }
 
-  @Test func `A request has the highest priority of its callers, even after that caller has left`() {
+  @Test func `Until its last caller leaves, a request has the highest priority that any of its callers had`() {
     var state = SharedRequestsState<String, Int>()
     let number = state.join("a", priority: .low) { 1 }.number
     #expect(state.priority("a", number: number) == .low)

@@ -117,7 +117,7 @@ final class InterceptedStore: ForwardingStore {
     guard supportsLocks else { return .unsupported }
     let result = try await base.acquireLock(name)
     guard case .acquired(let lock) = result else { return result }
-    // `check` retains the lock of the base store, which is therefore released together with this one.
+    // `check` retains the lock of the base store, which therefore unlocks itself when this one is released.
     return .acquired(
       StoreLock(check: { [self] in await currentHooks.isHeld() ? await lock.isHeld() : false }, unlock: {}))
   }

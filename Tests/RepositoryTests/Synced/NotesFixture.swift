@@ -50,8 +50,8 @@ extension NotesSuite {
         }), store: store ?? self.store, configuration: configuration ?? self.configuration)
   }
 
-  /// Creates a repository whose server applies all mutations, but whose connection loses the replies to them while
-  /// `isBroken` is `true`.
+  /// Creates a repository whose connection loses the replies to mutations that the server applies while `isBroken` is
+  /// `true`.
   func makeRepository(
     losingReplies isBroken: Setting<Bool>, configuration: RepositoryConfiguration? = nil
   ) -> NotesRepository {

@@ -8,12 +8,13 @@ import Testing
 @Suite struct PendingMutationListTests {
   private typealias List = PendingMutationList<TallyMutation>
 
-  @Test func `A mutation that is added again under its id is last, and is applied once`() throws {
+  @Test func `A mutation that is added again under its id is applied once, and before those added later`() throws {
     var state = SyncState<Tally, TallyMutation>()
     state.open(.init(value: Tally(), tag: StoreTag(), revision: 1))
     let ids = [MutationID(), MutationID(), MutationID()]
     for (change, id) in ids.enumerated() { try state.add(id, TallyMutation(change: change)) }
     state.remove(ids[1])
+    // Impossible on a value that includes change 3, which is added later.
     try state.add(ids[1], TallyMutation(change: 1, excluded: 3))
     try state.add(MutationID(), TallyMutation(change: 3))
     // All mutations are applied to this newer base.

@@ -10,6 +10,7 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct ReleasedKeysTests {
   private let executor = ManualTaskExecutor()
   private let storage = SimulatedStorage()
+  /// A server on which the notes of every key initially contain the text `old`.
   private let server = NotesServer(empty: Notes("old"))
 
   /// Creates a repository whose server can't be reached for mutations, and runs it as far as possible.

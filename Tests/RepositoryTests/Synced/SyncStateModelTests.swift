@@ -6,7 +6,8 @@ import Testing
 
 /// Checks the laws of a ``SyncWorld`` after each event of all short histories and of random long ones.
 ///
-/// The world has one key.
+/// The world has one key. `empty` is the value to which mutations apply while nothing is stored; `nil` if there is none,
+/// and the world then begins with a stored value.
 @Suite struct SyncStateModelTests {
   private static let environment = ProcessInfo.processInfo.environment
 

@@ -59,7 +59,7 @@ struct SyncWorld {
   private struct Intent {
     let id: MutationID
     let mutation: TallyMutation
-    /// Whether the mutation must be pending, because the base doesn't include it yet and it isn't rolled back.
+    /// Whether the mutation must be pending, because no commit has confirmed it yet and it isn't rolled back.
     var isLive = true
     /// Whether it has been visible.
     ///
@@ -101,7 +101,7 @@ struct SyncWorld {
   /// Whether observers see `empty`, with the pending mutations, if any, applied.
   private var showsEmpty = false
 
-  /// Creates a world that stores nothing, or an empty tally if `empty` is `nil`.
+  /// Creates a world that stores an empty tally if `empty` is `nil`, and nothing otherwise.
   ///
   /// - Parameter empty: The value that mutations are applied to if nothing is stored; `nil` if mutations then have no
   ///   effect.
@@ -189,7 +189,7 @@ struct SyncWorld {
     case .relaunch: relaunch()
     }
     for conflict in state.fold() { markEnded(conflict.id) }
-    check(event)
+    check()
   }
 
   private mutating func takeNextChangeNumber() -> Int {
@@ -344,7 +344,7 @@ struct SyncWorld {
 
   // MARK: - Laws
 
-  private mutating func check(_ event: Event) {
+  private mutating func check() {
     guard violation == nil else { return }
     let live = intents.filter(\.isLive)
     // Observers see the base with all pending mutations. Without a base, they see nothing until a mutation is pending,
@@ -361,13 +361,13 @@ struct SyncWorld {
         try intent.mutation.apply(to: &value)
         expected = value
       } catch {
-        // A mutation that is in flight or confirmed has no effect if it isn't possible.
+        // A mutation that is in flight, or whose reply has arrived, stays pending without effect if it isn't possible.
       }
     }
     if state.visible != expected {
       violation = "visible: \(String(describing: state.visible)), not \(String(describing: expected))"
     }
-    // A mutation is pending until the base includes it or it is rolled back.
+    // A mutation is pending until a commit confirms it or it is rolled back.
     for intent in live where !state.contains(intent.id) { violation = "Change \(intent.mutation.change) was lost." }
     if state.isPending != !live.isEmpty { violation = "isPending is \(state.isPending) with \(live.count) mutations." }
     // The visible effect of a live mutation doesn't disappear, unless another change can make the mutation impossible.

@@ -196,7 +196,9 @@ private struct Edit: Hashable, CustomStringConvertible {
     }
   }
 
-  /// Whether `perform` may throw a conflict.
+  /// Whether `perform` may throw a conflict, because the repository may already know that the edit's note is removed.
+  ///
+  /// The process then prints `impossible`, and the edit doesn't become durable.
   var mayBeImpossible: Bool { position == Position.setFirstAgain && outcome == .conflicted }
 
   /// The position in the group.
@@ -209,6 +211,7 @@ private struct DeliveryReport {
   var comparisons: [String] = []
   /// The edits in the first observed value of each key.
   var editsInFirstValue: [String: Set<Edit>] = [:]
+  /// The mutations that the repository still lists after the delivery; without a fault, they are refused or conflicted.
   var listed: [Edit: (id: String, standing: String)] = [:]
   var vanished: [Edit] = []
   var recordCount: Int?

@@ -321,7 +321,7 @@ import Testing
     let addGate = Gate()
     store.set { $0.onCommit = { (_) async in await addGate.pass() } }
     let call = Task { try await repository.perform(.add("1"), on: "a") }
-    // The record that is being stored is already marked for an attempt.
+    // The record that is being stored is already marked, because an attempt may begin soon.
     await addGate.arrivals()
     let events = repository.events.subscribe()
     network.status = .offline
@@ -339,6 +339,7 @@ import Testing
     let network = ManualNetworkMonitor()
     var configuration = configuration
     configuration.network = network
+    // A record is marked while an attempt may begin soon or is in progress.
     let keys = MutationKeys<NotesMutation>(repository: "notes")
     let (sendGate, isReachable, marksAtSend) = (Gate(), Setting(false), Setting<[Bool?]>([]))
     let secondID = Setting<MutationID?>(nil)
@@ -399,7 +400,7 @@ import Testing
 
   // MARK: - Confirmation without a value
 
-  @Test func `A mutation that is answered during a fetch for another mutation isn't refused after many relaunches`()
+  @Test func `A mutation that is answered after the fetch for another has begun isn't refused after many relaunches`()
     async throws
   {
     var ids: [MutationID] = []

@@ -16,10 +16,11 @@ import Testing
 
   @Test func `A value that was requested between a reply's arrival and its acceptance is accepted`() {
     var versions = VersionBarriers()
-    let (first, overlapping, arrival, later) = (versions.now(), versions.now(), versions.now(), versions.now())
+    let (first, overlapping, arrival, between) = (versions.now(), versions.now(), versions.now(), versions.now())
     #expect(versions.acceptValue(requestedAt: first, arrivedAt: arrival) == true)
+    // Requested before that arrival.
     #expect(accept(overlapping, &versions) == false)
-    #expect(accept(later, &versions) == true)
+    #expect(accept(between, &versions) == true)
   }
 
   @Test func `No value is accepted twice`() {

@@ -24,7 +24,7 @@ import Testing
     let sendsSucceed = Setting(true)
     /// Whether the server asks for a sign-in when a mutation is sent.
     let isSignedOut = Setting(false)
-    /// Whether fetches wait for ``answer()``.
+    /// Whether fetches wait for ``answer()`` or their cancellation.
     let holdsFetches = Setting(false)
     /// Whether sent mutations wait for ``answer()``.
     let holdsSends = Setting(false)
@@ -498,7 +498,7 @@ import Testing
     world.holdsFetches.value = false
     world.answer()
     #expect(world.takeRequests() == [])
-    // A reply is stale if its value was invalidated during the request.
+    // The first invalidation causes a request. The second comes during that request, which is therefore repeated.
     world.holdsFetches.value = true
     world.call { await $0.invalidate(.all) }
     #expect(world.takeRequests() == ["fetch a"])

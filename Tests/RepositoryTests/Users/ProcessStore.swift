@@ -32,7 +32,7 @@ final class KillableStore: ProcessStore {
   private let hooks: SimulatedStore.Hooks
   private let callCount: CallCount
   private let isConnected = Lock(true)
-  /// The locks that the process holds, by number; released when the process is killed.
+  /// The locks that the process holds, by number; dropping a lock releases it.
   private let locks = Lock<(lastNumber: Int, held: [Int: StoreLock])>((0, [:]))
 
   init(_ store: any KeyValueStore, _ hooks: SimulatedStore.Hooks, _ callCount: CallCount) {
@@ -115,7 +115,7 @@ final class KillableStore: ProcessStore {
       locks.held[locks.lastNumber] = lock
       return locks.lastNumber
     }
-    // If the process was killed while the lock was being acquired, nothing else would release it.
+    // If the process was killed while the lock was being acquired, `disconnect()` may not have dropped it.
     if !isConnected.withLock({ $0 }) { locks.withLock { $0.held[number] = nil } }
     return .acquired(StoreLock { [self] in locks.withLock { $0.held[number] = nil } })
   }

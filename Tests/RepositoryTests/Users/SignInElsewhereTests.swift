@@ -48,7 +48,8 @@ import Testing
     async let first = Result { () async throws(NotesError) in try await follower.perform(.add("1"), on: jake) }
     await follower.mutations.changes.reaches { !$0.isEmpty }
     #expect(try await follower.perform(.add("0"), on: mary) == .confirmed)
-    // The leader learns of the sign-in, and receives the second mutation before it has read the first.
+    // The leader has ignored the first mutation. It learns of the sign-in, begins to read the mutations again, and
+    // receives the second one before that read finds the first.
     holdsReads.value = true
     usersGate.open()
     await readGate.arrivals()

@@ -39,7 +39,7 @@ import Testing
       #expect(report == ["phase signedOut", "words/jake", marysLine], "call \(fatalCall)")
       #expect(try place.folder.files(mentioning: "jake") == [], "call \(fatalCall)")
     } else {
-      // No user has a record with a phase, so the sign-out hasn't begun.
+      // The report names no phase because no user has a record, so the sign-out hasn't begun.
       #expect(!isDone, "call \(fatalCall)")
       #expect(report == ["phase", "words/jake/jake's/jake's 1/jake's 2", marysLine], "call \(fatalCall)")
     }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Repository
 
-/// Several processes sign one user out and in.
+/// A user signs out, and perhaps in again, in one process or in several.
 @Suite(.timeLimit(.minutes(15))) struct SignOutProcessesTests {
   private typealias Source = ScriptedSource<UserKey, Notes, NotesMutation, NotesFailure>
   private typealias Repository = SyncedRepository<Source>

@@ -37,18 +37,17 @@ struct SignOutRun {
     var signInEventCount = 0
     /// The number of such calls in flight.
     var pendingSignInCount = 0
-    /// The value of ``signInEventCount`` when the last completed sign-out began; `nil` if there is none, or if a
-    /// sign-in has begun or completed since then.
+    /// Whether a sign-out has completed, and no sign-in has begun or completed since that sign-out began.
     ///
-    /// While it isn't `nil`, Jake counts as signed out, so nothing of his may be stored.
-    var signedOutAtCount: Int?
+    /// While it is `true`, nothing of Jake's may be stored.
+    var isSignedOut = false
 
     mutating func beginSignIn() {
-      (signInEventCount, pendingSignInCount, signedOutAtCount) = (signInEventCount + 1, pendingSignInCount + 1, nil)
+      (signInEventCount, pendingSignInCount, isSignedOut) = (signInEventCount + 1, pendingSignInCount + 1, false)
     }
 
     mutating func endSignIn() {
-      (signInEventCount, pendingSignInCount, signedOutAtCount) = (signInEventCount + 1, pendingSignInCount - 1, nil)
+      (signInEventCount, pendingSignInCount, isSignedOut) = (signInEventCount + 1, pendingSignInCount - 1, false)
     }
   }
 
@@ -220,7 +219,7 @@ struct SignOutRun {
   /// Makes a stored value undecodable.
   private func corrupt(_ key: UserKey) {
     // While Jake is signed out, the test itself must not store anything of his. Mary's values are left unchanged too.
-    if session.value.signedOutAtCount != nil { return }
+    if session.value.isSignedOut { return }
     do {
       try place.corrupt(key)
     } catch {
@@ -235,7 +234,7 @@ struct SignOutRun {
       do throws(SignOutError) {
         try await repository.signOut(userID: "jake", unsent: policy)
         trace.value.append("Jake is signed out by process \(number)")
-        if countAtBegin == session.value.signInEventCount { session.value.signedOutAtCount = countAtBegin }
+        if countAtBegin == session.value.signInEventCount { session.value.isSignedOut = true }
       } catch {
         trace.value.append("Jake isn't signed out by process \(number): \(error)")
       }
@@ -273,7 +272,7 @@ struct SignOutRun {
 
   /// Checks that nothing of Jake's is stored while he is signed out.
   private func checkStorage() {
-    guard session.value.signedOutAtCount != nil else { return }
+    guard session.value.isSignedOut else { return }
     do {
       var found = try place.mentions(of: "jake")
       if place.isReal, !found.isEmpty {
@@ -309,14 +308,14 @@ struct SignOutRun {
     call(processes[0]) { [session, trace] repository in
       do throws(SignOutError) {
         try await repository.signOut(userID: "jake", unsent: .discard)
-        session.value.signedOutAtCount = session.value.signInEventCount
+        session.value.isSignedOut = true
       } catch {
         trace.value.append("\(error)")
       }
       isDone.value = true
     }
     advanceUntil { isDone.value }
-    guard session.value.signedOutAtCount != nil else { return recordViolation("Jake can't be signed out.") }
+    guard session.value.isSignedOut else { return recordViolation("Jake can't be signed out.") }
     advanceUntil { [network] in network.packets.isEmpty }
     checkStorage()
     for process in processes { checkMemory(of: process) }

@@ -533,12 +533,12 @@ import Testing
   // MARK: - Credentials
 
   @Test func `The leader learns from another repository that the credentials have changed`() async throws {
-    let isSignedOut = Setting(true)
-    let leader = makeRepository(store: memory) { (_) throws(NotesFailure) in if isSignedOut.value { throw .signedOut } }
+    let needsSignIn = Setting(true)
+    let leader = makeRepository(store: memory) { (_) throws(NotesFailure) in if needsSignIn.value { throw .signedOut } }
     #expect(try await leader.perform(.add("1"), on: jake) == .queued)
     let follower = makeRepository(store: memory)
     _ = try await follower.mutations.list()
-    isSignedOut.value = false
+    needsSignIn.value = false
     await follower.credentialsChanged(userID: "jake")
     try await leader.waitForPendingMutations()
     #expect(server.value(of: jake) == Notes("1"))

@@ -68,9 +68,11 @@ import Testing
     form.update(.signingOut)
     form.update(.unsigned)
     #expect(!form.asksToDiscard)
+    // The sign-out has discarded or sent the changes, so the next sign-in has none to lose.
     form.update(.signingIn)
     form.update(.signed(Self.user))
     #expect(!form.asksToDiscard)
+    // A sign-out can also fail for a reason other than unsent changes.
     form.report = .failedToSignOut(Self.error)
     #expect(!form.asksToDiscard)
     #expect(form.submitTitle == "SignOut")

@@ -183,6 +183,7 @@ import Testing
     await model.submit()
     await until { model.message == Self.signedOutMessage }
     #expect(!model.asksToDiscard)
+    // The sign-in opens the data, and each of the three refused sign-outs opens it again after its failed erasure.
     #expect(
       data.log == [
         "open 007", "erase 007", "open 007", "erase 007", "open 007", "erase 007", "open 007", "discard 007",

@@ -31,8 +31,9 @@ extension TestChild {
   private struct Observations: Encodable {
     /// The greatest delay of the wake-ups of a task that repeatedly sleeps for 10 ms.
     var latestWakeMilliseconds = 0.0
-    /// The duration of the slowest call to a good server.
+    /// The duration of the slowest call that the good server answered within the call's timeout.
     var slowestGoodCallMilliseconds = 0.0
+    /// The number of calls that the good server answered within their timeout.
     var goodCallCount = 0
     /// The longest time by which a call to a hostile server exceeded its timeout.
     var longestOverrunMilliseconds = 0.0

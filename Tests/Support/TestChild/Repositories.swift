@@ -231,13 +231,15 @@ extension TestChild {
         }
       say("listed \(item.key) \(item.mutation.name) \(item.id) \(standing)")
     }
-    // A repository stores the result of a mutation after reporting it, so this one must exist until all results are
-    // stored.
+    // A repository stores the result of a mutation after reporting it, so this repository must exist until all results
+    // are stored.
     try await reportRecords(in: open(place))
     return (values, states)
   }
 
-  /// Waits until the result of each mutation is stored, and reports the number of records.
+  /// Waits until the result of each mutation is stored, and reports the number of records that remain.
+  ///
+  /// Storing the result either deletes the record or gives it a verdict.
   private static func reportRecords(in store: any KeyValueStore) async throws {
     let records = try await store.observe(collection: "notes.mutations", as: Record.self).stored
     var count = 0

@@ -11,8 +11,9 @@ internal import Repository
 
 /// A simulated server that records the steps of writers in a file, which outlives the processes that use it.
 ///
-/// Each step is one line, `ID LANE WRITER NUMBER PROCESS`. If a process sends a step while another process is sending
-/// one, the server adds the line `overlap`.
+/// Each process is one writer, and may also send the steps of other writers. Each step is one line,
+/// `ID LANE WRITER NUMBER PROCESS`, which ends with the id of the process that sent the step. If a process sends a step
+/// while another process is sending one, the server adds the line `overlap`.
 actor StepsServer {
   private let file: CInt
   /// A file that is locked by the process that is sending steps.

@@ -16,6 +16,7 @@ enum TestChild {
     guard let command = arguments.first, let path = arguments.dropFirst().first else { fail("no command or place") }
     let rest = Array(arguments.dropFirst(2))
     let place = URL(filePath: path)
+    // Opening a store changes nothing yet, so it is harmless if the command doesn't use this one.
     let store = open(place)
     switch command {
     case "save": try await save(rest[0], for: rest[1], in: store)

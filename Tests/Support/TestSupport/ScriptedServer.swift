@@ -193,8 +193,8 @@ package struct ScriptedServer {
 
   private func acceptConnection() -> Int32 {
     let connection = accept(listener, nil, nil)
-    // On Darwin, the option must be set before the first response, because setting it fails once the client has closed
-    // the connection.
+    // On Darwin, `SO_NOSIGPIPE` must be set before the first response, because setting it fails once the client has
+    // closed the connection.
     if connection >= 0 { StreamSocket.disableSIGPIPE(of: connection) }
     return connection
   }

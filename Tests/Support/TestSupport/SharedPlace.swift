@@ -30,7 +30,7 @@ package final class SharedPlace: Sendable {
       #endif
     }
 
-    /// All stores, but the one on a server only if its tests aren't skipped.
+    /// The stores that tests use: those in the file system, and the one on a server unless its tests are skipped.
     package static var allCases: [Kind] {
       #if PostgreSQL
         inFileSystem + (PostgreSQLPlace.isMissing ? [] : [.server])

@@ -54,8 +54,8 @@ struct FrameRendererTests {
     #expect(outputForLast(frame(20, ["山bc"]), frame(20, ["水bC"])) == "E[H水bC")
   }
 
-  @Test func `After a changed character of uncertain width, the cursor is positioned and the row's rest is written`() {
-    // Spaces are written first, because the terminal may draw the character in fewer columns.
+  @Test func `Where a character of uncertain width appears or disappears, the rest of its row is written`() {
+    // A new one is followed by a position sequence. Spaces are written first, because the terminal may draw the character in fewer columns.
     #expect(outputForLast(frame(20, ["a👨‍👩‍👧‍👦b"])) == "E[mE[2JE[Ha  E[1;2H👨‍👩‍👧‍👦E[1;4HbE[K")
     #expect(outputForLast(frame(8, ["a👨‍👩‍👧‍👦b"]), frame(8, ["A👨‍👩‍👧‍👦b"])) == "E[HA")
     #expect(outputForLast(frame(8, ["a👨‍👩‍👧‍👦b"]), frame(8, ["axxb"])) == "E[1;2HxxbE[K")

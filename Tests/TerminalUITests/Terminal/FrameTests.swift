@@ -58,6 +58,7 @@ import Testing
   @Test func `Control characters never reach a cell`() {
     var frame = blankFrame(columns: 8)
     frame.write("\u{1B}[2J\n", row: 0, column: 0)
+    // The line break becomes a space, and `lines` leaves out trailing spaces.
     #expect(frame.lines == ["\u{FFFD}[2J"])
   }
 

@@ -119,6 +119,7 @@ struct KeyDecoderTests {
     #expect(keys(pasteStart, "a", "\u{1B}", "[20", "1~b") == [.pasted("a"), .character("b")])
     // Ctrl-C also ends the paste.
     #expect(keys(pasteStart + "a\u{3}q") == [.pasted("a"), .control("c"), .character("q")])
+    // Each read delivers its part of the line.
     #expect(keys(pasteStart + "ab", "c\n", "d" + pasteEnd) == [.pasted("ab"), .pasted("c"), .pasted(" d")])
   }
 

@@ -155,7 +155,8 @@ import Testing
     let signalPipe = try #require(await terminal.signalPipe)
     await terminal.close(afterReceiving: SIGHUP, through: signalPipe)
     while ReceivedSignals.count.load(ordering: .sequentiallyConsistent) == 0 { await Task.yield() }
-    // Simulates that the time limit for handling the signal passes.
+    // Simulates that the time limit for handling the signal passes. That doesn't end the program, because `close()` has
+    // stopped the pipe.
     Terminal.terminate(by: SIGHUP, through: signalPipe)
     #expect(ReceivedSignals.count.load(ordering: .sequentiallyConsistent) == 1)
     pseudoTerminal.hangUp()

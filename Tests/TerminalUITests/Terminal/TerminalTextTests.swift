@@ -52,7 +52,7 @@ struct TerminalTextTests {
     #expect(TerminalText.wrapped("Nine  hours of rain ", to: 9) == ["Nine", "hours of", "rain"])
     #expect(TerminalText.wrapped("Nine hours", to: 80) == ["Nine hours"])
     #expect(TerminalText.wrapped("  ", to: 80) == [])
-    // Text is never wrapped to a single column, because a wide character would have no room in it.
+    // A width of one column gives no lines, because a wide character would have no room in it.
     #expect(TerminalText.wrapped("a", to: 1) == [])
   }
 

@@ -24,6 +24,7 @@ import Testing
     #expect(items(unfinished: 0, finished: 1).canClear)
   }
 
+  // After a number, the word is always in the plural.
   @Test(arguments: [(0, "Todo"), (1, "1 ToDos"), (2, "2 ToDos"), (6, "6 ToDos")])
   func `The title has the number of items, unless the list is empty`(_ count: Int, _ title: String) {
     #expect(items(unfinished: count, finished: 0).title == title)

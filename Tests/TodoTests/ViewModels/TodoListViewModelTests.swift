@@ -231,6 +231,7 @@ import Todo
     }
     weak let weakModel = model
     #expect(model?.isLoaded == false)
+    // `run()` consumes its reference to the model, so the task doesn't keep the model alive.
     let runTask = Task { [weak model] in await model?.run() }
     try await list.add(milk)
     await until { weakModel?.items.count == 1 }
@@ -291,6 +292,7 @@ import Todo
         let detail = model().openAdd()
         precondition(MulticastDiagnostics.liveChannels == channelCount + 1)
         precondition(MulticastDiagnostics.liveSubscriptions == subscriptionCount + 1)
+        // The name is empty, so `done()` does nothing.
         detail?.done()
         detail?.cancel()
       }

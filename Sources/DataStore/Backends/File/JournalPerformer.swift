@@ -83,7 +83,8 @@ struct JournalPerformer {
   /// Removes a file, if it exists.
   ///
   /// - Returns: Whether the file existed.
-  /// - Throws: `EISDIR` for a folder, even on systems that report it as `EPERM`.
+  /// - Throws: `EISDIR` instead of `EPERM` for an item that isn't a regular file, because some systems report `EPERM`
+  ///   for a folder.
   private func removeIfThere(_ name: String, in folder: borrowing Descriptor) throws(SystemError) -> Bool {
     do throws(SystemError) {
       try fileSystem.unlink(name, in: folder)

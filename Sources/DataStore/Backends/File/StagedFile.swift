@@ -3,9 +3,9 @@ internal import Foundation
 /// A synchronized file under a temporary name, until a commit renames it to its final one.
 ///
 /// It is locked while it is open, if the volume supports locks, so that no other process mistakes it for an abandoned
-/// file and removes it. It is closed before it gets its final name, because the system reports the close under the name
-/// that the file has by then. Under the final name, a store that watches the folder would mistake the close for an
-/// external change.
+/// file and removes it. It is closed before it gets its final name, because the system reports a close under the name
+/// that the file has when it is closed. Under the final name, a store that watches the folder would mistake the close
+/// for an external change.
 final class StagedFile {
   let name: String
   /// The contents of the file.

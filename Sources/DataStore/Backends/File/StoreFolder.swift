@@ -98,6 +98,8 @@ final class StoreFolder {
 
   /// Removes staged files whose processes have ended.
   ///
+  /// The folder must be locked, because a commit closes its staged files, and so unlocks them, before it renames them.
+  ///
   /// - Parameter age: The age in seconds after which a file counts as abandoned if files can't be locked.
   func discardAbandonedFiles(olderThan age: Int) throws(SystemError) {
     for name in try list() where StagedFile.isName(name) {
@@ -112,7 +114,7 @@ final class StoreFolder {
 
   // MARK: - Committing
 
-  /// Makes the changes of a commit, durably: all of them or, if it throws, none.
+  /// Makes the changes of a commit, durably: all of them or none.
   ///
   /// A commit of several files writes a journal. Once the journal is in force, a change may be impossible, for example
   /// because a file is immutable, or because a folder has the name of a file. If no value has changed yet, the commit

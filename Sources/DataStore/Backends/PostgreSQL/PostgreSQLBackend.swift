@@ -97,6 +97,7 @@
       let result = try retrying(StoreError.readFailed) { (backend, connection) throws(StoreError) in
         try backend.performTransaction(PostgreSQLLayout.beginSnapshot, on: connection, StoreError.readFailed, body)
       }
+      // A check for changes is a snapshot, so the success of a snapshot resets the delay of repeated notifications.
       watch?.recordCheck()
       return result
     }
@@ -152,6 +153,7 @@
       deciding decide: (Int, inout Self) throws(StoreError) -> CommitDecision
     ) throws(StoreError) -> [Bool]? {
       guard let known = log.newest else { return nil }
+      // If the commits aren't made, the external changes that a decision took from the log count as unreported again.
       let before = log
       current = connection
       defer { current = nil }
@@ -338,8 +340,8 @@
 
     /// Reads the new changes in the log.
     ///
-    /// - Returns: `false` if another writer may have made one of them; `true` otherwise, and also if the backend had no
-    ///   position in the log yet.
+    /// - Returns: `false` if another writer may have made one of them; `true` otherwise, and also if the log hadn't
+    ///   been read on this connection.
     private mutating func readLog(on connection: PostgreSQLConnection) throws(SystemError) -> Bool {
       // Without a watch, the store doesn't ask for the changes, so they are discarded here.
       defer { if watch == nil { _ = log.takeReport() } }
@@ -485,7 +487,7 @@
           }
         } catch {
           // If there is no connection, this is the error of `connect(_:)`, and the attempt is repeated if the server
-          // couldn't be reached. All other errors are thrown.
+          // couldn't be reached. All other errors, such as the one thrown above, are thrown on.
           guard !database.isConnected, error.systemError?.isLostConnection == true else { throw error }
           thrown = error
         }

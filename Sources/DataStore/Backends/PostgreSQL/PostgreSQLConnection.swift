@@ -83,9 +83,9 @@
 
     /// The longest time for opening a connection, in seconds.
     ///
-    /// It is also about the longest silence of the network before a connection counts as lost. The minimum is 2
-    /// seconds, because older versions of libpq support no shorter time. The maximum is 5 seconds, so that a call with
-    /// a longer timeout has time to connect again.
+    /// It is also, approximately, the longest silence of the network before a connection counts as lost. The minimum is
+    /// 2 seconds, because older versions of libpq support no shorter time. The maximum is 5 seconds, so that a call
+    /// with a longer timeout has time to connect again.
     static func longestSilence(within timeout: Duration) -> Int64 {
       min(max(2, timeout.components.seconds), 5)
     }
@@ -100,7 +100,7 @@
 
     /// The socket, which changes only when the connection is lost.
     ///
-    /// Only the watch uses it, before any other thread can use the connection.
+    /// Only ``PostgreSQLWatch`` uses it, before any other thread can use the connection.
     var socket: CInt { PQsocket(handle) }
 
     // MARK: - Statements
@@ -188,9 +188,9 @@
     /// - Parameters:
     ///   - change: The values and parts to store and to remove.
     ///   - number: The number that the backend gave the commit: the `serial` of its entry in the log.
-    ///   - known: The number of the last known entry of the log; `nil` in a transaction that locks the store.
-    /// - Returns: The number of the entry that the change has added to the log; `nil`, and nothing is changed, if
-    ///   `known` is given and isn't the last number that was taken; see ``PostgreSQLLayout/lastNumber``.
+    ///   - known: The `id` of the last known entry of the log; `nil` in a transaction that locks the store.
+    /// - Returns: The `id` of the entry that the change has added to the log; `nil`, and nothing is changed, if `known`
+    ///   is given and isn't the last number taken for an `id`; see ``PostgreSQLLayout/lastNumber``.
     func make(_ change: PostgreSQLChange, number: Int64, known: Int64?) throws(SystemError) -> Int64? {
       var statement = change.statement
       if PostgreSQLLayout.mayTruncateLog(after: known, adding: change.nameCount) { statement.insert(.truncateLog) }

@@ -66,7 +66,7 @@
     /// The minimum number of names that the log keeps when it is truncated because of its length.
     ///
     /// An entry without names counts as one name.
-    private static let nameLimit = 4_096
+    private static let keptNameCount = 4_096
 
     /// The number of new names after which the log is truncated again.
     private static let truncationInterval: Int64 = 1_024
@@ -102,7 +102,7 @@
         bytes bytea NOT NULL);
       -- Compressing with lz4 takes the server less time than with its default method. A server that was built without
       -- lz4 keeps its default.
-      -- The condition avoids the lock of the whole table that the change needs.
+      -- ALTER TABLE locks the whole table, so it runs only if a column isn't compressed with lz4 yet.
       DO $$ BEGIN
         IF EXISTS (
           SELECT FROM pg_attribute WHERE attname = 'bytes' AND attcompression <> 'l'
@@ -254,7 +254,7 @@
     static let truncation = """
       truncated AS (DELETE FROM datastore_change
         WHERE (SELECT id / \(truncationInterval) > previous / \(truncationInterval) FROM entry)
-          AND id <= (SELECT previous - \(nameLimit) FROM entry))
+          AND id <= (SELECT previous - \(keptNameCount) FROM entry))
       """
 
     /// Returns the end of a statement, after ``entry(names:takesOneNumber:writer:serial:from:)``.

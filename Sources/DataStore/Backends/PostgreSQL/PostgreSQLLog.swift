@@ -44,7 +44,7 @@
       unreported = .unknown
     }
 
-    /// Records the changes that the log contains from ``newest`` on.
+    /// Records the changes that the log contains from ``newest`` on, which must not be `nil`.
     ///
     /// - Parameter rows: The changes in order. The first one is ``newest``, unless that was truncated, the log was
     ///   empty, or another log has taken its place.

@@ -1,11 +1,11 @@
 #if PostgreSQL
   /// A commit that was sent to the server, and whose transaction isn't known to have ended.
   struct PostgreSQLSentCommit<Result> {
-    /// The number of the last entry of the log that the backend knew when it sent the commit.
+    /// The `id` of the last entry of the log that the backend knew when it sent the commit.
     let known: Int64
     /// The connection's number in the log.
     let writer: Int64
-    /// The number of the commit.
+    /// The number that the backend gave the commit: the `serial` of its entry in the log.
     let number: Int64
     /// The result to return if the commit was made.
     let result: Result

@@ -4,9 +4,9 @@
   extension SQLiteBackend {
     /// Deletes rows and rewrites the database, because a deleted row leaves its bytes in free pages.
     ///
-    /// The log of changes contains the names of the rows, so all of its entries are deleted. A store that hasn't read
-    /// one of them, such as the entry for a row deleted here, reads all of its values again. Each file of a quarantined
-    /// database beside this database is an item too.
+    /// Also deletes those files of quarantined databases beside this one that `isErased` selects. The log of changes
+    /// contains the names of the rows, so all of its entries are deleted. A store that hasn't read one of them, such as
+    /// the entry for a row deleted here, reads all of its values again.
     package mutating func erase(_ isErased: (StoredItem) -> Bool) throws(StoreError) {
       _ = try change(StoreError.removeFailed, creating: false) { (backend, connection) throws(StoreError) in
         do throws(SystemError) {

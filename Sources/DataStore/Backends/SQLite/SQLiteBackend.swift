@@ -239,8 +239,9 @@
             return (nil, commits: false)
           }
         }
-        // Only a transaction that writes is recorded. One that reads changes nothing, and a check for changes may have
-        // replaced it with a transaction in which the layout wasn't checked.
+        // The change of a transaction in which the layout was checked requires no new check. A `deferred` transaction
+        // isn't recorded: it changes nothing, and a check for external changes in `body` may have replaced it with a
+        // transaction in which the layout wasn't checked.
         if kind == .immediate, thrown == nil { backend.database.recordChange(on: connection) }
         return result
       }
@@ -294,8 +295,9 @@
       }
       do throws(SystemError) {
         let result = try body(&self, connection)
-        // The layout is checked after the body, because the statements of the body update `mayHaveChanged`. So if
-        // nothing has changed, the check takes no lock. A transaction checks the layout before it changes anything.
+        // The layout is checked after the body, because `mayHaveChanged` reflects a change only after a statement has
+        // read the database. If it is `false`, no further statement runs, and no further lock is taken. A transaction
+        // checks the layout before it changes anything.
         if database.mayHaveChanged, let refusal = try database.checkLayout(of: connection) { return .refused(refusal) }
         return .done(result)
       } catch {

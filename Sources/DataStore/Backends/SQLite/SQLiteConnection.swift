@@ -73,7 +73,8 @@
       }
       self.handle = handle
       sqlite3_extended_result_codes(handle, 1)
-      // A store writes the log of changes itself; see ``SQLiteLayout``.
+      // A store logs its changes itself. The triggers would log them again, as changes of another program; see
+      // ``SQLiteLayout``.
       if !runsTriggers { _ = csqlite_disable_triggers(handle) }
       setBusyTimeout(busyTimeout)
     }
@@ -140,8 +141,9 @@
       if kind == .immediate { logSpace.extendIfNeeded(on: handle, limit: SQLiteLayout.logSizeLimit) }
       do throws(SystemError) {
         let (result, commits) = try body()
-        // A check for external changes in `body` replaces a transaction that only reads with another one. If the check
-        // fails, the old transaction may have ended without a new one. Then there is nothing to commit.
+        // A `deferred` transaction may be replaced with another one by a check for external changes in `body`. If the
+        // check fails, the old transaction may have ended without a new one. Then there is nothing to commit. If an
+        // `immediate` transaction was lost, `COMMIT` throws.
         if commits, kind == .immediate || isInTransaction { try run("COMMIT") } else { rollBack() }
         return result
       } catch {

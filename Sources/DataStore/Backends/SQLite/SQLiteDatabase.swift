@@ -34,10 +34,10 @@
     var isWatched = false
     /// The last failed attempt to quarantine a corrupt database, until the next call that changes a value.
     var failedQuarantine: FailedQuarantine?
-    /// The connection's ``SQLiteConnection/pagerVersion`` when the layout was last checked, or after the connection's
-    /// own last change if that was later; 0 if it wasn't checked since the connection was opened.
+    /// The connection's ``SQLiteConnection/pagerVersion`` when ``checkLayout(of:)`` last returned `nil`, or after the
+    /// connection's own last change if that was later; 0 before either has happened.
     private var pagerVersion: CUnsignedInt = 0
-    /// The connection's `data_version` when the layout was last checked.
+    /// The connection's `data_version` when it was opened, or when ``checkLayout(of:)`` last returned `nil`.
     private var dataVersion: Int64 = 0
     /// Whether the database has been opened since it was last quarantined, so that its absence is an error.
     var hasExisted = false

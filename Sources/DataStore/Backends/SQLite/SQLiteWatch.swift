@@ -284,10 +284,10 @@
       }
     }
 
-    /// Requests another check after a snapshot or decision without a database, unless there still is no database.
+    /// Requests another check if a database may have appeared during a snapshot or a decision about a commit.
     ///
-    /// The database may have appeared after the snapshot or decision looked for it, but before the check in that
-    /// snapshot or decision took the reports. Then no other report follows.
+    /// A snapshot or decision that began without a database calls this when it ends. It may have looked for the
+    /// database before the database appeared, and taken the reports afterwards. Then no other report follows.
     mutating func recheckIfDatabaseAppeared() {
       // If `isMissing` is still `true`, a surrounding snapshot or decision without a database calls this when it ends.
       guard let watch, !isMissing else { return }

@@ -46,8 +46,8 @@ struct URLSessionFlow: Sendable {
   #else
     /// Suspends the task until the pending chunks are taken.
     ///
-    /// If the caller takes them before the suspension runs on the queue, the task isn't suspended, because the call
-    /// that resumes it may already have run.
+    /// If the transfer's caller takes them before the suspension runs on the queue, the task isn't suspended, because
+    /// the call that resumes it may already have run.
     func limitPendingBytes() {
       queue.async { [task, transfer] in
         if transfer.pendingByteCount > 0, task.state == .running { task.suspend() }
@@ -55,7 +55,7 @@ struct URLSessionFlow: Sendable {
     }
   #endif
 
-  /// Passes a chunk to the transfer, and limits the pending bytes if the caller doesn't take the chunk at once.
+  /// Passes a chunk to the transfer, and limits the pending bytes if the transfer's caller doesn't take it at once.
   func receive(_ chunk: Data) {
     if transfer.receive(chunk: chunk) == .pause { limitPendingBytes() }
   }

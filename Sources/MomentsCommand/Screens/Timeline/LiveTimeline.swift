@@ -30,7 +30,7 @@ final class LiveTimeline: LiveScreen {
   private let network: (any NetworkSwitch)?
   private let now: @Sendable () -> Date
   private let pause: @Sendable (Duration) async throws -> Void
-  /// Whether the network is requested to be online; at first, whether it is.
+  /// Whether the network should be online; initially, whether it is online.
   private let requestedOnlineStates: CurrentValueRelay<Bool>
 
   private let viewModel: MomentsTimelineViewModel

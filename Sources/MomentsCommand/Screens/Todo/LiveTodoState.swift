@@ -41,7 +41,7 @@ struct LiveTodoState {
     var name = ""
     var isFinished = false
     var isDoneEnabled = false
-    /// The number of live subscriptions.
+    /// The number of live subscriptions in the process, which the form shows as "Resource tracing".
     var liveSubscriptions = 0
   }
 
@@ -94,7 +94,7 @@ struct LiveTodoState {
   ///   - form: The open form; `nil` if none is open.
   ///   - pageHeight: The number of rows that a page key moves by.
   mutating func press(_ key: Key, in list: List, _ form: Form?, pageHeight: Int = 10) -> Request? {
-    let request = form.map { press(key, inForm: $0, list) } ?? press(key, inList: list, pageHeight)
+    let request = if let form { press(key, inForm: form, list) } else { press(key, inList: list, pageHeight) }
     switch request {
     // A failure of an edit or of Done is shown even if it equals the hidden one. After Cancel, which can't fail, a
     // failure of the list that was hidden while the form was open is shown again.

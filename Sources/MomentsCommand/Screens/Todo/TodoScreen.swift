@@ -18,7 +18,7 @@ enum TodoScreen {
       var title: String
       var name: String
       var isFinished: Bool
-      /// The number of live subscriptions while the form is open.
+      /// The number of live channel subscriptions in the whole process, shown as "Resource tracing".
       var liveSubscriptions: Int
     }
 

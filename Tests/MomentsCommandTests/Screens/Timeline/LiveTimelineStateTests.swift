@@ -17,9 +17,9 @@ struct LiveTimelineStateTests {
     .fixture(momentIDs: ids, likedMomentIDs: liked)
   }
 
-  /// A state, with the values that the view model beside it shows.
+  /// A state, and in `timeline` the values that its view model shows.
   ///
-  /// A class, so that `#expect` can call methods that change them.
+  /// A class, so that `#expect` can call methods that change the state.
   private final class Screen {
     private(set) var state: LiveTimelineState
     var timeline = LiveTimelineState.Timeline()

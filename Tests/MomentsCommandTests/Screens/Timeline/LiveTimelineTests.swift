@@ -100,7 +100,8 @@ import Testing
     _ = await terminal.lines { $0[0].contains("After") }
     terminal.type("q")
     _ = await ending
-    // The name in the header is from the list's observer, and the like in the detail from the detail's observer.
+    // The name in the header is from the list's observer, and the like in the detail from the detail's observer. Only
+    // frames whose list shows a moment are checked.
     let mixedFrames = terminal.allFrames.filter { lines in
       lines[0].contains("After") != lines.contains { $0.contains("│ ♥ 0 likes") } && lines[2].hasPrefix("▸")
     }

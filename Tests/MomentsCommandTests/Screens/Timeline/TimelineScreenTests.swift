@@ -200,6 +200,7 @@ struct TimelineScreenTests {
     #expect(placeholder(.init(isLoading: true)) == "Nothing is stored yet. Loading…")
     #expect(placeholder(.init(problem: "The server refused.")) == "The server refused.")
     #expect(placeholder(.init(source: .fetched(age: "now"))) == "There are no moments.")
+    // While the user's name is unknown, the header has this title.
     #expect(lines(of: .init(), 80, 24)[0] == " Moments")
   }
 

@@ -49,6 +49,7 @@ struct LiveTodoStateTests {
     var fullList = list
     fullList.isAddEnabled = false
     #expect(screen.press(.character("a"), in: fullList) == nil)
+    // The number is the limit of unfinished todos, whatever the list contains.
     #expect(screen.state.activity == "Add is disabled: 5 todos are unfinished.")
   }
 
@@ -63,7 +64,7 @@ struct LiveTodoStateTests {
     #expect(screen.press(.character("y"), in: list) == nil)
   }
 
-  @Test func `A form takes text, and can be completed when it has a name`() {
+  @Test func `A form takes text, and can be completed while Done is enabled`() {
     var form = LiveTodoState.Form(name: "mil")
     #expect(screen.press(.character("k"), in: list, form: form) == .setName("milk"))
     #expect(screen.press(.tab, in: list, form: form) == .toggleFinished)

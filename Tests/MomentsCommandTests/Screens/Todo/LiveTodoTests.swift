@@ -214,6 +214,7 @@ import Todo
       for _ in 0..<100 { await Task.yield() }
       lateStore.gate.open()
     }
+    // `aGone\rd` deletes only the todo that it adds, and `gdd` deletes both stored todos.
     #expect(items.map(\.name) == (countAfterFirstEdit == 3 ? ["Kept", "Last"] : []))
   }
 

@@ -85,6 +85,7 @@ struct TodoScreenTests {
     model.problem = "The disk is full."
     model.canAdd = false
     let lines = lines(of: model, 80, 24)
+    // The title row shows both that no todo can be added and that there is a failure.
     #expect(lines[0].hasSuffix("limit reached · failed"))
     #expect(lines[22] == " The disk is full.")
   }

@@ -8,12 +8,12 @@ extension BFFServer {
     /// The headers, with lowercase names.
     package let headers: [String: String]
     package let idempotencyKey: String?
-    /// The effect of the request on the server; `nil` if it wasn't executed, or hasn't been yet.
+    /// The effect of the request on the server; `nil` until the server executes or refuses it, or replays a reply.
     package let effect: Effect?
     /// The outcome for the client: `answered`, `client-went-away`, `server-stopped`, or the name of a fault; `nil`
     /// while the request is in flight.
     package let outcome: String?
-    /// The number of times that the server executed the request.
+    /// The number of times that the server executed the request; the fault `duplicate` can make it 2.
     package let executions: Int
   }
 

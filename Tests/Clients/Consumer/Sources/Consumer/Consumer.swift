@@ -104,6 +104,7 @@ struct Consumer {
       detail.name = "Buy milk"
       detail.done()
     }
+    // The loop ends after one item, because `done()` has finished the stream.
     for await item in itemsToAdd { try await list.add(item) }
     print("\(try await list.fetchItems().title): \(try await list.fetchItems().elements.map(\.name))")
   }

@@ -1,7 +1,7 @@
 internal import BenchmarkKit
 internal import DataStore
 
-/// The environment of a row: the options, and the workspace in which each run gets a ``Place``.
+/// The environment of every ``Row``: the options, and the workspace in which each run gets a ``Place``.
 struct Environment: Sendable {
   let options: Options
   let workspace: Workspace

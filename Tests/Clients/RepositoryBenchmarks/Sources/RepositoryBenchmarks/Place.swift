@@ -2,7 +2,7 @@ internal import BenchmarkKit
 internal import DataStore
 internal import Foundation
 
-/// The kind of store that all systems use in one execution of the program.
+/// The kind of store that all compared systems use in one execution of the program.
 enum StoreKind: String, CaseIterable, Codable, Sendable {
   case files, memory
 }

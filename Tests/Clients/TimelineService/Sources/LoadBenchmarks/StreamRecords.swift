@@ -111,7 +111,7 @@ final class StreamRecords: @unchecked Sendable {
   /// The number of streams that aren't up to date.
   ///
   /// A stream is up to date if its last event shows every like of the timeline as confirmed. The event must also be the
-  /// last one of the most recently opened stream of the timeline.
+  /// last one of the stream that was added last to the timeline.
   var outdatedCount: Int {
     var newestEventIDs: [Int: UInt64] = [:]
     for stream in streams { newestEventIDs[stream.timeline] = stream.lastEventID }

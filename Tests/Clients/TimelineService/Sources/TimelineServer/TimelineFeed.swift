@@ -14,7 +14,8 @@ final class TimelineFeed: Sendable {
     fileprivate(set) var event: TimelineEvent?
     /// The number of heartbeats so far.
     ///
-    /// At each heartbeat, a stream sends an event or a comment, so that no proxy closes the stream as idle.
+    /// At each heartbeat, the event stream to each browser carries an event or an empty comment, so that no proxy
+    /// closes the connection as idle.
     fileprivate(set) var beats = 0
   }
 

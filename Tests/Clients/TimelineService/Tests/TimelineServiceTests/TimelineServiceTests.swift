@@ -93,6 +93,7 @@ import Testing
       updateMomentLikeSession: server)
     let events = repo.events.subscribe()
     try await TimelineApplication.make(repo).test(.ahc()) { client in
+      // The reload fetches a page, and the service a complete timeline for its client.
       async let reload: Void = repo.reloadMoments(userID: "0")
       for await _ in pageRequests { break }
       async let response = client.execute(uri: "/timelines/0", method: .get)
@@ -268,7 +269,7 @@ import Testing
     }
   }
 
-  @Test func `A stream begins with an event whose id isn't the Last-Event-ID, whatever that header contains`()
+  @Test func `A stream doesn't begin with the event that Last-Event-ID names, and ignores an id that no event has`()
     async throws
   {
     try await withClient { client in

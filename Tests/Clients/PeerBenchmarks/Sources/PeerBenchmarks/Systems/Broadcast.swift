@@ -27,7 +27,7 @@ extension Broadcast {
   static func affordable(_ count: Int, subscribers: Int) -> Int { count }
 }
 
-/// A broadcast that counts its subscribers, and can replay its last element to a new subscriber.
+/// A broadcast that counts its subscribers, and can be created with a replay of its last element.
 protocol ReplayingBroadcast<Element>: Broadcast {
   var subscriberCount: Int { get }
 }

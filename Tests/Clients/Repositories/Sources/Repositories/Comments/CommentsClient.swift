@@ -19,9 +19,9 @@ public struct Comment: Codable, Equatable, Identifiable, Sendable {
 public struct CommentsPage: Sendable {
   /// The comments of this page, the newest first.
   public let comments: [Comment]
-  /// The cursor of the next page; `nil` if there is none.
+  /// The cursor after which the next page begins; `nil` if there is none.
   public let nextCursor: String?
-  /// The cursor of the page with newer comments; `nil` if there is none.
+  /// The cursor before which the page with newer comments ends; `nil` if there is none.
   public let previousCursor: String?
 
   /// Creates a page.
@@ -42,12 +42,12 @@ public enum CommentsError: Error, Hashable, Sendable {
 
 /// Represents the REST client that an app already has.
 ///
-/// The client is independent of repositories. A repository only requires that each change has an id, and that the
-/// server makes a change at most once even if it receives the change's id again.
+/// The client is independent of repositories. A repository only requires that each change has an id, the `requestID`,
+/// and that the server makes a change at most once even if it receives the same `requestID` again.
 public protocol CommentsClient: Sendable {
-  /// Fetches a page of the comments on a post, the newest first.
+  /// Fetches the page of the comments that are just older than the comment at a cursor, the newest first.
   ///
-  /// - Parameter cursor: The cursor of the page; `nil` for the first page.
+  /// - Parameter cursor: The cursor; `nil` for the page of the newest comments.
   func comments(on postID: String, after cursor: String?, limit: Int) async throws(CommentsError) -> CommentsPage
 
   /// Fetches the page of the comments that are just newer than the comment at a cursor, the newest first.

@@ -2,9 +2,10 @@ internal import DataStore
 internal import Foundation
 internal import Repository
 
-/// A measurement of one system's memory use, in a process that runs no other system.
+/// A measurement of the memory that idle keys take in one system, in a process that runs no other system.
 ///
-/// The process runs this executable with `--child` and a description of the work, and prints its result as JSON.
+/// An idle key was loaded once, or saved once if the system is the store alone, and isn't used afterwards. The process
+/// runs this executable with `--child` and a description of the work, and prints its result as JSON.
 struct IdleKeysChild: Codable, Sendable {
   enum System: String, CaseIterable, Codable, Sendable {
     case synced, evicting, byHand, store

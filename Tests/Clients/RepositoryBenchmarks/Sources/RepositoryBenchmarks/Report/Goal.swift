@@ -22,8 +22,7 @@ struct Goal: Codable, CustomStringConvertible {
   static func all(in results: [ComparisonResult<Setting>]) -> [Goal] {
     let (syncedLabel, momentsLabel) = (SyncedSystem.label, MomentsSystem.label)
 
-    // Without a metric, this is the median of the system's first figure; without a variant, of the row's first
-    // comparison.
+    // The metric defaults to the first one of the system, and the variant to the first one of the row.
     func median(_ row: Row, _ system: String, _ metric: String? = nil, variant: String? = nil) -> Double? {
       results.first { $0.setting.row == row && (variant == nil || $0.setting.variant == variant) }?
         .systems.first { $0.system == system }?
@@ -38,17 +37,18 @@ struct Goal: Codable, CustomStringConvertible {
       median(.drain, syncedLabel, metric, variant: Drain.label(mutationCount))
     }
 
+    // The processor times are those per like or change, so the ratio is 1 if the total is linear in the queue's length.
     func likesCPURatio(_ metric: String) -> Double? {
       let cpuMetric = Span.onProcessors(metric)
-      guard let many = median(.likes, momentsLabel, cpuMetric, variant: QueuedLikes.label(8_000)),
-        let few = median(.likes, momentsLabel, cpuMetric, variant: QueuedLikes.label(2_000))
+      guard let perLikeOfMany = median(.likes, momentsLabel, cpuMetric, variant: QueuedLikes.label(8_000)),
+        let perLikeOfFew = median(.likes, momentsLabel, cpuMetric, variant: QueuedLikes.label(2_000))
       else { return nil }
-      return many / few
+      return perLikeOfMany / perLikeOfFew
     }
 
     let drainCPUMetric = Span.onProcessors("drain")
-    let drainCPURatio = drainMedian(8_000, drainCPUMetric).flatMap { many in
-      drainMedian(2_000, drainCPUMetric).map { few in many / few }
+    let drainCPURatio = drainMedian(8_000, drainCPUMetric).flatMap { perChangeOfMany in
+      drainMedian(2_000, drainCPUMetric).map { perChangeOfFew in perChangeOfMany / perChangeOfFew }
     }
     return [
       goal("perform-shown, µs", median(.performShown, syncedLabel), atMost: 60),

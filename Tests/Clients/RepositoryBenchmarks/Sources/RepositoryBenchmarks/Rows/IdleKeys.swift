@@ -1,8 +1,9 @@
 internal import BenchmarkKit
 internal import Foundation
 
-/// The memory used by keys that were fetched once and are no longer used, measured in a separate process for each
-/// system.
+/// The memory used by keys that were fetched once, or saved once in the store alone, and are no longer used.
+///
+/// Each system is measured in a separate process. The time is that of the fetches or saves.
 struct IdleKeys: Sendable {
   private let environment: Environment
 

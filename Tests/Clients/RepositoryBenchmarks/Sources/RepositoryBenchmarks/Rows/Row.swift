@@ -11,7 +11,7 @@ enum Row: String, CaseIterable, Codable, Sendable {
   case idleKeys = "idle-keys"
   case open
 
-  /// Returns the comparisons of this row, in the order of their tables.
+  /// Returns the comparisons of this row, in the order in which their result tables are printed.
   func comparisons(_ environment: Environment) -> [Comparison<Setting>] {
     switch self {
     case .performShown: [Perform(environment).shown]

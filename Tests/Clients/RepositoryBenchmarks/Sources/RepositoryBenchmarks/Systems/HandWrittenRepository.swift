@@ -51,7 +51,7 @@ where Mutation.Value: Codable & Equatable & Sendable {
     var value = try server.fetch(key)
     for entry in queues?[key] ?? [] { try entry.mutation.apply(to: &value) }
     show(value, of: key)
-    try await beginCommit(of: key) { [value] in try await self.store.save(value, for: self.valueKey(key)) }.value
+    try await enqueueCommit(of: key) { [value] in try await self.store.save(value, for: self.valueKey(key)) }.value
   }
 
   func perform(_ mutation: Mutation, on key: String) async throws -> Bool {
@@ -65,7 +65,7 @@ where Mutation.Value: Codable & Equatable & Sendable {
     let entry = Entry(key: key, sequence: lastSequence, mutation: mutation)
     unsaved[key, default: []].append(entry)
     // A save that hasn't begun yet includes the entry.
-    let save = nextSaves[key] ?? beginCommit(of: key) { try await self.saveEntries(of: key) }
+    let save = nextSaves[key] ?? enqueueCommit(of: key) { try await self.saveEntries(of: key) }
     nextSaves[key] = save
     try await save.value
     do {
@@ -103,7 +103,7 @@ where Mutation.Value: Codable & Equatable & Sendable {
         show(reply, of: key)
         batch.save(reply, for: valueKey(key))
       }
-      try await beginCommit(of: key) { [batch] in try await self.store.commit(batch) }.value
+      try await enqueueCommit(of: key) { [batch] in try await self.store.commit(batch) }.value
       queues?[key]?.removeFirst()
       if queues?[key]?.isEmpty ?? false { queues?[key] = nil }
     }
@@ -120,8 +120,8 @@ where Mutation.Value: Codable & Equatable & Sendable {
     queues?[key, default: []].append(contentsOf: entries)
   }
 
-  /// Begins a commit that waits for the key's previous one, because concurrent calls may reach a store in any order.
-  private func beginCommit(
+  /// Enqueues a commit behind the previous one of its key, because concurrent calls may reach a store in any order.
+  private func enqueueCommit(
     of key: String, _ body: @escaping @Sendable () async throws -> Void
   ) -> Task<Void, any Error> {
     let task = Task { [previous = lastCommits[key]] in

@@ -10,8 +10,8 @@ enum Timelines {
 
   /// Returns a timeline without likes.
   ///
-  /// The timeline is decoded from JSON, as the reply of a session is. Copying a decoded string has a cost, but copying
-  /// a string literal has none.
+  /// The timeline is decoded from JSON, as the reply of a server is. Copying a decoded string has a cost, but copying a
+  /// string literal has none.
   static func make(moments count: Int) throws -> MomentsDetails {
     let fixture = MomentsDetails.fixture(userID: userID, momentIDs: (0..<count).map { "\($0)" })
     return try JSONDecoder().decode(MomentsDetails.self, from: JSONEncoder().encode(fixture))

@@ -24,6 +24,7 @@ struct Goal: Codable, CustomStringConvertible {
     let sqliteInParts = ChangeOne.label(.sqlite, .parts)
     let (shortListLabel, longListLabel) = (ChangeOne.sizeLabel(100), ChangeOne.sizeLabel(10_000))
 
+    // A row's first figure is the time of one operation.
     func median(_ row: Row, _ system: String, variant: String? = nil) -> Double? {
       results.first { $0.setting == Setting(row: row, variant: variant) }?
         .systems.first { $0.system == system }?.figures.first?.median

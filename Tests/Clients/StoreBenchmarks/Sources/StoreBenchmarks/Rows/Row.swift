@@ -40,5 +40,6 @@ struct Setting: ComparisonSetting, Equatable {
 
   var description: String { [row.rawValue, variant].compactMap(\.self).joined(separator: " · ") }
 
+  /// False for ``Row/manyKeys``, because its runs are long.
   var needsWarmUp: Bool { row != .manyKeys }
 }

@@ -2,7 +2,7 @@ internal import Dispatch
 internal import Foundation
 internal import GRDB
 
-/// A table of keys and JSON in GRDB, as durable as the library's stores.
+/// A table of keys and JSON in GRDB, as durable as the stores of Moments.
 struct GRDBSystem: StorageSystem {
   private let pool: DatabasePool
   private let queue = DispatchQueue(label: "GRDBSystem.observers")

@@ -1,4 +1,6 @@
-/// The value that systems store in most rows of measurements: 16 posts, about 5 KiB of JSON.
+/// The value that most rows of measurements store; see ``Row``.
+///
+/// With its default of 16 posts, it is about 5 KiB of JSON.
 struct Timeline: Codable, Equatable, Sendable {
   /// Distinguishes one saved value from the next.
   var serial: Int

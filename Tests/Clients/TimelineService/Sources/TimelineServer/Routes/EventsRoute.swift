@@ -73,8 +73,8 @@ final class EventsRoute: Sendable {
 
   /// Fetches a timeline before the response begins, so that the response to a failure has an error status.
   ///
-  /// A failure without GraphQL errors, for example because the server can't be reached, isn't thrown. The stream then
-  /// begins with the stored timeline, if there is one, and the feed tries again.
+  /// If the request fails without GraphQL errors, for example because the server can't be reached, nothing is thrown.
+  /// The stream then begins with the stored timeline, if there is one, and the feed tries again.
   ///
   /// - Throws: A `MomentsRepoError` for every other failure, such as an unknown user.
   @inline(never)

@@ -41,7 +41,8 @@ struct TimelineRoute {
   static func isStored(in state: MomentsLoadState) -> Bool? {
     switch state {
     case .loading: nil
-    // The next two states mean that, since the failure, another request was cancelled or has succeeded.
+    // The next two states have no error, because another request has succeeded or was cancelled since the failure.
+    // Without a stored timeline the state is `idle`, with one it is `loaded`.
     case .idle: false
     case .loaded: true
     case .failed(_, let previous): previous != nil
