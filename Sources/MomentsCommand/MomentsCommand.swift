@@ -43,7 +43,8 @@ enum CommandStatus: Int32 {
   case usage = 64
   /// The server could not be reached, refused the request, or sent a reply that can't be used.
   ///
-  /// A sign-out also has this status if likes can't be sent first.
+  /// Also the status if a sign-out can't send the pending likes first, or if a like isn't made because the queue is
+  /// full or the user has signed out.
   case unavailable = 69
   /// The data folder, the terminal or the output could not be read or written.
   case inputOutput = 74

@@ -104,9 +104,9 @@ struct SignInScript {
     console.print("\nThe network is back.")
   }
 
-  /// Runs a closure, and maps the error that it throws.
+  /// Runs a closure, and throws its `StoreError` as a `MomentsRepoError`.
   ///
-  /// Switching the network can throw `StoreError`, too, because the network's state is stored.
+  /// Switching the network can throw a `StoreError` too, because the network's state is stored.
   private static func mappingStoreError<Result>(
     _ body: () async throws(StoreError) -> Result
   ) async throws(MomentsRepoError) -> Result {

@@ -2,7 +2,7 @@
 ///
 /// It serves an owner of very many channels, such as a store with one channel for each key: a channel is released as
 /// soon as no stream, subscription or iterator refers to it, even though its owner remains. Unlike a stream of a
-/// ``MulticastChannel``, a stream of this channel keeps it alive: a stored stream can receive elements until the owner
+/// ``MulticastChannel``, a stream of this channel keeps it alive, so a stored stream doesn't finish before the owner
 /// finishes the channel. The owner must call ``finish()`` in its `deinit` at the latest, because releasing this value
 /// doesn't finish the channel.
 package struct UnownedChannel<Element: Sendable> {

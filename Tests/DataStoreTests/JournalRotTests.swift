@@ -58,8 +58,8 @@ import Testing
       try await NumberedCommits.mixed.make(progress.number, in: store)
     }
     let stateBefore = progress.state
-    // The commit can't rename its files, but doesn't throw, because its journal is in force. It has a store object of
-    // its own, which isn't used again and so doesn't finish the commit.
+    // The commit can't rename its staged files, but doesn't throw, because its journal is in force. It has a store
+    // object of its own, which isn't used again and so doesn't finish the commit.
     try await NumberedCommits.mixed.make(Self.interruptedNumber, in: FileStore(folder: folder, fileSystem: fileSystem))
     progress.advance()
     var files: [String: Data] = [:]

@@ -42,7 +42,7 @@ import ThreadSanitizerSuppressions
     ]
     process.standardInput = terminal.handle
     process.standardOutput = terminal.handle
-    // The background job of a script ignores interrupts, and the program would inherit that from the tests.
+    // If the tests run in the background job of a script, they ignore interrupts, and the program would inherit that.
     _ = signal(SIGINT, SIG_DFL)
     try process.run()
     _ = await terminal.output(upTo: "up to date")

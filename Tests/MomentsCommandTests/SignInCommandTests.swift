@@ -57,7 +57,7 @@ import Testing
         "The network is down.",
         "Like Mattt: Low-level programming on iOS: queued",
         "",
-        // The script presses the button only once here, because this sign-out is refused.
+        // This sign-out is refused without asking the sign-in server, so the script presses the button only once.
         "SignOut",
         "state changed: signingOut",
         "state changed: signed(jake)",

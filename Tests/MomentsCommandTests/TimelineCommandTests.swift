@@ -82,7 +82,7 @@ import Testing
       let lines = recorder.output.flatMap { $0.split(separator: "\n") }
       #expect(lines.count == 3)
       #expect(lines.first?.hasPrefix("moments-details: 1 key, 1 mutation in 1 lane") ?? false, "\(lines)")
-      // The repository that makes the report never sends likes, so the lane's line leaves that to another one.
+      // The repository that makes the report never sends likes, so the line of the lane says that another one does.
       #expect(lines.last?.contains("sent by another repository") ?? false, "\(lines)")
     }
   }

@@ -8,13 +8,13 @@ import Testing
 
   /// A base sequence that counts its iterations, requests and cancelled requests.
   ///
-  /// It yields what a test's closure returns. The closure receives the number of the iteration and the number of the
-  /// request in it, both counted from 1.
+  /// It yields what a test's closure returns, and ends if its task is cancelled. The closure receives the number of the
+  /// iteration and the number of the request in it, both counted from 1.
   struct Base: AsyncSequence, Sendable {
     let iterationCount = CurrentValueRelay(0)
     let requestCount = CurrentValueRelay(0)
     let cancellationCount = CurrentValueRelay(0)
-    /// The number of requests whose task wasn't cancelled before they returned.
+    /// The number of requests that returned without an error before their task was cancelled.
     let completionCount = CurrentValueRelay(0)
     let yield: @Sendable (_ iteration: Int, _ request: Int) async throws(Failure) -> Int?
 

@@ -11,7 +11,7 @@ import Testing
     #expect(await iterator.next() == 2)
   }
 
-  @Test func `What an unowned channel refers to is released with its last stream, subscription or iterator`() async {
+  @Test func `An unowned channel is released with its last stream, subscription or iterator`() async {
     var pair: (channel: UnownedChannel<Int>, stream: MulticastStream<Int, Never>?) = UnownedChannel.makeStream(
       replay: 1)
     var subscription = pair.stream?.subscribe()
@@ -25,7 +25,7 @@ import Testing
     iterator = nil
     #expect(!pair.channel.isReferenced)
     let furtherStream = pair.channel.stream
-    if furtherStream != nil { Issue.record("A channel without references returned a stream.") }
+    if furtherStream != nil { Issue.record("A released channel returned a stream.") }
   }
 
   @Test func `Subscribers of a finished unowned channel read their backlog`() async {

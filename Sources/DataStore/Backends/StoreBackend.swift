@@ -130,10 +130,10 @@ public protocol StoreBackend: SendableMetatype {
   /// The result omits no external change. It may also contain names that did not change, and names that this store
   /// changed itself, because the store reads the stored bytes and sends only new values.
   ///
-  /// But such names can delay commits. While the store watches, it also calls this function when it decides about a
-  /// commit. If that commit isn't the first of its group, the store ignores only names that an earlier commit of the
-  /// group has removed and that are still missing. If the result may include any other name, the store abandons this
-  /// commit and those behind it, and makes them in a later call of ``commit(group:deciding:)``.
+  /// But such names can delay commits. While the store watches, it also calls this function when it decides whether to
+  /// make a commit. If that commit isn't the first of its group, the store ignores only names that an earlier commit of
+  /// the group has removed and that are still missing. If the result may include any other name, the store abandons
+  /// this commit and those behind it, and makes them in a later call of ``commit(group:deciding:)``.
   ///
   /// - Throws: ``StoreError/readFailed(_:)`` if the watch has failed. The store reports the error and starts a new
   ///   watch.

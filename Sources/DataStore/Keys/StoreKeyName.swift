@@ -4,7 +4,7 @@ internal import Foundation
 ///
 /// Errors and events contain it, and a ``StoreBackend`` receives it as ``encoded()``. The encoding leaves `a`–`z`,
 /// `0`–`9`, `_` and `-` unchanged, writes every other byte as `%` and two lower-case hexadecimal digits, and joins the
-/// collection and the id with `.`. Two different names therefore never share an encoding, even on a volume that
+/// collection and the id with `.`. Two different names therefore have different encodings, even on a volume that
 /// doesn't distinguish upper and lower case. No encoded name contains `/`, `..` or NUL.
 ///
 /// ```swift

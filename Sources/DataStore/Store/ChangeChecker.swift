@@ -118,7 +118,7 @@ final class ChangeChecker<Backend: StoreBackend> {
   ///   - backend: The backend.
   ///   - removed: The names that the attempt has removed so far, which a backend may report too.
   /// - Returns: Whether there may be external changes, so that the commit must wait for another attempt; `false` also
-  ///   if the store isn't being watched, and after an error.
+  ///   if the store isn't being watched, or after an error that isn't thrown.
   /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only.
   func findsExternalChanges(
     with backend: inout Backend, besides removed: Set<String>

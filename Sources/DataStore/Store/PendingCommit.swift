@@ -316,7 +316,8 @@ protocol AnyPendingKey: AnyObject {
 
   /// Returns the writes of the key.
   ///
-  /// Each call encodes a value in parts, because its bytes depend on the stored value. A whole value is encoded already.
+  /// A value in parts is encoded by each call, because its bytes depend on the stored value. A whole value is already
+  /// encoded.
   func encode(
     savedAt: Date, tag: StoreTag, readPart: (_ name: String) -> Data?
   ) throws(StoreError) -> [StoreWrite]

@@ -1,6 +1,6 @@
 /// The result of reconciling a read with the last known state.
 struct Reconciled<Value: Codable & Sendable> {
-  /// The stored value; `nil` if there is no usable one, or if it is unchanged and the caller of the read didn't need it.
+  /// The stored value; `nil` if there is no usable one, or if it is unchanged and the read's caller didn't need it.
   let stored: StoredValue<Value>?
   /// Whether the read has found an unusable or unreadable value that wasn't known before, and that observers can't
   /// receive.

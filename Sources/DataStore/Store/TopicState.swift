@@ -44,7 +44,7 @@ struct TopicState {
     case hide(isNew: Bool)
   }
 
-  /// The last known states, by id; `nil` is the id of a value that is alone in its collection.
+  /// The last known states, by id; `nil` is the id of the only value of a collection.
   private var known: [String?: Known] = [:]
 
   /// Whether all ids have been listed.

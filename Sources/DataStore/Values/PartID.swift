@@ -3,8 +3,7 @@ internal import Foundation
 /// The id of a part of a value: eight random hexadecimal digits, then the CRC-32C of the bytes of the part.
 ///
 /// A part is immutable: if its elements change, it is replaced by a new part with a new id. A list of ids therefore
-/// identifies exactly which bytes belong together. A part is missing if no bytes are stored under its id, and a corrupt
-/// or wrong part is detected by the checksum in its id.
+/// identifies exactly which bytes belong together. A corrupt or wrong part is detected by the checksum in its id.
 enum PartID {
   static func make(for bytes: Data) -> String {
     UInt32.random(in: .min ... .max).hexadecimalDigits + CRC32C.checksum(of: bytes).hexadecimalDigits

@@ -91,9 +91,9 @@ public struct StoreMigration: Sendable {
   }
 }
 
-/// The reason why a value couldn't be migrated: a migration failed, or there is none.
+/// The reason why a value couldn't be migrated: a migration failed, or there is no migration for the value.
 ///
-/// There is none if the value was stored in parts, but values of the same schema are now stored whole.
+/// There is no migration if the value was stored in parts, but values of the same schema are now stored whole.
 struct MigrationFailure {
   /// The schema of the value before the migration.
   let version: Int

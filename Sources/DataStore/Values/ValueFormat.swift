@@ -235,7 +235,7 @@ extension StoreSchema {
 /// A value of any type, for a removal that doesn't know the type of the removed values.
 struct UntypedValue: Codable {}
 
-/// Accepts every value whose envelope can be read, whatever its type and schema.
+/// Accepts every value whose envelope and parts can be read, whatever its type and schema.
 private struct UntypedFormat: ValueFormat {
   let schema = StoreSchema.any
 

@@ -31,7 +31,7 @@ public enum APISessionError: Error, Equatable, Sendable {
   /// GraphQL server sends.
   case graphQL([GraphQLError], status: Int = 200, retryAfter: Duration? = nil)
   /// The response isn't from this API: for example, it is a redirection that the session doesn't follow, the HTML of a
-  /// login page or a proxy, or JSON without the members `data` and `errors`.
+  /// login page or a proxy, or JSON with neither a `data` nor an `errors` member.
   ///
   /// The response says nothing about the request, which may not have reached the server. `location` is the text of the
   /// response's `Location` field, which names the target of a redirection.

@@ -5,11 +5,13 @@ public enum MomentLikeOutcome: Hashable, Sendable {
 
   /// The like is durable and visible, but not confirmed yet.
   ///
-  /// The server can't be reached, asked for a later attempt, or requires the user to sign in again. The like is then
-  /// sent later, after a relaunch if necessary. Or the server has the like, but its answer can't be used or stored yet.
+  /// Usually it has to wait, for example because the server can't be reached, asked for a later attempt, gave no usable
+  /// answer, or requires the user to sign in again. It is then sent later, after a relaunch if necessary. Or the server
+  /// has the like, but a timeline that contains it can't be fetched or stored yet.
   ///
-  /// Also returned if another repository on the store sends the like and doesn't report a result within ten seconds, or
-  /// if the like is refused and this repository doesn't have the server's error. A refused like is an exception: it is
-  /// rolled back, so it isn't visible and isn't sent again, and ``MomentsRepo/mutations`` lists it.
+  /// Also returned if another repository on the store sends the like and doesn't report a result within ten seconds.
+  ///
+  /// There is one exception: a refused like is also reported as queued if this repository has no error of the server to
+  /// throw. It is rolled back, and ``MomentsRepo/mutations`` lists it.
   case queued
 }

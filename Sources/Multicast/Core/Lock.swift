@@ -32,7 +32,7 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
   /// `body` must neither block nor call user code.
   @inline(__always)
   package borrowing func withLock<Result>(_ body: (inout State) -> Result) -> Result {
-    // `Mutex.withLock(_:)` could return only a `sending` result.
+    // The result is passed through a variable, because `Mutex.withLock(_:)` can return only a `sending` result.
     var result: Result?
     mutex.withLock { _ in
       order.acquire()

@@ -48,7 +48,8 @@ final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Elemen
       if isFirst { iteration = Iteration(core: core) }
       return Registration(core: core, subscriber: ChannelSubscriber(core: core, policy: policy), isFirst: isFirst)
     }
-    // Outside the lock, because an executor may run the iterating task, and so user code of the base, in either call.
+    // Outside the lock, because during either call an executor may run the iterating task, and with it user code of the
+    // base.
     if registration.isFirst { startTask(for: registration.core) } else { registration.core.signalDemand() }
     return .init(subscriber: registration.subscriber)
   }
@@ -74,7 +75,7 @@ final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Elemen
       do throws(Base.Failure) {
         for try await element in base {
           core.send(element)
-          // The element may have overflowed the last subscriber. Unlike `cancel` and `remove`, `send` doesn't notice
+          // The element may have overflowed the last subscriber. Unlike `cancel` and `remove`, `send` doesn't check
           // that itself.
           core.noticeIfUnused()
           await core.demand()

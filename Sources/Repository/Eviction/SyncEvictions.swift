@@ -206,8 +206,8 @@ final class SyncEvictions<Source: RepositorySource> {
 
   /// Removes values in one commit, except those whose keys are in use by now.
   ///
-  /// A new observer can subscribe on any thread, so also after the victims were chosen. Tries again without a value
-  /// that has changed, until a commit succeeds.
+  /// An observer can subscribe on any thread, even after the victims were chosen. If the stored value of a victim has
+  /// changed, tries again without that victim.
   private func remove(_ victims: [State.Victim], in engine: isolated Engine) async throws(StoreError) {
     var pendingVictims: [State.Victim] = []
     for victim in victims {

@@ -38,8 +38,8 @@ final class CallTimeouts {
   /// Removes the calls whose timeout has passed, and returns the ids of their mutations.
   ///
   /// - Parameters:
-  ///   - deadline: The deadline that `ring` was called with, whose alarm is now over. It doesn't limit which calls are
-  ///     removed: the present time does.
+  ///   - deadline: The deadline that `ring` was called with. It only identifies the alarm: the present time decides
+  ///     which calls are removed.
   ///   - ring: The action when the next timeout has passed, as in ``add(_:ring:)``.
   func removeExpired(
     at deadline: Duration, ring: @escaping @Sendable (_ deadline: Duration) async -> Void

@@ -200,7 +200,7 @@ struct ObservedLoadingState<Key: RepositoryKey> {
   private mutating func requestReloadOrRefresh(_ key: Key, at now: Duration) -> [Request] {
     guard let observation = observations[key] else { return [] }
     let isReloadDue = observation.interval.map { observation.lastLoad + $0 <= now } ?? false
-    // The key's alarm, if any, is due too. If nothing can be fetched now, it would only miss the same reload again.
+    // The key's alarm, if any, is due too. If nothing can be fetched now, the alarm would only miss the same reload.
     if isReloadDue { silenceAlarm(of: key) }
     return request(isReloadDue ? .reload(key) : .refresh(key))
   }

@@ -152,8 +152,9 @@ final class MutationAdder<Source: RepositorySource> {
     }
     engine.queue.reportChanges(in: engine)
     engine.sender.pump(in: engine)
-    // If this repository sends and the lane was free, the record was stored marked; see ``MutationRecord/isMarked``. If
-    // sending was paused during the write, the attempt that the record is marked for doesn't begin.
+    // If this repository sends and the lane was free, the record was stored with a mark; see
+    // ``MutationRecord/isMarked``. If sending was paused during the write, the attempt that the mark announces doesn't
+    // begin.
     if state.isPaused { engine.writer.removeMark(of: id, in: engine) }
     // A waiting call ends at once if the lane is stalled, and after a timeout if another repository sends the mutation.
     if state.isStalled(entry.lane) {

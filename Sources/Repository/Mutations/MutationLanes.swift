@@ -277,7 +277,7 @@ struct MutationLanes {
     makeReadyOrForget(laneID)
   }
 
-  /// The number of consecutive failed attempts of a lane, if the attempt in flight, or else the next one, fails too.
+  /// The number of consecutive failed attempts of a lane, counting the attempt in flight, or else the next, as failed.
   func failures(in laneID: LaneID) -> Int { (lanes[laneID]?.failures ?? 0) + 1 }
 
   /// Records that an attempt failed: the mutation returns to the front of its lane, which waits for a deadline.

@@ -244,9 +244,9 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   ///
   /// - Parameters:
   ///   - id: The id of the mutation.
-  ///   - wasFirst: Whether it was the first of its lane. A later one is usually marked together with the first, before
-  ///     its turn. It was in flight only if the first had been answered and that answer wasn't stored yet. Such an
-  ///     attempt isn't counted.
+  ///   - wasFirst: Whether it was the first of its lane. A later one may have been marked before its turn, because
+  ///     several mutations of a lane are marked together. It was in flight only if the first had been answered and that
+  ///     answer wasn't stored yet. So an attempt of a later one isn't counted.
   ///   - limit: The mutation is refused once this many attempts in a row were interrupted.
   mutating func recordInterruption(of id: MutationID, wasFirst: Bool, limit: Int) {
     edit(id) {

@@ -69,7 +69,7 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   /// The added record may replace the record of another mutation, or an older record of the same mutation.
   ///
   /// - Returns: The record with its sequence number, its commit, and whether another process has changed the record
-  ///   since. `nil` if another process has sent, resolved or discarded the mutation that is to be replaced.
+  ///   since. `nil` if another process has requeued, resolved or discarded the mutation that is to be replaced.
   /// - Throws: A `StoreError`; `preconditionFailed` if the user has signed out or in; see ``UserRequirement``.
   func add(
     _ id: MutationID, _ record: Record, replacing replaced: (id: MutationID, tag: StoreTag?)?,
@@ -113,8 +113,8 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   ///   - record: The new record.
   ///   - tag: The last known tag of the stored record.
   ///   - unlessChanged: Whether to keep the stored record if it has another tag.
-  /// - Returns: The outcome, and whether another process has changed the written record since. In the written record,
-  ///   `isOutcomeUnknown` is `true` if, by what another process had stored, the server may have made the change.
+  /// - Returns: The outcome, and whether another process has changed the written record since. If another process had
+  ///   stored that the server may have made the change, `isOutcomeUnknown` is `true` in the written record.
   func replace(
     _ id: MutationID, by record: Record, tag: StoreTag?, unlessChanged: Bool,
     isolation: isolated (any Actor)? = #isolation

@@ -68,7 +68,7 @@ final class MutationSender<Source: RepositorySource> {
     }
   }
 
-  /// Clears the deadline, which has passed, and sends the mutations that may be sent now.
+  /// Clears the alarm's deadline, which has passed, and calls ``pump(in:)``.
   func pump(at deadline: Duration, in engine: isolated Engine) {
     alarm.clear(deadline)
     pump(in: engine)

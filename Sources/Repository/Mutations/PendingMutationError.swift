@@ -37,7 +37,7 @@ extension PendingMutationError: CustomStringConvertible {
       "The mutation \(id) isn't in the queue, or another operation on it is in progress. The server may have it."
     case .alreadySent(let id):
       """
-      The mutation \(id) doesn't wait any more, or isn't durable yet, so it can't be cancelled. Discard it if it was \
+      The mutation \(id) is no longer waiting, or isn't durable yet, so it can't be cancelled. Discard it if it was \
       refused, and undo it with a new one if the server has it.
       """
     case .notRefused(let id):

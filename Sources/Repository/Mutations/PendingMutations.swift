@@ -54,8 +54,8 @@ public struct PendingMutations<Source: MutableSource>: Sendable {
   /// Sends a refused mutation again, at the end of its lane.
   ///
   /// The mutation gets a new id. But if the server may have made the change already, the mutation keeps its id, so that
-  /// the change isn't made twice. That is possible because a mutation also counts as refused if the repository gave it
-  /// up; see ``MutationRefusal``.
+  /// the change isn't made twice. The server may have made the change of a refused mutation, because a mutation also
+  /// counts as refused if the repository gave it up; see ``MutationRefusal``.
   ///
   /// - Returns: The id under which it is sent.
   /// - Throws: ``PendingMutationError/notRefused(_:)``, ``PendingMutationError/conflict(_:)``,

@@ -77,8 +77,8 @@ public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Fai
         // A caller of higher priority that joined before the task was set found no task whose priority it could raise.
         if highest > priority { raisePriority(of: place.request, to: highest) }
       } else {
-        // If ``end(with:where:)`` ended the request before the task was set, it found no task to cancel. Otherwise the
-        // request has completed or its task is already cancelled, so cancelling the task here has no effect.
+        // If ``end(with:where:)`` ended the request, it may have found no task to cancel, because the task wasn't set
+        // yet. If the request has completed, cancelling its task has no effect.
         task.cancel()
       }
     } else {

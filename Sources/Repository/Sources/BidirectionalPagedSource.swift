@@ -39,8 +39,8 @@ public protocol BidirectionalPagedSource: PagedSource where Value: Bidirectional
   ///
   /// - Parameters:
   ///   - key: The key of the value.
-  ///   - cursor: The ``cursor(of:)`` of the element that follows the page. The
-  ///     ``BidirectionalPagedValue/previousCursor`` of a value is also such a cursor.
+  ///   - cursor: The cursor of the element that follows the page: the element's ``cursor(of:)``, or the
+  ///     ``BidirectionalPagedValue/previousCursor`` of a value that begins with the element.
   ///   - limit: The maximum number of elements in the page. They immediately precede the element of the cursor.
   /// - Returns: Only the elements of the page, in the server's order.
   func fetch(_ key: Key, before cursor: String, limit: Int) async throws(Failure) -> Value

@@ -2,7 +2,7 @@
 public enum MutationResult: Hashable, Sendable {
   /// The server has applied the mutation, and the stored value, if there is one, includes it.
   ///
-  /// There is one exception: if the server refuses to return its value, and the mutation isn't possible on the stored
+  /// There is one exception: if the server refuses to return the value, and the mutation isn't possible on the stored
   /// value, the stored value doesn't include the mutation.
   case confirmed
 
@@ -14,8 +14,8 @@ public enum MutationResult: Hashable, Sendable {
   ///
   /// Also returned if another repository sends the mutation and doesn't report a result within ten seconds.
   ///
-  /// There is one exception: a refused mutation is also reported as queued if this repository has no error of the
-  /// server to throw. It is rolled back, and listed as ``PendingMutation/Standing/refused(reason:)``.
+  /// There is one exception: a refused mutation is also reported as queued if this repository has no server error to
+  /// throw. It is rolled back, and listed as ``PendingMutation/Standing/refused(reason:)``.
   case queued
 
   /// The mutation isn't possible on the server's current value, or on a value that was stored after the mutation was

@@ -117,8 +117,8 @@ final class NewestValue<Source: RepositorySource> {
 
   /// Opens a stored key, and sends its value unless that has been sent.
   ///
-  /// The value is sent even if a newer value of another key is known: it is one of the stored values that new observers
-  /// receive, or may have changed.
+  /// The value is sent even if a newer value of another key is known, because it is one of the stored values that a new
+  /// observer receives, or because it may have changed.
   func open(_ storeKey: StoreKey<Value>, in engine: isolated Engine) async {
     guard let id = storeKey.id, let key = Source.Key(storeID: id) else { return }
     do throws(RepositoryError<Source.Failure>) {

@@ -77,7 +77,7 @@ struct PendingMutationList<Mutation> {
   /// The items that a fetched value can end by including them, in order: confirmed mutations, and those of unknown
   /// outcome.
   ///
-  /// - Complexity: O(*k* log *k*), where *k* is the number of such items. Even a long queue has few.
+  /// - Complexity: O(*k* log *k*), where *k* is the number of such items. Even a long queue usually has few.
   var endableByValue: [Item] {
     if idsEndableByValue.isEmpty { return [] }
     return idsEndableByValue.compactMap { items[$0] }.sorted { $0.place < $1.place }

@@ -279,7 +279,7 @@ final class SyncLoader<Source: RepositorySource> {
     requests.end(with: .signedOut) { isEnded($0.key) }
   }
 
-  /// Ends a fetch whose reply was judged, couldn't be stored, or was discarded because its user signed out.
+  /// Ends a fetch whose reply was judged, couldn't be stored, or was discarded because the key's user signed out.
   ///
   /// - Parameters:
   ///   - number: The number of the fetch.

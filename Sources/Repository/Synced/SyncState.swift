@@ -169,7 +169,8 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
 
   /// Applies a new mutation on top of all others.
   ///
-  /// If there is neither a base nor ``empty``, the mutation becomes visible once a value is stored.
+  /// If there is neither a base nor ``empty``, the mutation becomes visible once a value is stored. If the mutation is
+  /// already pending, nothing changes.
   ///
   /// - Throws: The error that `apply(to:)` throws for the visible value, or for ``empty`` if nothing is visible. The
   ///   mutation is then not added.

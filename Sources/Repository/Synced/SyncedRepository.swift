@@ -256,9 +256,9 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   ///   - policy: The treatment of the user's unsent mutations.
   /// - Throws: ``SignOutError``. After ``SignOutError/unsent(_:)`` and ``SignOutError/cancelled``, this call hasn't
   ///   signed the user out.
-  /// - Complexity: O(*n*), where *n* is the number of names in the store. The erasure rewrites a database. Unless
-  ///   unsent mutations are discarded, counting them may rewrite it once more, because mutations that can't be decoded
-  ///   are found by an erasure that deletes nothing.
+  /// - Complexity: O(*n*), where *n* is the number of names in the store. If the store is a database, the erasure
+  ///   rewrites it. Unless unsent mutations are discarded, counting them may rewrite it too, because mutations that
+  ///   can't be decoded are counted by an erasure that deletes nothing.
   public func signOut(userID: String, unsent policy: UnsentPolicy) async throws(SignOutError) {
     try await engine.signOut(userID: userID, unsent: policy)
   }

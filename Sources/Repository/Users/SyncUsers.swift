@@ -145,8 +145,9 @@ final class SyncUsers<Source: RepositorySource> {
     }
     guard let error else { return }
     events.emit(.storeFailed(error))
-    // A sign-out that begins during the retries must prevail. If the count couldn't be read, that of the last known
-    // record shows whether one has begun.
+    // A sign-out that begins during the retries must prevail. It increases the number of sign-outs. If the first
+    // attempt didn't read that number, the retries compare with that of the last known record. If the records haven't
+    // been read yet, they compare with the first number that is read later.
     engine.start { [knownCount = signOutCount ?? (hasStarted ? access.record(of: user).signOutCount : nil)] engine in
       var (attempt, signOutCount) = (1, knownCount)
       var retryError: StoreError?
@@ -154,7 +155,8 @@ final class SyncUsers<Source: RepositorySource> {
         await engine.backoff.wait(afterAttempt: attempt)
         attempt += 1
         if engine.canStopEarly { return }
-        // A sign-out of this repository may have read the records meanwhile, for the first time.
+        // Another call, such as a sign-out, may have made the first read of the records meanwhile. A sign-out of this
+        // repository begins only after that read, so the numbers of the read don't include it.
         if signOutCount == nil, engine.users.hasStarted {
           signOutCount = engine.users.signOutCountsAtStart[user] ?? 0
         }

@@ -5,8 +5,8 @@
 enum EastAsianWidth {
   /// Whether a character is wide or fullwidth.
   ///
-  /// - Complexity: O(log *n*), where *n* is the number of wide ranges. O(1) for the characters before the first
-  ///   wide range.
+  /// - Complexity: O(log *n*), where *n* is the number of wide ranges. O(1) for the characters before the first wide
+  ///   range.
   static func isWide(_ scalar: Unicode.Scalar) -> Bool {
     let value = scalar.value
     guard value >= boundaries[0] else { return false }

@@ -72,7 +72,8 @@
 
     /// If `isLocked` is `true`, the commit is made as in a transaction that locks the store.
     ///
-    /// Such a commit has no last known entry, so `make` adds the step that truncates the log to its statement.
+    /// Such a commit has no last known entry, so `make` gives its statement an additional step, which truncates the log
+    /// if that is due.
     @Test(arguments: statements, [false, true])
     func `A commit changes exactly what its parameters name, and logs the names of the changed values`(
       statement: PostgreSQLCommitStatement, isLocked: Bool

@@ -50,8 +50,8 @@
                 guard case .preconditionFailed = error else { throw error }
                 continue
               }
-              // The other stores are reading or committing meanwhile. Between two terminations, at least one commit is
-              // made, no matter how slow the machine is.
+              // The other stores may be reading or committing at this moment. Only commits cause terminations, so the
+              // stores make progress, no matter how slow the machine is.
               if commitCount.isMultiple(of: 2) { try place.endConnections() }
             }
           }

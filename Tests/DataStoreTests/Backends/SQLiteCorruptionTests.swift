@@ -62,7 +62,7 @@
       let quarantinePath = try reportedPath(in: #expect(throws: StoreError.self) { try second.write(new, to: "a") })
       #expect(quarantinePath == copy.url.path(percentEncoded: false) + "store.sqlite.corrupt-19700101T000000.000Z")
       #expect(try Data(contentsOf: URL(filePath: quarantinePath + "-wal")) == log)
-      // Every file was quarantined, and the new database has the same files.
+      // Every file was quarantined, and the new database has as many files.
       let newFileCount = try FileManager.default.contentsOfDirectory(atPath: copy.url.path(percentEncoded: false)).count
       #expect(newFileCount == 2 * fileCount)
       second = SQLiteBackend(file: corruptFile, busyTimeout: .seconds(5), now: { Date(timeIntervalSince1970: 0) })

@@ -314,7 +314,7 @@ import Testing
     }
   }
 
-  @Test func `A change writes any bytes without the lock, then holds it from its first read to its end`() throws {
+  @Test func `A change writes its bytes without the lock, then holds the lock from its first read to its end`() throws {
     var initialBackend = makeBackend()
     try initialBackend.write(old, to: "a")
     let path = String(temporary.url.path(percentEncoded: false).dropLast())

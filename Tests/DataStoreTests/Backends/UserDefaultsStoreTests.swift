@@ -116,7 +116,7 @@ import Testing
       return found == old ? .proceed(removing: ["a"]) : .abandon
     }
     let movedTo = try backend.snapshot { (backend: inout UserDefaultsBackend) throws(StoreError) in
-      // This is a commit of one change.
+      // `write` makes a commit of one change.
       try backend.write(old, to: "c")
       return try backend.quarantine(new, of: "b", at: Date())
     }

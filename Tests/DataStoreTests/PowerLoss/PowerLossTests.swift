@@ -7,13 +7,15 @@ import Testing
 
 /// Acknowledged changes survive a loss of power, and no change is made in part.
 ///
-/// A failure names the seed that reproduces it, for the environment variable `MOMENTS_POWER_LOSS_SEED` and the same
-/// `MOMENTS_POWER_LOSS_ROUNDS`.
+/// A failure names its seed. To reproduce it, set the environment variable `MOMENTS_POWER_LOSS_SEED` to that seed, and
+/// `MOMENTS_POWER_LOSS_ROUNDS` as in the failed run.
 @Suite(.requiresPowerLossVolume, .timeLimit(.minutes(15))) struct PowerLossTests {
   private static let environment = ProcessInfo.processInfo.environment
   private static let roundCount = environment["MOMENTS_POWER_LOSS_ROUNDS"].flatMap { Int($0) } ?? 20
-  /// If `MOMENTS_POWER_LOSS_ROUNDS` is at least 100, the power is cut after every operation, and otherwise after every
-  /// fourth.
+  /// The distance between the operations of a commit or recovery after which the power is cut.
+  ///
+  /// If there are at least 100 rounds, the power is cut after every operation. Otherwise it is cut after every fourth
+  /// one, beginning with a random one of the first four.
   private static let step = roundCount < 100 ? 4 : 1
 
   private let seed: UInt64
@@ -87,7 +89,7 @@ import Testing
     }
   }
 
-  /// A commit that a test makes again and again, each time with a power cut after one more operation.
+  /// A commit that a test makes again and again, with power cuts after different operations.
   enum InterruptedCommit: CaseIterable {
     case firstOfNewStore
     case fiveValues
@@ -137,7 +139,7 @@ import Testing
             try await commits.make(progress.number, in: openStore())
             try await progress.catchUp(acknowledged: progress.number, open: openStore)
             await stores.waitUntilClosed()
-            // The commit has fewer than `operation` operations, so there is none left to test.
+            // The commit has fewer than `operation` operations, so the power can't be cut after a later one.
             if !isCut { break operations }
           } catch {
             Issue.record("MOMENTS_POWER_LOSS_SEED=\(seed), cut after operation \(operation), \(restoration): \(error)")

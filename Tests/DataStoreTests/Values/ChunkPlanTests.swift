@@ -53,7 +53,7 @@ import Testing
     let elements = Array(0..<299)
     let splitPlan = ChunkPlan(oldCounts: [200, 99], old: elements, new: elements.replacing(at: 0))
     #expect(splitPlan.chunks == [.new(0..<66), .new(66..<133), .new(133..<200), .kept(1)])
-    // An element inserted between two chunks is a new chunk, which is too small.
+    // An element inserted between two chunks first forms a new chunk of its own, which is too small.
     let leftJoinPlan = ChunkPlan(oldCounts: [80, 119, 100], old: elements, new: elements.inserting([-1], at: 80))
     #expect(leftJoinPlan.chunks == [.new(0..<81, basedOn: 0), .kept(1), .kept(2)])
     let rightJoinPlan = ChunkPlan(oldCounts: [119, 80, 100], old: elements, new: elements.inserting([-1], at: 119))

@@ -8,7 +8,7 @@ import Testing
 @Suite(.serialized) struct PartitionedFormatTests {
   /// A number that counts the encodings of all such numbers.
   private struct CountingNumber: Codable, Equatable {
-    /// All tests share the default, so the suite is serialized.
+    /// All tests use the default counter, so the suite is serialized.
     @TaskLocal static var encodingCounter = Counter()
 
     var number: Int

@@ -44,12 +44,12 @@ import Todo
   }
 
   @Test func `In Buffering, an overflow ends a subscription with an error after the buffered elements`() async {
-    // The three elements, the capacity that the error has, and the dropped count.
+    // The three elements, the capacity in the error, and the dropped count.
     #expect(await output(of: BufferingExamples.failureOnOverflow) == ["1", "2", "3", "3", "1"])
   }
 
   @Test func `In Buffering, the dropped count includes the elements that a cancellation drops`() async {
-    // The second number is an element, and each other one is a dropped count.
+    // The second number is an element, and the others are dropped counts.
     #expect(await output(of: BufferingExamples.droppedCount) == ["2", "3", "2", "3", "6"])
   }
 

@@ -100,7 +100,7 @@ struct RedirectPolicyTests {
     #expect(try Self.target(Self.hostsPolicy, "/a", from: urlWithUser) == "https://user:word@api.example/a")
     #expect(try Self.target(Self.hostsPolicy, "https://user:word@other.example/a", from: urlWithUser) == nil)
     #expect(try Self.target(Self.hostsPolicy, "https://user:other@api.example/a", from: urlWithUser) == nil)
-    // This location has no user, so its host only has to be listed.
+    // This location has no user, and its host is listed.
     #expect(
       try Self.target(Self.hostsPolicy, "https://other.example/a", from: urlWithUser) == "https://other.example/a")
   }

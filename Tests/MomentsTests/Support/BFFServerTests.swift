@@ -94,7 +94,7 @@ struct BFFServerTests {
         let error = await #expect(throws: APISessionError.self) { try await session.getMoments(userID: "0") }
         #expect(Self.isTransportError(error))
       }
-      // Control requests, such as that of `received`, aren't refused.
+      // Control requests, such as that of `received()`, aren't refused, because they go to another port.
       #expect(try await server.received().map(\.outcome) == ["answered"])
       try await server.acceptConnections()
       _ = try await session.getMoments(userID: "0")

@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct TrackingRepoTests {
   private func event(_ number: Int) -> TrackingEvent { .action(name: "tap", itemID: "\(number)") }
 
-  /// Returns an event whose number is unique to the task and the index, which is below 1,000.
+  /// Returns an event with a number of its own for each task and each index below 1,000.
   private func event(_ index: Int, ofTask task: Int) -> TrackingEvent { event(task * 1_000 + index) }
 
   @Test func `Every provider receives every event once, in the order of the calls`() {

@@ -1,8 +1,8 @@
 /// A naive model of a channel, in which each subscriber has an array of its own.
 ///
 /// Policies are applied when an element is sent, the replay is copied when a subscriber registers, and suspended calls
-/// form a queue. Each element is the number of those sent before it, so it equals its position. The tests compare the
-/// channel's implementation with this model.
+/// form a queue. Each element is the number of elements sent before it, so it equals its position. The tests compare
+/// the channel's implementation with this model.
 struct ChannelModel {
   enum Termination {
     case finished

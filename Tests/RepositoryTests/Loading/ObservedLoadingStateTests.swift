@@ -191,7 +191,7 @@ import Testing
     #expect(state.takeDue(at: .seconds(10)) == [.reload("a")])
     #expect(state.endRequest(.reload("a"), .failed, isStillDue: true) == [.reload("a")])
     #expect(state.setOnline(false, at: .seconds(11)) == [])
-    // The interval has elapsed, so the return of the network makes another reload due.
+    // The interval has elapsed, so the return of the network makes another reload due after the one in progress.
     #expect(state.setOnline(true, at: .seconds(11)) == [])
     #expect(state.endRequest(.reload("a"), .failed, isStillDue: false) == [.reload("a")])
     #expect(state.invalidate(.all) == [])
@@ -310,7 +310,8 @@ import Testing
         if !observation.schedules.isEmpty { observation.isArmed = true }
       }
       forgetStopped()
-      // If the request didn't fail, the value was fetched or found fresh, so a refresh suffices, even for a reload.
+      // If the request didn't fail, the value was fetched or found fresh, so a refresh suffices, even if a reload is
+      // due.
       return due.isEmpty ? [] : request(key, isReload: result == .failed && due.contains(.reload(key)))
     }
 

@@ -202,7 +202,7 @@ import Testing
     #expect(takeRequests() == ["3 before 7", "after 9", "after nothing"])
   }
 
-  @Test func `A shortened list never begins with an element that this device inserted`() async throws {
+  @Test func `Shortening a list doesn't make it begin with an element that this device inserted`() async throws {
     server.edit("a") { $0.elements.removeLast(8) }
     let repository = makeRepository()
     try await repository.reload("a")

@@ -6,8 +6,8 @@ import Testing
 
 /// Checks the laws of a ``SyncWorld`` after each event of all short histories and of random long ones.
 ///
-/// The world has one key. `empty` is the value to which mutations apply while nothing is stored; `nil` if there is none,
-/// and the world then begins with a stored value.
+/// The world has one key. `empty` is the value to which mutations apply while nothing is stored. If it is `nil`, the
+/// world begins with a stored value.
 @Suite struct SyncStateModelTests {
   private static let environment = ProcessInfo.processInfo.environment
 
@@ -17,7 +17,7 @@ import Testing
     let depth = Self.environment["MOMENTS_MODEL_DEPTH"].flatMap { Int($0) } ?? 4
     var historyCount = 0
     await explore(SyncWorld(empty: empty), [], depth: depth, &historyCount)
-    #expect(historyCount > Int(pow(5, Double(depth))), "Five events must be possible on average.")
+    #expect(historyCount > Int(pow(5, Double(depth))), "On average, more than five events must be possible.")
   }
 
   /// Continues the history `events`, which led to `world`, by `depth` events in all possible ways.

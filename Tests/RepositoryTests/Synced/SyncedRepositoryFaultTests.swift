@@ -828,7 +828,7 @@ import Testing
     await repository.mutations.changes.reaches { !$0.isEmpty }
     let events = repository.events.subscribe()
     #expect(try await repository.perform(.add("2"), on: "b") == .confirmed)
-    // Only this second mutation counts, because each repository sends its own. The first one stays in the queue.
+    // Only this second mutation counts, because the other repository sends the first one, which stays in the queue.
     var lengths: [RepositoryEvent] = []
     for await event in events {
       if case .queueLength = event { lengths.append(event) }

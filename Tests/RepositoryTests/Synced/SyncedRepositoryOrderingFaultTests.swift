@@ -339,8 +339,8 @@ import Testing
     let network = ManualNetworkMonitor()
     var configuration = configuration
     configuration.network = network
-    // A record is marked while an attempt may begin soon or is in progress.
     let keys = MutationKeys<NotesMutation>(repository: "notes")
+    // A record is marked while an attempt may begin soon or is in progress.
     let (sendGate, isReachable, marksAtSend) = (Gate(), Setting(false), Setting<[Bool?]>([]))
     let secondID = Setting<MutationID?>(nil)
     let repository = makeRepository(configuration: configuration) { [memory] (mutation) async throws(NotesFailure) in

@@ -22,7 +22,7 @@ package final class PseudoTerminal {
   private let source: any DispatchSourceRead
   /// A channel of all bytes written to the terminal so far.
   ///
-  /// It finishes when no process, including this one, has the program's end open any more.
+  /// It finishes when every process, including this one, has closed the program's end.
   private let outputChannel = CurrentValueChannel<[UInt8], Never>([])
 
   package init(size: TerminalSize) throws {
@@ -93,7 +93,7 @@ package final class PseudoTerminal {
   /// Waits until a text was written to the terminal, and returns all output up to the end of the text, with `E` for
   /// the escape character.
   ///
-  /// Returns an empty string if no process has the program's end open any more and the text was never written.
+  /// Returns an empty string if every process has closed the program's end and the text was never written.
   package func output(upTo text: String) async -> String {
     for await bytes in outputChannel.stream {
       let all = String(decoding: bytes, as: UTF8.self)

@@ -36,7 +36,9 @@ package final class TemporaryFolder: Sendable {
     }
   }
 
-  /// Returns the paths, relative to the folder, of the files whose names or bytes contain a text.
+  /// Returns the paths, relative to the folder, that contain a text or lead to a file that contains it.
+  ///
+  /// If a file belongs to a database, closing it after the read releases this process's locks on it.
   package func files(mentioning text: String) throws -> [String] {
     try FileManager.default.subpathsOfDirectory(atPath: url.path(percentEncoded: false)).filter { path in
       if path.contains(text) { return true }

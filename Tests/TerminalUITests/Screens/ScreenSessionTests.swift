@@ -279,7 +279,7 @@ private final class KeyScreen: LiveScreen {
     case .character("w"):
       .perform {
         await self.actionGate.pass()
-        // Continues for a while even after its cancellation. A session that doesn't wait for it would end before it.
+        // Continues for a while even after its cancellation, so a session that doesn't wait for the action ends first.
         for _ in 0..<100 { await Task.yield() }
         self.log.append("w completed")
       }

@@ -55,7 +55,8 @@ struct FrameRendererTests {
   }
 
   @Test func `Where a character of uncertain width appears or disappears, the rest of its row is written`() {
-    // A new one is followed by a position sequence. Spaces are written first, because the terminal may draw the character in fewer columns.
+    // Before a new character of uncertain width, spaces are written, because the terminal may draw it in fewer columns.
+    // After it, the cursor is positioned explicitly.
     #expect(outputForLast(frame(20, ["a👨‍👩‍👧‍👦b"])) == "E[mE[2JE[Ha  E[1;2H👨‍👩‍👧‍👦E[1;4HbE[K")
     #expect(outputForLast(frame(8, ["a👨‍👩‍👧‍👦b"]), frame(8, ["A👨‍👩‍👧‍👦b"])) == "E[HA")
     #expect(outputForLast(frame(8, ["a👨‍👩‍👧‍👦b"]), frame(8, ["axxb"])) == "E[1;2HxxbE[K")

@@ -251,7 +251,7 @@ final class StoreFolder {
       try fileSystem.rename(fileName, to: temporaryName, in: descriptor)
       temporaryNames.append(temporaryName)
     }
-    // Also if no file was renamed now, because an earlier call may have failed after it had renamed files.
+    // This is done even if no file was renamed now, because an earlier call may have failed after it renamed files.
     try fileSystem.synchronize(descriptor)
     if temporaryNames.isEmpty { return }
     for temporaryName in temporaryNames { try fileSystem.unlink(temporaryName, in: descriptor) }

@@ -487,7 +487,7 @@
           }
         } catch {
           // If there is no connection, this is the error of `connect(_:)`, and the attempt is repeated if the server
-          // couldn't be reached. All other errors, such as the one thrown above, are thrown on.
+          // couldn't be reached. All other errors, such as the one thrown above, are rethrown.
           guard !database.isConnected, error.systemError?.isLostConnection == true else { throw error }
           thrown = error
         }

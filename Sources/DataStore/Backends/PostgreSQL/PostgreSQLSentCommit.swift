@@ -1,7 +1,7 @@
 #if PostgreSQL
   /// A commit that was sent to the server, and whose transaction isn't known to have ended.
   struct PostgreSQLSentCommit<Result> {
-    /// The `id` of the last entry of the log that the backend knew when it sent the commit.
+    /// The `id` of the last entry of the log that the backend knew when it sent the commit; 0 if the log was empty.
     let known: Int64
     /// The connection's number in the log.
     let writer: Int64

@@ -239,9 +239,9 @@
             return (nil, commits: false)
           }
         }
-        // The change of a transaction in which the layout was checked requires no new check. A `deferred` transaction
-        // isn't recorded: it changes nothing, and a check for external changes in `body` may have replaced it with a
-        // transaction in which the layout wasn't checked.
+        // The layout was checked in this transaction, so the transaction's own change requires no other check of it. A
+        // `deferred` transaction isn't recorded: it changes nothing, and a check for external changes in `body` may
+        // have replaced it with a transaction in which the layout wasn't checked.
         if kind == .immediate, thrown == nil { backend.database.recordChange(on: connection) }
         return result
       }

@@ -114,7 +114,8 @@
           do throws(SystemError) {
             try fileSystem.rename(quarantineName + suffix, to: fileName + suffix, in: folder)
           } catch {
-            // The first error says more. A later save finds what is left at the old path, and quarantines it too.
+            // The first error says more. If only the log is back at the old path, a save of a store that is opened
+            // later quarantines it too.
           }
         }
         throw error
@@ -138,7 +139,7 @@
         guard isSelected else { continue }
         try fileSystem.unlink(name, in: descriptor)
       }
-      // Also if no file was deleted now, because an earlier call may have failed after it had deleted files.
+      // This is done even if no file was deleted now, because an earlier call may have failed after it deleted files.
       try fileSystem.synchronize(descriptor)
     }
 

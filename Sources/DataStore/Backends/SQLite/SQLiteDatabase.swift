@@ -35,7 +35,7 @@
     /// The last failed attempt to quarantine a corrupt database, until the next call that changes a value.
     var failedQuarantine: FailedQuarantine?
     /// The connection's ``SQLiteConnection/pagerVersion`` when ``checkLayout(of:)`` last returned `nil`, or after the
-    /// connection's own last change if that was later; 0 before either has happened.
+    /// connection's own last change if that was later; 0 if neither has happened since it was opened.
     private var pagerVersion: CUnsignedInt = 0
     /// The connection's `data_version` when it was opened, or when ``checkLayout(of:)`` last returned `nil`.
     private var dataVersion: Int64 = 0

@@ -31,7 +31,7 @@
     /// The size in bytes to which SQLite truncates a larger write-ahead log when it restarts the log.
     ///
     /// After 1,000 pages, which need less space than this, SQLite restarts the log: it overwrites the log from its
-    /// start. A large commit, or a read that delays the restart, makes the log larger.
+    /// start. A large commit, or a read that delays the restart, can make the log larger.
     static let logSizeLimit: Int64 = 4 << 20
 
     private static let tablesOfLayout2 = [

@@ -2,8 +2,8 @@
 ///
 /// A *host* is an origin here: a scheme, a host name and a port. Each host has a limited number of busy workers; its
 /// further jobs wait in a FIFO queue. A worker that finishes a job runs the next waiting job of the same host. If there
-/// is none, the worker becomes idle, or ends if `maximumConnectionsPerHost` workers, of all hosts together, are already
-/// idle.
+/// is none, the worker becomes idle. But it ends if the pool is closed, or if `maximumConnectionsPerHost` workers, of
+/// all hosts together, are already idle.
 ///
 /// A new job that needn't wait goes to an idle worker or, if none is idle, to a new worker. Idle workers whose last job
 /// had the same host are preferred, because they may still have a connection to it. If there are several candidates,
@@ -84,8 +84,8 @@ struct CurlPoolState<Worker: Equatable & Sendable, Job: Sendable>: Sendable {
 
   /// Removes a worker that has been idle for too long.
   ///
-  /// - Returns: Whether the worker may end. If `false`, it isn't idle any longer and must wait: for the job that
-  ///   ``add(_:to:)`` has chosen it for, or for the order to end after ``close()``.
+  /// - Returns: Whether the worker may end. If `false`, the worker is no longer idle, because ``add(_:to:)`` has chosen
+  ///   it for a job, or because the pool was closed. It must wait until it is given that job or told to end.
   mutating func retire(_ worker: Worker) -> Bool {
     guard let index = idleWorkers.firstIndex(where: { $0.worker == worker }) else { return false }
     idleWorkers.remove(at: index)

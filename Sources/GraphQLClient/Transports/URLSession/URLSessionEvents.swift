@@ -25,7 +25,7 @@ final class URLSessionEvents: NSObject, URLSessionDataDelegate, Sendable {
     self.queue = queue
   }
 
-  /// Forwards the events of `task` to `transfer`, chunks of data through `flow`, until the task completes.
+  /// Forwards the events of `task` to `transfer`, and its chunks of data through `flow`, until the task completes.
   func register(_ transfer: Transfer, _ flow: URLSessionFlow, for task: URLSessionTask) {
     entries.withLock { $0[task.taskIdentifier] = Entry(transfer: transfer, flow: flow) }
   }

@@ -35,7 +35,7 @@ struct LiveTodoState {
     var error: TodoListError?
   }
 
-  /// The values that the view model of an open todo shows.
+  /// The values that the form of an open todo shows.
   struct Form {
     var title = ""
     var name = ""

@@ -77,7 +77,7 @@ class Machines:
 class Events(threading.Thread):
     """The event stream that a service sends to a browser on its machine.
 
-    A like may show in an event before it is in the waiting list, which only a later event has.
+    An event may already show a like that only a later event has in the waiting list.
     """
 
     def __init__(self, service: programs.Program, machine: str) -> None:

@@ -40,7 +40,7 @@ import Testing
     #expect(!exists(try #require(madeFolder).deletingLastPathComponent()))
   }
 
-  @Test func `If the removal of a workspace fails too, the error of the body is thrown`() async throws {
+  @Test func `If a body throws and the removal of its workspace fails, the error of the body is thrown`() async throws {
     await #expect(throws: Failure.self) {
       try await Workspace.withNew(of: "WorkspaceTests", in: .temporaryDirectory) { workspace in
         try FileManager.default.removeItem(at: workspace.makeFolder().deletingLastPathComponent())

@@ -459,9 +459,9 @@ import Testing
     let (first, last) = (manyComments[0].id, manyComments[24].id)
     // Each of these requests fails once: the reply to the first edit is lost, the last edit doesn't arrive, and a page
     // request fails. The repository requests the page when the server has answered the repeated first edit, because the
-    // stored value may already include that edit, and newer ones that applying it again would undo. The page request
-    // that succeeds begins after the last edit has failed. Its page of 20 comments lacks the last comment, so the last
-    // edit has no effect on it. That doesn't show that the server has made the edit.
+    // stored value may already include that edit and newer ones, which applying the edit again would undo. The page
+    // request that succeeds begins after the last edit has failed. Its page of 20 comments lacks the last comment, so
+    // the last edit has no effect on it. That doesn't show that the server has made the edit.
     let requestsToFail = Mutex<Set<CommentsTestClient.Request>>([
       .edit(first, "first"), .edit(last, "last"), .page(after: nil),
     ])

@@ -93,7 +93,7 @@ import Testing
       updateMomentLikeSession: server)
     let events = repo.events.subscribe()
     try await TimelineApplication.make(repo).test(.ahc()) { client in
-      // The reload fetches a page, and the service a complete timeline for its client.
+      // The reload fetches a page, and the service fetches a complete timeline for its client.
       async let reload: Void = repo.reloadMoments(userID: "0")
       for await _ in pageRequests { break }
       async let response = client.execute(uri: "/timelines/0", method: .get)

@@ -37,7 +37,8 @@ struct Goal: Codable, CustomStringConvertible {
       median(.drain, syncedLabel, metric, variant: Drain.label(mutationCount))
     }
 
-    // The processor times are those per like or change, so the ratio is 1 if the total is linear in the queue's length.
+    // The processor times are those per like or per change. So the ratio is 1 if the total time is proportional to the
+    // length of the queue.
     func likesCPURatio(_ metric: String) -> Double? {
       let cpuMetric = Span.onProcessors(metric)
       guard let perLikeOfMany = median(.likes, momentsLabel, cpuMetric, variant: QueuedLikes.label(8_000)),

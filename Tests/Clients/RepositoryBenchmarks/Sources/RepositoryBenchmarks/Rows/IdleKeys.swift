@@ -1,9 +1,10 @@
 internal import BenchmarkKit
 internal import Foundation
 
-/// The memory used by keys that were fetched once, or saved once in the store alone, and are no longer used.
+/// The memory used by keys that were fetched once and are no longer used.
 ///
-/// Each system is measured in a separate process. The time is that of the fetches or saves.
+/// If the system is the store alone, the keys were saved once instead. Each system is measured in a separate process.
+/// The time is that of the fetches or saves.
 struct IdleKeys: Sendable {
   private let environment: Environment
 

@@ -2,7 +2,7 @@ internal import DataStore
 internal import Foundation
 internal import Multicast
 
-/// One of the library's stores.
+/// One of the stores of Moments.
 struct StoreSystem: StorageSystem {
   /// The stores that are compared with GRDB.
   enum Kind: CaseIterable {
