@@ -128,7 +128,7 @@ enum Invocation: Equatable {
       options.dataFolder = URL(filePath: try takeValue(of: argument, from: &rest), directoryHint: .isDirectory)
     case "--bff": options.serverURL = try serverURL(try takeValue(of: argument, from: &rest))
     case _ where argument.hasPrefix("-"): throw Misuse(problem: "unknown option '\(argument)'.")
-    default: throw Misuse(problem: "unexpected argument '\(argument)'; a command comes first.")
+    default: throw Misuse(problem: "unexpected argument '\(argument)'.")
     }
   }
 

@@ -45,8 +45,8 @@ import Testing
   @Test(arguments: [
     (["--bogus"], "unknown option '--bogus'."),
     (["bogus"], "unknown command 'bogus'."),
-    (["--user", "1", "report"], "unexpected argument 'report'; a command comes first."),
-    (["report", "more"], "unexpected argument 'more'; a command comes first."),
+    (["--user", "1", "report"], "unexpected argument 'report'."),
+    (["report", "more"], "unexpected argument 'more'."),
     (["--user"], "option '--user' needs a value."),
     (["--data", ""], "option '--data' needs a value."),
     (["--user", "--data", "/tmp/data"], "option '--user' needs a value."),

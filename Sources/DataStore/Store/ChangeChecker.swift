@@ -105,6 +105,7 @@ final class ChangeChecker<Backend: StoreBackend> {
       if case .corruptStore = error { throw error }
       contents.send(.watchingFailed(error))
       if let plan { watch.markUnread(plan) }
+      needsCheck = true
     }
   }
 
@@ -139,6 +140,7 @@ final class ChangeChecker<Backend: StoreBackend> {
     } catch {
       if case .corruptStore = error { throw error }
       contents.send(.watchingFailed(error))
+      needsCheck = true
       return false
     }
   }

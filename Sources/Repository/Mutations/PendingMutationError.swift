@@ -37,8 +37,8 @@ extension PendingMutationError: CustomStringConvertible {
       "The mutation \(id) isn't in the queue, or another operation on it is in progress. The server may have it."
     case .alreadySent(let id):
       """
-      The mutation \(id) is no longer waiting, or isn't durable yet, so it can't be cancelled. Discard it if it was \
-      refused, and undo it with a new one if the server has it.
+      The mutation \(id) isn't durable yet, or is no longer waiting. Discard it if it was refused, and undo it with a \
+      new one if the server has it.
       """
     case .notRefused(let id):
       "The mutation \(id) was not refused, so it can't be requeued, and can be discarded only if it is in conflict."

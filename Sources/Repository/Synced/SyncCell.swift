@@ -16,8 +16,9 @@ final class SyncCell<Source: RepositorySource> {
     case newestPage
     /// The first stored page, fetched again and joined to the other stored pages.
     ///
-    /// It is the newest page unless there is a page before it. If the server refused to return the first stored page,
-    /// or the page after the last stored element, the newest page is fetched instead.
+    /// The newest page is fetched instead if no page comes before the first stored one, or if the server has refused to
+    /// return the first stored page. The same holds if the server has refused the page after the last stored element:
+    /// the stored elements can't be continued then, and the newest page replaces them.
     case firstPage
     case nextPage
     case previousPage
@@ -206,6 +207,7 @@ final class SyncCell<Source: RepositorySource> {
 
   /// Reverses ``deferDecision(on:)``, because this repository now sends the mutation.
   func beginDeciding(on id: MutationID) {
+    // The mutation is waiting again, as after an attempt that has failed.
     state.fail(id, isOutcomeUnknown: false)
   }
 

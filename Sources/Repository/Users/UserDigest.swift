@@ -10,7 +10,7 @@ internal import Foundation
 struct UserDigest: Hashable, Sendable {
   let text: String
 
-  /// - Parameter userID: The id of the user, or `nil` for values without a user. The digest of `nil` equals no user's.
+  /// - Parameter userID: The id of the user, or `nil` if there is none. The digest of `nil` equals no user's.
   init(_ userID: String?) {
     guard let userID else {
       text = "none"
@@ -30,7 +30,7 @@ struct UserDigest: Hashable, Sendable {
 
   /// Returns whether the key of a value belongs to the user.
   ///
-  /// Nothing belongs to the digest of `nil`, not even a value without a user.
+  /// A value without a user belongs to no digest, not even to that of `nil`.
   func owns<Key: RepositoryKey>(storeID: String, as type: Key.Type) -> Bool {
     Key(storeID: storeID)?.userID.map { UserDigest($0) == self } ?? false
   }

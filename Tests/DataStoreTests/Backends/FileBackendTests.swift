@@ -572,6 +572,42 @@ import Testing
     #expect(try contents == ["a.value"])
   }
 
+  @Test func `An erasure that can't remove the bytes throws, however often it is repeated`() throws {
+    var reliableBackend = makeBackend()
+    for name in ["a", "b"] { try reliableBackend.write(old, to: name) }
+    let fileSystem = FileSystem(fault: { $0.operation == "unlink" ? EIO : nil })
+    var failingBackend = FileBackend(folder: temporary.url, fileSystem: fileSystem)
+    for _ in 1...2 {
+      #expect(throws: StoreError.self) { try failingBackend.erase { $0.bytes == self.old } }
+      #expect(Set(try contents) == ["a.value", "b.value"])
+    }
+    try reliableBackend.erase { $0.bytes == self.old }
+    #expect(try contents == [])
+  }
+
+  @Test func `After an erasure that fails at any call, the next one is durable and leaves no bytes`() throws {
+    for failingCall in 1... {
+      var reliableBackend = makeBackend()
+      for name in ["a", "b"] { try reliableBackend.write(old, to: name) }
+      let failingRecorder = CallRecorder(failingCall: failingCall)
+      var failingBackend = makeBackend(failingRecorder)
+      do {
+        try failingBackend.erase { $0.bytes == self.old }
+        if failingRecorder.isFailurePending { break }
+      } catch {
+        guard case .removeFailed = error else {
+          Issue.record("\(error)")
+          return
+        }
+      }
+      let recorder = CallRecorder()
+      var nextBackend = makeBackend(recorder)
+      try nextBackend.erase { $0.bytes == self.old }
+      #expect(try contents == [])
+      #expect(recorder.lines.last { !$0.hasPrefix("close") && !$0.hasPrefix("flock") } == "fsync \(folderName)")
+    }
+  }
+
   @Test(arguments: [true, false])
   func `An erasure keeps folders named like store files, and files with only similar names`(selectsAll: Bool) throws {
     var backend = makeBackend()

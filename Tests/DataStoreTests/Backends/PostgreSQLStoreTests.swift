@@ -34,9 +34,13 @@
       let stores = (0..<4).map { _ in place.store() }
       let observer = place.store()
       let observedChanges = try await observer.changes(of: key).subscribe()
+      // Only commits cause terminations, so the stores make progress, no matter how slow the machine is. One task makes
+      // the terminations, because each ends all other connections, even those of other terminations.
+      let (terminations, continuation) = AsyncStream.makeStream(of: Void.self)
+      let terminator = Task { [place] in for await _ in terminations { try place.endConnections() } }
       try await withThrowingTaskGroup(of: Void.self) { group in
         for store in stores {
-          group.addTask { [key, place] in
+          group.addTask { [key] in
             var commitCount = 0
             while commitCount < 50 {
               let stored = try await store.load(key)
@@ -50,14 +54,14 @@
                 guard case .preconditionFailed = error else { throw error }
                 continue
               }
-              // The other stores may be reading or committing at this moment. Only commits cause terminations, so the
-              // stores make progress, no matter how slow the machine is.
-              if commitCount.isMultiple(of: 2) { try place.endConnections() }
+              if commitCount.isMultiple(of: 2) { continuation.yield() }
             }
           }
         }
         try await group.waitForAll()
       }
+      continuation.finish()
+      try await terminator.value
       // Each of the 200 acknowledged commits has incremented the counter once.
       #expect(try await observer.load(key)?.value == 200)
       var lastValue = 0

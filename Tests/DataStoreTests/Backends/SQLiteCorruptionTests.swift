@@ -73,6 +73,32 @@
       #expect(try second.read("a") == new)
     }
 
+    @Test func `If a corrupt database can't be moved back with its log, both stay quarantined`() throws {
+      let copy = TemporaryFolder()
+      var first = place.backend()
+      try first.write(old, to: "a")
+      try place.corruptSchema()
+      try FileManager.default.copyItem(at: place.folder, to: copy.url)
+      let fileSystem = FileSystem(fault: { call in
+        let isMoveBackOfLog = call.operation == "rename" && call.path.hasSuffix("/store.sqlite-wal")
+        return call.operation == "fsync" || isMoveBackOfLog ? EIO : nil
+      })
+      var second = SQLiteBackend(
+        file: copy.url.appending(path: "store.sqlite"), busyTimeout: .seconds(5),
+        now: { Date(timeIntervalSince1970: 0) }, fileSystem: fileSystem)
+      let error = #expect(throws: StoreError.self) { try second.read("a") }
+      // The error names the first failure, which is that of the synchronization.
+      if case .readFailed(let error) = error {
+        #expect(error.operation == "fsync")
+      } else {
+        Issue.record("\(error as Any)")
+      }
+      let names = try Set(FileManager.default.contentsOfDirectory(atPath: copy.url.path(percentEncoded: false)))
+      let quarantineName = "store.sqlite.corrupt-19700101T000000.000Z"
+      #expect(names.isSuperset(of: [quarantineName, quarantineName + "-wal"]))
+      #expect(names.isDisjoint(with: ["store.sqlite", "store.sqlite-wal"]))
+    }
+
     @Test func `A log without its database is quarantined, not removed`() throws {
       let copy = TemporaryFolder()
       var first = place.backend()

@@ -274,6 +274,26 @@
       #expect(try backend.read("a") == new)
     }
 
+    @Test func `After an erasure of quarantined databases that isn't durable, the next one is`() throws {
+      var reliableBackend = place.backend()
+      try reliableBackend.write(new, to: "a")
+      try old.write(to: place.folder.appending(path: "store.sqlite.corrupt-19700101T000000.000Z"))
+      let synchronizationCount = Lock(0)
+      let fails = Lock(true)
+      var backend = place.backend(
+        fileSystem: FileSystem(fault: { call in
+          guard call.operation == "fsync" else { return nil }
+          synchronizationCount.withLock { $0 += 1 }
+          return fails.withLock { $0 } ? EIO : nil
+        }))
+      #expect(throws: StoreError.self) { try backend.erase { $0.bytes == self.old } }
+      fails.withLock { $0 = false }
+      let countBefore = synchronizationCount.withLock { $0 }
+      try backend.erase { $0.bytes == self.old }
+      #expect(synchronizationCount.withLock { $0 } == countBefore + 1)
+      #expect(try !place.contents.contains { $0.contains("corrupt") })
+    }
+
     /// Counts the calls of a file system, and makes the one with the given number fail.
     private final class FailingCall: Sendable {
       private let callCount = Lock(0)

@@ -73,6 +73,17 @@ import Testing
     #expect(await changes.next()?.stored?.value == 1)
   }
 
+  @Test func `External changes that a commit can't read are read after it`() async throws {
+    let backend = RepeatingBackend()
+    let store = BackedStore(backend: backend)
+    try await store.save(1, for: keys[0])
+    var changes = try await store.changes(of: keys[0]).subscribe().makeAsyncIterator()
+    #expect(await changes.next()?.stored?.value == 1)
+    try backend.failNextRead(afterStoring: encodedEnvelope(2), for: keys[0])
+    try await store.save(3, for: keys[1])
+    #expect(await changes.next()?.stored?.value == 2)
+  }
+
   @Test func `Commits that wait together are made in order, even if one removes a file`() async throws {
     let keys = (0..<4).map { StoreKey<Int>("numbers", id: "\($0)") }
     let (heldGate, releaseSemaphore) = (Gate(), DispatchSemaphore(value: 0))
@@ -197,15 +208,25 @@ import Testing
   }
 }
 
-/// A backend in memory that can repeat a decision, as a database does after a lost connection.
+/// A backend in memory that can repeat a decision, as a database does after a lost connection, or fail to read.
 private final class RepeatingBackend: StoreBackend, Sendable {
   private let storage = InMemoryStorage()
   private let base: InMemoryBackend
   /// The name and the bytes that are stored only during the first call of the next decision.
   private let temporary = Lock<(name: String, bytes: Data)?>(nil)
 
+  /// The name whose next read fails.
+  private let unreadable = Lock<String?>(nil)
+
   init() {
     base = InMemoryBackend(storage: storage)
+  }
+
+  /// Stores bytes for a key, and makes the next read of the key fail with an error that concerns the whole store.
+  func failNextRead(afterStoring bytes: Data, for key: StoreKey<Int>) throws {
+    let name = try key.keyName.encoded()
+    storage[name] = bytes
+    unreadable.withLock { $0 = name }
   }
 
   /// Makes the next commit call its decision twice, and stores other bytes for a key during the first call.
@@ -227,7 +248,16 @@ private final class RepeatingBackend: StoreBackend, Sendable {
     return try base.make(writes, try decide(&backend))
   }
 
-  func read(_ name: String) -> Data? { base.read(name) }
+  func read(_ name: String) throws(StoreError) -> Data? {
+    if unreadable.withLock({ unreadableName in
+      guard unreadableName == name else { return false }
+      unreadableName = nil
+      return true
+    }) {
+      throw .readFailed(SystemError(code: ENOMEM, operation: "reading", path: "memory"))
+    }
+    return base.read(name)
+  }
 
   func names() -> [String] { base.names() }
 

@@ -23,6 +23,14 @@ import Testing
     #expect(state.visible?.counts == [0: 1, 1: 1, 2: 1, 3: 1, 4: 1])
   }
 
+  @Test func `A mutation that is added twice is applied once`() throws {
+    var state = SyncState<Tally, TallyMutation>()
+    state.open(.init(value: Tally(), tag: StoreTag(), revision: 1))
+    let id = MutationID()
+    for _ in 1...2 { try state.add(id, TallyMutation(change: 1)) }
+    #expect(state.visible?.counts == [1: 1])
+  }
+
   @Test(arguments: UInt64(0)..<50)
   func `After any appends, removals and changes of phase, the list is in the order of the appends`(seed: UInt64) {
     var generator = SplitMix64(seed: seed)

@@ -51,17 +51,18 @@ import Testing
     var random = SplitMix64(seed: seed)
     var world = SyncWorld(empty: empty)
     var events: [SyncWorld.Event] = []
-    for _ in 0..<totalEventCount {
+    for number in 1...totalEventCount {
       await Task.yield()
       let event = world.possibleEvents.randomElement(using: &random)!
       events.append(event)
       world.process(event)
-      if events.count == historyLength { world.settle() }
+      let isAtEnd = events.count == historyLength || number == totalEventCount
+      if isAtEnd, world.violation == nil { world.settle() }
       if let violation = world.violation {
-        Issue.record("Seed \(seed), \(events): \(violation)")
+        Issue.record("Seed \(seed), \(events)\(isAtEnd ? ", perhaps settled" : ""): \(violation)")
         return
       }
-      if events.count == historyLength { (world, events) = (SyncWorld(empty: empty), []) }
+      if isAtEnd { (world, events) = (SyncWorld(empty: empty), []) }
     }
   }
 }

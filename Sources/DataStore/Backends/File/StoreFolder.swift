@@ -244,18 +244,33 @@ final class StoreFolder {
       // A folder may have such a name. It stays, because it can't be removed like a file.
       if isSelected, try fileSystem.status(of: fileName, in: descriptor).isRegularFile { fileNames.append(fileName) }
     }
-    var temporaryNames: [String] = []
-    for fileName in fileNames {
-      // Under the name of a staged file, the file is removed later even if this process ends during the erasure.
-      let temporaryName = stagedNames.next()
-      try fileSystem.rename(fileName, to: temporaryName, in: descriptor)
-      temporaryNames.append(temporaryName)
+    // Under the name of a staged file, a file is removed later even if this process ends during the erasure.
+    var renamed: [(fileName: String, temporaryName: String)] = []
+    do throws(SystemError) {
+      for fileName in fileNames {
+        let temporaryName = stagedNames.next()
+        try fileSystem.rename(fileName, to: temporaryName, in: descriptor)
+        renamed.append((fileName, temporaryName))
+      }
+      // This is done even if no file was renamed now, because an earlier call may have failed after it renamed files.
+      try fileSystem.synchronize(descriptor)
+      if renamed.isEmpty { return }
+      while let last = renamed.last {
+        try fileSystem.unlink(last.temporaryName, in: descriptor)
+        renamed.removeLast()
+      }
+      try fileSystem.synchronize(descriptor)
+    } catch {
+      for (fileName, temporaryName) in renamed {
+        do throws(SystemError) {
+          // A repeated erasure finds the file under its old name.
+          try fileSystem.rename(temporaryName, to: fileName, in: descriptor)
+        } catch {
+          // The first error says more.
+        }
+      }
+      throw error
     }
-    // This is done even if no file was renamed now, because an earlier call may have failed after it renamed files.
-    try fileSystem.synchronize(descriptor)
-    if temporaryNames.isEmpty { return }
-    for temporaryName in temporaryNames { try fileSystem.unlink(temporaryName, in: descriptor) }
-    try fileSystem.synchronize(descriptor)
   }
 
   /// Returns the bytes of a file; empty if it doesn't exist, or isn't a file that a store could have written.

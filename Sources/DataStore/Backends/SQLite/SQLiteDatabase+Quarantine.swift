@@ -114,8 +114,9 @@
           do throws(SystemError) {
             try fileSystem.rename(quarantineName + suffix, to: fileName + suffix, in: folder)
           } catch {
-            // The first error says more. If only the log is back at the old path, a save of a store that is opened
-            // later quarantines it too.
+            // The first error says more. Without its log, the database would lack its last commits, so it isn't moved
+            // back without the log.
+            break
           }
         }
         throw error

@@ -25,13 +25,15 @@
 
     /// Extends the log, up to a limit, if it has grown since the last call.
     ///
-    /// Each step doubles the log, or adds ``minimumStep`` if that is more. The first call that finds a log with
-    /// contents only records its size, so a program that commits once writes no additional bytes.
+    /// Each step doubles the log, or adds ``minimumStep`` if that is more. The first call that finds a nonempty log
+    /// only records its size and doesn't extend it. So a program that commits once, after the commit that creates the
+    /// tables, writes no additional bytes.
     ///
     /// - Parameters:
     ///   - connection: A connection in a transaction that has the write lock.
     ///   - limit: The largest size to which the log is extended, in bytes.
-    /// - Complexity: Amortized O(1) for each committed byte.
+    /// - Complexity: Amortized O(1) for each committed byte, if only one connection commits. Each of several connections
+    ///   also takes the zeros of the others for growth, so the log reaches its limit sooner.
     mutating func extendIfNeeded(on connection: OpaquePointer, limit: Int64) {
       var file: UnsafeMutablePointer<sqlite3_file>?
       guard sqlite3_file_control(connection, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file) == SQLITE_OK,

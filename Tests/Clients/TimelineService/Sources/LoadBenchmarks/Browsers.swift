@@ -2,7 +2,7 @@ internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
 
-/// Open event streams of a service, and clients that make likes.
+/// The simulated browsers of a load test: event streams that stay open, and clients that make likes.
 ///
 /// One thread serves all connections.
 final class Browsers: Sendable {
@@ -28,6 +28,7 @@ final class Browsers: Sendable {
     let countBefore = try await read(\.openStreamCount)
     let channel = try await connect { [records] in EventStream(of: timeline, records) }
     try await send(.init(version: .http1_1, method: .GET, uri: "/timelines/\(timeline)/events"), nil, on: channel)
+    // A stream counts as open once its first event is recorded.
     while try await read(\.openStreamCount) <= countBefore { try await Task.sleep(for: .milliseconds(1)) }
   }
 
