@@ -70,21 +70,28 @@ extension StoreConformance {
       let store = try await harness.open()
       let stream = try await store.changes(of: key)
       let saveCount = 40
-      async let saving: Void = saveNotes(numbered: 1...saveCount, in: store)
-      var observers: [MulticastSubscription<Change, Never>] = []
-      while try await store.load(key)?.value.number != Double(saveCount) {
-        observers.append(stream.subscribe())
+      let hasSaved = Lock(false)
+      async let saving: Void = {
+        defer { hasSaved.withLock { $0 = true } }
+        try await saveNotes(numbered: 1...saveCount, in: store)
+      }()
+      var observers: [(subscription: MulticastSubscription<Change, Never>, storedNumber: Int)] = []
+      repeat {
+        let storedNumber = Int(try await store.load(key)?.value.number ?? 0)
+        observers.append((stream.subscribe(), storedNumber))
         await Task.yield()
-      }
+      } while !hasSaved.withLock { $0 }
       try await saving
       // After this save, each observer has at least one more change to receive.
       try await saveNotes(numbered: saveCount + 1...saveCount + 1, in: store)
-      for observer in observers {
+      for (observer, storedNumber) in observers {
         let firstChange = try await read(1, from: observer, on: harness)[0]
         let firstNumber = Int(firstChange.stored?.value.number ?? 0)
+        let newestValues = storedNumber...saveCount
+        try expect(newestValues.contains(firstNumber), is: true, "whether \(firstNumber) is in \(newestValues)")
         let rest = try await read(saveCount + 1 - firstNumber, from: observer, on: harness)
         try expect(
-          rest.map(\.stored?.value.number), is: (firstNumber...saveCount).map { Double($0 + 1) },
+          rest.map(\.stored?.value.number), is: (firstNumber..<saveCount + 1).map { Double($0 + 1) },
           "the changes after \(firstNumber)")
       }
     },
@@ -112,7 +119,7 @@ extension StoreConformance {
       try await store.save(Note("another collection"), for: Key("letter", id: "Zoe"))
       try await store.remove(zoeKey)
       let last = try await store.save(Note("last"), for: Key("note", id: "New"))
-      // The revision of the save in the other collection comes between those of the later save and the removal.
+      // The save in the other collection takes the revision between those of `later` and the removal.
       try expect(
         await read(3, from: observation.changes, on: harness),
         is: [
@@ -139,12 +146,16 @@ extension StoreConformance {
     Check("Observing a collection during saves misses no change and repeats none") { harness in
       let store = try await harness.open()
       let saveCount = 40
-      async let saving: Void = saveNotes(numbered: 1...saveCount, in: store)
+      let hasSaved = Lock(false)
+      async let saving: Void = {
+        defer { hasSaved.withLock { $0 = true } }
+        try await saveNotes(numbered: 1...saveCount, in: store)
+      }()
       var observations: [StoreObservation<Note>] = []
-      while try await store.load(key)?.value.number != Double(saveCount) {
+      repeat {
         observations.append(try await store.observe(collection: key.collection, as: Note.self))
         await Task.yield()
-      }
+      } while !hasSaved.withLock { $0 }
       try await saving
       // After this save, each observer has at least one more change to receive.
       try await saveNotes(numbered: saveCount + 1...saveCount + 1, in: store)
@@ -152,7 +163,7 @@ extension StoreConformance {
         let storedNumber = Int(observation.stored.first?.stored.value.number ?? 0)
         let rest = try await read(saveCount + 1 - storedNumber, from: observation.changes, on: harness)
         try expect(
-          rest.map { $0[0].stored?.value.number }, is: (storedNumber...saveCount).map { Double($0 + 1) },
+          rest.map { $0.map(\.stored?.value.number) }, is: (storedNumber..<saveCount + 1).map { [Double($0 + 1)] },
           "the changes after \(storedNumber)")
       }
     },

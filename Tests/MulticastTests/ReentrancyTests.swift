@@ -83,8 +83,8 @@ import Testing
     }
     for subscription in subscriptions { #expect(await subscription.read(3).count == 3) }
     channel.finish()
-    // With two subscriptions, reading copies the elements, so the channel still keeps them. The next read ends the
-    // first subscription, and releases them.
+    // A single subscription would take the elements out of the channel. With two, reading copies them, so the channel
+    // keeps them at first. The next read ends the first subscription, and releases them.
     #expect(eventsReadInDeinit.values == [])
     #expect(await subscriptions[0].read(1) == [.finished])
     #expect(eventsReadInDeinit.values == [[.finished], [.finished], [.finished]])
@@ -151,6 +151,7 @@ import Testing
       }
     }
     #expect(releasedIDs.values == release.expectedIDs)
+    withExtendedLifetime((channel, subscription)) {}
   }
 
   @Test func `Releasing a subscription releases its backlog outside the lock`() {
@@ -183,9 +184,13 @@ import Testing
   @Test func `The captures of an error policy's closure are released outside the lock`() {
     let channel = MulticastChannel<Int, Failure>(buffering: .unbounded)
     let subscriberCountsAtRelease = Recorder<Int>()
+    let makeToken = {
+      Token(1) { [weak channel] _ in subscriberCountsAtRelease.record(channel?.subscriberCount ?? -1) }
+    }
     for overflows in [true, false] {
-      let captured = Token(1) { [weak channel] _ in subscriberCountsAtRelease.record(channel?.subscriberCount ?? -1) }
-      let subscription = channel.stream.buffering(.error(1) { _ in captured.id == 1 ? .first : .second }).subscribe()
+      // Only the closure refers to the token, and only the subscription to the closure.
+      let subscription = channel.stream
+        .buffering(.error(1) { [token = makeToken()] _ in token.id == 1 ? .first : .second }).subscribe()
       channel.send(1)
       if overflows { channel.send(2) }
       subscription.cancel()

@@ -5,7 +5,7 @@ internal import Foundation
 ///
 /// A pure state machine. ``MutationLanes`` decides the order of sending, and ``SyncState`` applies mutations to values.
 ///
-/// - Complexity: O(1) amortized for each function that takes a mutation or its id, and for ``oldest``.
+/// - Complexity: O(1) amortized for each function that takes a mutation or its id, and for ``oldestMadeAt``.
 ///   ``list(usersNeedingSignIn:)`` is O(*n* log *n*) for *n* mutations. ``liveMutations(of:)`` is O(*m* log *m*) for
 ///   the *m* mutations of the key.
 struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
@@ -170,7 +170,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   }
 
   /// The time at which the first live mutation in the order of addition was made, or `nil` if none is live.
-  var oldest: Date? { additions.first.flatMap { entries[$0.id]?.record.madeAt } }
+  var oldestMadeAt: Date? { additions.first.flatMap { entries[$0.id]?.record.madeAt } }
 
   // MARK: - Adding and removing
 
@@ -244,16 +244,16 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   ///
   /// - Parameters:
   ///   - id: The id of the mutation.
-  ///   - wasFirst: Whether it was the first of its lane. A later one may have been marked before its turn, because
+  ///   - wasFirstInLane: Whether it was the first of its lane. A later one may have been marked before its turn, because
   ///     several mutations of a lane are marked together. It was in flight only if the first had been answered and that
   ///     answer wasn't stored yet. So an attempt of a later one isn't counted.
   ///   - limit: The mutation is refused once this many attempts in a row were interrupted.
-  mutating func recordInterruption(of id: MutationID, wasFirst: Bool, limit: Int) {
+  mutating func recordInterruption(of id: MutationID, wasFirstInLane: Bool, limit: Int) {
     edit(id) {
       let wasMarked = $0.record.isMarked
       $0.record.isMarked = false
       if wasMarked { $0.record.isOutcomeUnknown = true }
-      guard wasFirst else {
+      guard wasFirstInLane else {
         $0.record.interruptedAttempts = 0
         return
       }

@@ -49,7 +49,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   /// The lanes in which a stored mutation has been placed since this repository began to send.
   ///
   /// A mark counts as an interrupted attempt only on the first such mutation of a lane; see
-  /// ``MutationLedger/recordInterruption(of:wasFirst:limit:)``.
+  /// ``MutationLedger/recordInterruption(of:wasFirstInLane:limit:)``.
   private var startedLanes: Set<LaneID> = []
   /// The lanes whose mutations wait for something other than their turn, as another repository's writes show.
   private var lanesStalledElsewhere: Set<LaneID> = []
@@ -128,7 +128,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   ///   - now: The present time.
   func hasRoom(for byteCount: Int, limits: QueueLimits, now: Date) -> Bool {
     guard ledger.count < limits.maximumCount, ledger.byteCount + byteCount <= limits.maximumBytes else { return false }
-    guard let maximumAge = limits.maximumAge, let oldest = ledger.oldest else { return true }
+    guard let maximumAge = limits.maximumAge, let oldest = ledger.oldestMadeAt else { return true }
     // The age isn't known if the clock was set back. That doesn't close the queue.
     return Freshness.age(savedAt: oldest, now: now).map { $0 < maximumAge } ?? true
   }
@@ -246,8 +246,8 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   private func adopt(_ entry: Entry) -> Bool {
     guard entry.isLive else { return false }
     if entry.tag != nil {
-      let wasFirst = startedLanes.insert(entry.lane).inserted
-      ledger.recordInterruption(of: entry.id, wasFirst: wasFirst, limit: Self.maximumInterruptedAttempts)
+      let wasFirstInLane = startedLanes.insert(entry.lane).inserted
+      ledger.recordInterruption(of: entry.id, wasFirstInLane: wasFirstInLane, limit: Self.maximumInterruptedAttempts)
       guard ledger[entry.id]?.isLive ?? false else {
         // The refused mutation isn't placed in the lane, so the next one counts as the first.
         startedLanes.remove(entry.lane)

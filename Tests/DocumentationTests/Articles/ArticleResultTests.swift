@@ -81,6 +81,7 @@ import Todo
     let article = try MarkdownFile("Sources/Multicast/Multicast.docc/Buffering.md")
     let row = try #require(article.lines.first { $0.hasPrefix("| ``BufferingPolicy/\(name)") })
     let columns = row.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
+    try #require(columns.count > 2)
     #expect(columns[1] == received.map(String.init).joined(separator: ", ") + errorSuffix)
     #expect(columns[2] == "\(subscription.droppedCount)")
   }

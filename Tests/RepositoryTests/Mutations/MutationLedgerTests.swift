@@ -83,9 +83,10 @@ import Testing
     #expect(currentRecord?.isMarked == false)
     ledger.beginAttempt(Self.id(1))
     ledger.mark(Self.id(1))
-    // The mark is stored before the attempt counts.
+    // Only the request counts, not the beginning of the attempt or its mark.
     #expect(currentRecord?.attempts == 0)
     ledger.beginRequest(Self.id(1))
+    #expect(currentRecord?.attempts == 1)
     #expect(currentRecord?.isMarked == true)
     ledger.recordFailure(of: Self.id(1), isOutcomeUnknown: true)
     #expect(currentRecord?.attempts == 1)
@@ -96,7 +97,7 @@ import Testing
     #expect(currentRecord?.isOutcomeUnknown == true)
   }
 
-  @Test func `The number of interrupted attempts is reset when the server requires a sign-in`() {
+  @Test func `An interrupted attempt counts once, and a need to sign in resets the number of interrupted ones`() {
     var ledger = Ledger()
     var interruptedEntry = makeEntry(1)
     (interruptedEntry.record.attempts, interruptedEntry.record.interruptedAttempts) = (3, 2)
@@ -104,14 +105,14 @@ import Testing
     ledger.add(interruptedEntry)
     var currentRecord: Ledger.Record? { ledger[Self.id(1)]?.record }
     #expect(ledger.list(usersNeedingSignIn: []).map(\.standing) == [.inFlight])
-    ledger.recordInterruption(of: Self.id(1), wasFirst: true, limit: 5)
+    ledger.recordInterruption(of: Self.id(1), wasFirstInLane: true, limit: 5)
     // The repository stops sending, and later starts again. The interrupted attempt counts once.
-    ledger.recordInterruption(of: Self.id(1), wasFirst: true, limit: 5)
+    ledger.recordInterruption(of: Self.id(1), wasFirstInLane: true, limit: 5)
     #expect(ledger.list(usersNeedingSignIn: []).map(\.standing) == [.waiting])
     #expect(currentRecord?.attempts == 4)
     #expect(currentRecord?.interruptedAttempts == 3)
     #expect(currentRecord?.isOutcomeUnknown == true)
-    // An attempt whose mark can't be stored doesn't count.
+    // An attempt whose mark can't be stored, and so is removed before the attempt ends, doesn't count.
     ledger.beginAttempt(Self.id(1))
     ledger.mark(Self.id(1))
     ledger.unmark(Self.id(1))
@@ -139,9 +140,9 @@ import Testing
       (interruptedEntry.record.interruptedAttempts, interruptedEntry.record.isMarked) = (4, true)
       ledger.add(interruptedEntry)
     }
-    ledger.recordInterruption(of: Self.id(1), wasFirst: true, limit: 5)
+    ledger.recordInterruption(of: Self.id(1), wasFirstInLane: true, limit: 5)
     // Only an attempt of the first mutation of a lane is counted. For the second mutation, the number is reset.
-    ledger.recordInterruption(of: Self.id(2), wasFirst: false, limit: 5)
+    ledger.recordInterruption(of: Self.id(2), wasFirstInLane: false, limit: 5)
     #expect(
       ledger.list(usersNeedingSignIn: []).map(\.standing) == [
         .refused(reason: "The process ended during each of the last 5 attempts to send it."), .waiting,
@@ -159,6 +160,7 @@ import Testing
     var recordOfOtherProcess = makeEntry(1).record
     (recordOfOtherProcess.attempts, recordOfOtherProcess.isMarked) = (3, true)
     ledger.receive(recordOfOtherProcess, of: Self.id(1), tag: StoreTag(), revision: 1)
+    // The mark of this process can't be stored, because the other process has stored a record meanwhile.
     ledger.unmark(Self.id(1))
     if isFailure {
       ledger.recordFailure(of: Self.id(1), isOutcomeUnknown: true)
@@ -179,16 +181,18 @@ import Testing
     #expect(ledger[Self.id(1)]?.record.attempts == 4)
   }
 
-  @Test func `The oldest mutation is the live one that was added first`() {
+  @Test
+  func `The oldest date is that of the live mutation that was added first, even if a later one has an older date`() {
     var ledger = Ledger()
-    #expect(ledger.oldest == nil)
-    for number in 1...3 { ledger.add(makeEntry(number, madeAt: Double(number))) }
-    #expect(ledger.oldest?.timeIntervalSince1970 == 1)
+    #expect(ledger.oldestMadeAt == nil)
+    // A clock that is set back makes the last date the oldest.
+    for (number, date) in [(1, 11.0), (2, 12), (3, 10)] { ledger.add(makeEntry(number, madeAt: date)) }
+    #expect(ledger.oldestMadeAt?.timeIntervalSince1970 == 11)
     ledger.recordVerdict(.refused(reason: "no"), on: Self.id(1))
-    #expect(ledger.oldest?.timeIntervalSince1970 == 2)
+    #expect(ledger.oldestMadeAt?.timeIntervalSince1970 == 12)
     ledger.remove(Self.id(3))
     ledger.remove(Self.id(2))
-    #expect(ledger.oldest == nil)
+    #expect(ledger.oldestMadeAt == nil)
   }
 
   @Test func `A mutation that is added again takes the last place in the order of addition`() {
@@ -197,8 +201,8 @@ import Testing
     ledger.remove(Self.id(2))
     ledger.add(makeEntry(2, madeAt: 4))
     ledger.remove(Self.id(1))
-    #expect(ledger.oldest?.timeIntervalSince1970 == 3)
+    #expect(ledger.oldestMadeAt?.timeIntervalSince1970 == 3)
     ledger.remove(Self.id(3))
-    #expect(ledger.oldest?.timeIntervalSince1970 == 4)
+    #expect(ledger.oldestMadeAt?.timeIntervalSince1970 == 4)
   }
 }

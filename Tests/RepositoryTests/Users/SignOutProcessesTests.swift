@@ -60,10 +60,14 @@ import Testing
     #expect(storedValue == Notes("jake's"))
     start { try? await first.signOut(userID: "jake", unsent: .refuse) }
     noticeExternalChanges(in: firstStore, secondStore)
+    server.edit(key) { $0 = Notes("jake's new ones") }
     let isSignedIn = Setting(false)
-    start { [key] in
+    let valueAtSignIn = Setting<Notes?>(nil)
+    start { [self] in
+      // Signs the user in again, and waits until the erasure is complete.
       await second.credentialsChanged(userID: "jake")
       isSignedIn.value = true
+      valueAtSignIn.value = storedValue
       try? await second.reload(key)
     }
     // The erasure isn't complete.
@@ -72,7 +76,8 @@ import Testing
     start { gate.open() }
     noticeExternalChanges(in: firstStore, secondStore)
     #expect(isSignedIn.value)
-    #expect(storedValue == Notes("jake's"))
+    #expect(valueAtSignIn.value == nil)
+    #expect(storedValue == Notes("jake's new ones"))
     // The stored record of the user has the phase `signedIn`.
     #expect(storage.texts.contains { $0.contains("signedIn") })
   }
@@ -102,32 +107,40 @@ import Testing
   }
 
   @Test func `No event names a user who signs out while a request begins`() {
-    var countsNamingUser: [[Int]] = []
-    // A call pauses after `jobCount` jobs, the user signs out, and the call is cancelled after `laterJobCount` further
-    // jobs.
+    var jobCountsWithNamedUser: [[Int]] = []
     for jobCount in 0..<40 {
-      for laterJobCount in 0..<8 {
-        let repository = makeRepository(SimulatedStore(storage: SimulatedStorage()))
-        let callerExecutor = ManualTaskExecutor()
-        var random = SplitMix64(seed: 0)
-        let call = Task(executorPreference: callerExecutor) { [key] in try? await repository.reload(key) }
-        callerExecutor.run(atMost: jobCount, using: &random)
-        start { try? await repository.signOut(userID: "jake", unsent: .discard) }
-        callerExecutor.run(atMost: laterJobCount, using: &random)
-        call.cancel()
-        // Jobs on one executor may make jobs on the other ready.
-        for _ in 0..<20 {
-          callerExecutor.runUntilIdle()
-          executor.runUntilIdle()
-        }
-        let isUserNamed = replayedEvents(of: repository).contains { $0.contains("jake") }
-        if isUserNamed { countsNamingUser.append([jobCount, laterJobCount]) }
+      for laterJobCount in 0..<8 where eventsNameUser(jobCount: jobCount, laterJobCount: laterJobCount) {
+        jobCountsWithNamedUser.append([jobCount, laterJobCount])
       }
     }
-    #expect(countsNamingUser == [])
+    #expect(jobCountsWithNamedUser == [])
+    // Without a sign-out, the events of the request name the user.
+    #expect(eventsNameUser(jobCount: 40, laterJobCount: 8, signsOut: false))
   }
 
-  @Test func `No event reports that the value of a signed-out user couldn't be read`() {
+  /// Makes a request and returns whether an event names its user.
+  ///
+  /// The request pauses after `jobCount` jobs, the user signs out, and the call is cancelled after `laterJobCount`
+  /// further jobs.
+  private func eventsNameUser(jobCount: Int, laterJobCount: Int, signsOut: Bool = true) -> Bool {
+    let repository = makeRepository(SimulatedStore(storage: SimulatedStorage()))
+    let callerExecutor = ManualTaskExecutor()
+    var random = SplitMix64(seed: 0)
+    let call = Task(executorPreference: callerExecutor) { [key] in try? await repository.reload(key) }
+    callerExecutor.run(atMost: jobCount, using: &random)
+    if signsOut { start { try? await repository.signOut(userID: "jake", unsent: .discard) } }
+    callerExecutor.run(atMost: laterJobCount, using: &random)
+    call.cancel()
+    // Jobs on one executor may make jobs on the other ready.
+    for _ in 0..<20 {
+      callerExecutor.runUntilIdle()
+      executor.runUntilIdle()
+    }
+    return replayedEvents(of: repository).contains { $0.contains("jake") }
+  }
+
+  @Test(arguments: [false, true])
+  func `An event reports that a user's value couldn't be read, unless the user has signed out`(signsOut: Bool) {
     let (gate, valueKey) = (Gate(), StoreKey<Notes>("notes", id: key.storeID).keyName)
     let store = SimulatedStore(
       storage: storage,
@@ -138,9 +151,9 @@ import Testing
       }))
     let repository = makeRepository(store)
     start { [key] in for await _ in repository.states(of: key) {} }
-    start { try? await repository.signOut(userID: "jake", unsent: .discard) }
+    if signsOut { start { try? await repository.signOut(userID: "jake", unsent: .discard) } }
     start { gate.open() }
-    #expect(replayedEvents(of: repository).filter { $0.contains("jake") } == [])
+    #expect(replayedEvents(of: repository).contains { $0.contains("jake") } == !signsOut)
   }
 
   private func replayedEvents(of repository: Repository) -> [String] {
@@ -154,14 +167,14 @@ import Testing
 
   @Test func `A surviving process completes a sign-out that a killed process began`() {
     let (firstStore, secondStore) = (makeStore(erasingBehind: Gate()), SimulatedStore(storage: storage))
-    var first: Repository? = makeRepository(firstStore)
+    let first = makeRepository(firstStore)
     let second = makeRepository(secondStore)
     start { [key] in try? await second.reload(key) }
-    start { [first] in try? await first?.signOut(userID: "jake", unsent: .refuse) }
+    start { try? await first.signOut(userID: "jake", unsent: .refuse) }
     noticeExternalChanges(in: secondStore)
     #expect(storedValue == Notes("jake's"))
+    // From now on, the first process has no effect, as after a kill.
     firstStore.disconnect()
-    first = nil
     executor.runUntilIdle()
     #expect(storage.texts.filter { $0.contains("jake") } == [])
     withExtendedLifetime(second) {}

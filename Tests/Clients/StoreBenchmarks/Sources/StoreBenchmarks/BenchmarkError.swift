@@ -2,7 +2,7 @@
 enum BenchmarkError: Error, CustomStringConvertible {
   case usage(String)
   case wrongValue(system: String, id: String)
-  case notDurable(mode: Int?)
+  case notFullySynchronous(mode: Int?)
   case systemCall(String, code: Int32)
   case observationFailed(String)
   case server(String)
@@ -12,7 +12,7 @@ enum BenchmarkError: Error, CustomStringConvertible {
     switch self {
     case .usage(let problem): "\(problem)\n\n\(Options.usage)"
     case .wrongValue(let system, let id): "\(system) doesn't hold the value that was saved as \(id)."
-    case .notDurable(let mode):
+    case .notFullySynchronous(let mode):
       "GRDB's connection has `synchronous = \(mode.map(String.init) ?? "none")` instead of 2, which is FULL."
     case .systemCall(let name, let code): "\(name) failed with the error \(code)."
     case .observationFailed(let reason): "GRDB's observation failed: \(reason)"

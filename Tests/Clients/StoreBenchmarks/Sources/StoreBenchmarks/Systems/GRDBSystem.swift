@@ -85,7 +85,7 @@ extension DatabasePool {
       try database.execute(sql: "PRAGMA synchronous = FULL")
       let mode = try Int.fetchOne(database, sql: "PRAGMA synchronous")
       // 2 is `FULL`.
-      guard mode == 2 else { throw BenchmarkError.notDurable(mode: mode) }
+      guard mode == 2 else { throw BenchmarkError.notFullySynchronous(mode: mode) }
     }
     return pool
   }
