@@ -119,14 +119,20 @@ public final class SimulatedStorage: Sendable {
   }
 
   /// Locks a name for a store.
-  func acquireLock(_ name: String, _ owner: ObjectIdentifier) -> StoreLockResult {
-    let number = state.withLock { state -> UInt64? in
-      if state.locks[name] != nil { return nil }
+  ///
+  /// - Parameter isConnected: Returns whether the store is still connected. It is called in the same step in which the
+  ///   name is locked.
+  func acquireLock(
+    _ name: String, _ owner: ObjectIdentifier, isConnected: @Sendable () -> Bool
+  ) throws(StoreError) -> StoreLockResult {
+    let result = state.withLock { state -> Result<UInt64?, StoreError> in
+      guard isConnected() else { return .failure(SimulatedStore.disconnectedError) }
+      if state.locks[name] != nil { return .success(nil) }
       state.lastLockNumber += 1
       state.locks[name] = (owner, state.lastLockNumber)
-      return state.lastLockNumber
+      return .success(state.lastLockNumber)
     }
-    guard let number else { return .held(releases: lockReleases.stream) }
+    guard let number = try result.get() else { return .held(releases: lockReleases.stream) }
     return .acquired(
       StoreLock {
         self.state.withLock { $0.locks[name]?.number == number }

@@ -197,8 +197,7 @@ public actor SimulatedStore: KeyValueStore {
   public func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult {
     // Encoding throws if the name is invalid.
     _ = try StoreKeyName(name).encoded()
-    guard isConnected.withLock({ $0 }) else { throw Self.disconnectedError }
-    return storage.acquireLock(name, ObjectIdentifier(self))
+    return try storage.acquireLock(name, ObjectIdentifier(self)) { self.isConnected.withLock { $0 } }
   }
 
   // MARK: - Reading

@@ -46,7 +46,7 @@ package final class TemporaryFolder: Sendable {
       do {
         guard try file.resourceValues(forKeys: [.isRegularFileKey]).isRegularFile ?? false else { return false }
         return try Data(contentsOf: file).range(of: Data(text.utf8)) != nil
-      } catch CocoaError.fileReadNoSuchFile, CocoaError.fileNoSuchFile {
+      } catch let error as CocoaError where [.fileReadNoSuchFile, .fileNoSuchFile].contains(error.code) {
         // A store has removed or renamed the file meanwhile.
         return false
       }
