@@ -22,6 +22,7 @@ extension StoreConformance {
         try expect(savedNumber?.value, is: 7, "the saved number")
         try expect([note?.tag, savedNumber?.tag], is: [commit.tag, commit.tag], "the tags")
       }
+      // A revision has no meaning for another store object, so only the first store's is checked.
       try expect(await store.load(secondKey)?.revision, is: commit.revision, "the revision of the note")
     },
     Check("A commit is one element for observers of a collection, and one change for observers of a key") { harness in

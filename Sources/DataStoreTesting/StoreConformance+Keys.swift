@@ -55,7 +55,7 @@ extension StoreConformance {
         try await expect(expected, from: "commit") { () throws(StoreError) in try await store.commit(invalidBatch) }
         try expect(await store.load(Self.key), is: nil, "the valid key of the batch")
         try await expect(expected, from: "validate") { () throws(StoreError) in try key.validate() }
-        // The last two calls take a collection, but no id.
+        // The two remaining calls take a collection, but no id.
         guard key.id == nil else { continue }
         try await expect(expected, from: "observe") { () throws(StoreError) in
           try await store.observe(collection: key.collection, as: Note.self)

@@ -59,7 +59,8 @@ struct TodoScript {
 
   /// Prints that a detail opened, or that Add is disabled if there is no detail.
   ///
-  /// The format is that of the RxSwift app that this command replaces.
+  /// An edit always has a detail, because the caller has just found its item. The format is that of the RxSwift app
+  /// that this command replaces.
   private func reportOpening(of detail: TodoDetailViewModel?, as change: String) -> TodoDetailViewModel? {
     console.print("")
     guard let detail else {

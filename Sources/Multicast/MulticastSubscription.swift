@@ -21,7 +21,7 @@ public final class MulticastSubscription<Element: Sendable, Failure: Error>: Asy
   /// The count is exact at all times: the elements received, dropped and still buffered add up to the elements replayed
   /// to the subscription and sent while it was registered. Elements that a call of `next()` has fetched in advance
   /// count as buffered until later calls return them. If ``cancel()`` runs during a call of `next()`, they count as
-  /// buffered until they are discarded, shortly after that call.
+  /// buffered until they are discarded, at the latest shortly after `next()` returns.
   public var droppedCount: Int { subscriber.droppedCount }
 
   /// Ends this subscription and releases the backlog.

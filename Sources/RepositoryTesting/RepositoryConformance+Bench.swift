@@ -8,7 +8,7 @@ internal import Repository
 extension RepositoryConformance {
   /// The reason why a check fails.
   ///
-  /// ``Check/run(on:)`` throws it as a ``Failure``, which also names the law.
+  /// ``Check/run(on:)`` throws it as a ``Failure``, which also names the law that the check verifies.
   struct Mismatch: Error {
     let explanation: String
 

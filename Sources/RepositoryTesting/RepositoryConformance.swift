@@ -87,7 +87,7 @@ public enum RepositoryConformance<Source: MutableSource> {
       Check("L8 Atomic", "Whenever the process ends, an accepted mutation is in either the queue or the stored value") {
         try await checkAtomicity($0)
       },
-      Check("L10 Sign-out", "Sign-out erases all data of the key's user, if any, even after an interrupted sign-out") {
+      Check("L10 Sign-out", "Sign-out erases all data of a key's user, even when it repeats an interrupted sign-out") {
         try await checkSignOut($0)
       },
       Check("L11 Bounds", "A full queue refuses new mutations, and keeps the existing ones", body: checkBounds),
@@ -127,7 +127,7 @@ extension RepositoryConformance {
         try await bench.settle(repository)
         return values
       }
-      // The repository is released, so the stream finishes.
+      // The subscription has buffered every value, and finishes because the repository is released.
       var visibleIndices: Set<Int> = []
       for await value in values {
         let currentIndices = Set(harness.mutations.indices.filter { isIncluded(harness.mutations[$0], in: value) })

@@ -46,10 +46,14 @@ import Testing
   private func checkSave(replacing rotten: Data, round: Int) async throws {
     var store: FileStore? = FileStore(folder: temporary.url)
     let events = store!.events.subscribe()
-    var changes = try await store!.changes(of: key).subscribe().makeAsyncIterator()
+    // In every second round, `changes(of:)` quarantines the rotten bytes, so the first change that the subscriber
+    // receives is the save. In the other rounds, the save quarantines them.
+    let observer = round.isMultiple(of: 2) ? try await store!.changes(of: key).subscribe() : nil
     let page = Page(title: "\(round)", isLiked: true, numbers: [])
     let saved = try await store!.save(page, for: key)
-    guard await changes.next() == .saved(key, saved) else { throw Problem.savedValueNotSeen }
+    if let observer {
+      guard await observer.first(1) == [.saved(key, saved)] else { throw Problem.savedValueNotSeen }
+    }
     guard try await store!.load(key) == saved else { throw Problem.savedValueNotSeen }
     store = nil
     var quarantinePaths: [String] = []

@@ -9,9 +9,9 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct SimulatedStoreTests {
   /// The checks that apply to a simulated store.
   ///
-  /// A simulated store doesn't encode values, so checks of encoding, of schemas and of values in parts don't apply. The
-  /// check of external commits doesn't apply either. It expects a store without a watch to notice the changes of a
-  /// commit key by key, but a simulated store notices the whole commit in a call for one of its keys.
+  /// A simulated store keeps values without encoding them, so checks of encoding, of schemas and of values in parts
+  /// don't apply. The check of external commits doesn't apply either. It expects a store without a watch to notice the
+  /// changes of a commit key by key, but a simulated store notices the whole commit in a call for one of its keys.
   private static let checks = StoreConformance.checks.filter { check in
     !check.needsCorruption
       && !["encoded", "schema", "migrat", "in parts", "An external commit"].contains { check.rule.contains($0) }
@@ -55,6 +55,7 @@ import Testing
         try await otherStore.save(2, for: key)
       }))
     try await otherStore.save(1, for: key)
+    // Only for this closure, the store encodes the value as JSON.
     try await store.erase { $0.bytes == Data("1".utf8) }
     #expect(try await store.load(key)?.value == 2)
   }

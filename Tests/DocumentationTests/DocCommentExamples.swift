@@ -229,7 +229,7 @@ enum RepositoryDocCommentExamples {
     for await draft in drafts.values(of: postID) { show(draft) }
   }
 
-  static func loadingReportAndMonitors(
+  static func loadingPolicyAndReportAndMonitors(
     _ comments: SyncedRepository<RepositoryExamples.CommentsSource>, postID: String, isActive: Bool,
     show: (Paged<RepositoryExamples.Comment>) -> Void
   ) async {

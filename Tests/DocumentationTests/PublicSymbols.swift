@@ -58,7 +58,8 @@ struct PublicSymbols {
       let labels = Self.parameters(after: code[match.range.upperBound...]).map { Self.payloadLabel(of: $0) }
       names.insert("\(match.1)(\(labels.map { $0 + ":" }.joined()))")
     }
-    for match in code.matches(of: /public (?:static |final |mutating |nonisolated )*(?:func )?(\w+)(?:<[^(]*>)?\(/) {
+    let functionPattern = /public (?:static |final |mutating |consuming |nonisolated )*(?:func )?(\w+)(?:<[^(]*>)?\(/
+    for match in code.matches(of: functionPattern) {
       let labels = Self.parameters(after: code[match.range.upperBound...]).compactMap { Self.label(of: $0) }
       names.insert("\(match.1)(\(labels.map { $0 + ":" }.joined()))")
     }

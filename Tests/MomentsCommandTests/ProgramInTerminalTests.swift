@@ -73,6 +73,7 @@ import ThreadSanitizerSuppressions
     try await body(terminal, process)
     process.waitUntilExit()
     #expect(try terminal.modes() == originalModes)
+    // Ends the output, so that the next line doesn't wait for a missing sequence.
     terminal.hangUp()
     #expect(await terminal.output(upTo: TerminalRestoration.sequence).hasSuffix(Self.restoration))
     terminal.close()
@@ -93,7 +94,7 @@ import ThreadSanitizerSuppressions
     try await withProgram { terminal, process in
       terminal.type("\u{3}")
       process.waitUntilExit()
-      // 128 plus the number of SIGINT, as in shells.
+      // The program reads Ctrl-C as a key. The status is 128 plus the number of SIGINT, as in shells.
       #expect(process.terminationStatus == 130)
     }
   }

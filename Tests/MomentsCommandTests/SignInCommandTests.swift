@@ -57,7 +57,8 @@ import Testing
         "The network is down.",
         "Like Mattt: Low-level programming on iOS: queued",
         "",
-        // This sign-out is refused without asking the sign-in server, so the script presses the button only once.
+        // This sign-out is refused without asking the sign-in server, so the script doesn't press the button again
+        // during it, and no line about a second press follows.
         "SignOut",
         "state changed: signingOut",
         "state changed: signed(jake)",

@@ -188,7 +188,7 @@ import Testing
     return details
   }()
 
-  /// Stores a timeline as the only one of the demonstration server that a run uses.
+  /// Makes `timeline` the only timeline of the demonstration server in a data folder.
   private func storeOnServer(_ timeline: MomentsDetails, in folder: URL) async throws {
     try await FileStore(folder: folder.appending(path: "demo-server"))
       .save(DemonstrationServerState(timelines: [timeline]), for: StoreKey("demo-server"))

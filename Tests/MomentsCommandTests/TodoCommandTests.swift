@@ -81,7 +81,9 @@ import Todo
       ])
   }
 
-  @Test func `At five unfinished todos, Add is disabled and the next run clears the list first`() async throws {
+  @Test func `At five unfinished todos, Add is disabled, and the next run clears the list before it adds`()
+    async throws
+  {
     let folder = TemporaryFolder()
     for _ in 1...4 { _ = await run(folder.url) }
     // This run adds the fifth unfinished todo. Add is then disabled for the next todo and for the cancelled one.

@@ -243,13 +243,16 @@ import Testing
   }
 
   @Test func `Each subscriber of a shared sequence may have its own buffering`() async throws {
+    let gate = Gate()
     let base = Base { _, request in
+      if request == 1 { await gate.pass() }
       if request == 11 { await Self.waitForCancellation() }
       return request
     }
     let shared = base.multicast(buffering: .unbounded)
     var unboundedIterator = shared.makeAsyncIterator()
     var latestIterator = shared.buffering(.latest).makeAsyncIterator()
+    gate.open()
     await waitUntil(base.requestCount, reaches: 11)
     for element in 1...10 { #expect(try await unboundedIterator.next() == element) }
     #expect(try await latestIterator.next() == 10)

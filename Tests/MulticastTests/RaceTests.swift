@@ -382,7 +382,8 @@ import Testing
         channel.finish()
       }
       let subscriptions = [channel.stream.subscribe(), channel.stream.subscribe()]
-      // The subscriber that parks its continuation last releases this element, before its task has suspended.
+      // Each subscriber reads this element, then parks its continuation. The second one to do so releases the element,
+      // before its task has suspended.
       channel.send(
         Token(0) { _ in
           isParking.raise()

@@ -28,6 +28,7 @@ import Testing
     #expect(liveCount.value == replay)
     channel.finish()
     executor.runUntilIdle()
+    // The replay stays alive after termination, for late subscribers.
     #expect(liveCount.value == replay)
   }
 

@@ -55,7 +55,7 @@ public protocol StoreBackend: SendableMetatype {
   ///   - decide: The same as in ``commit(_:deciding:)``, called with the index of the commit, in the order of the
   ///     group. A backend may call it again, for the same commit or for the whole group from its first commit on.
   /// - Returns: The result of each commit: whether it was made, or the error that prevented it.
-  /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only.
+  /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only. Any other error is among the results.
   mutating func commit(
     group: [[StoreWrite]], deciding decide: (Int, inout Self) throws(StoreError) -> CommitDecision
   ) throws(StoreError) -> [Result<Bool, StoreError>]

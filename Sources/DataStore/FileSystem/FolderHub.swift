@@ -188,7 +188,8 @@ extension FolderHub {
 
   /// Watches the folder of a watch or, while that folder doesn't exist, its nearest existing ancestor.
   ///
-  /// - Parameter old: The watch's target so far. The system continues to watch it, even if this call fails.
+  /// - Parameter old: The watch's target so far. This call doesn't unwatch it, even on failure, because the state still
+  ///   uses its descriptor.
   /// - Returns: The target that is watched now.
   private func arm(
     _ watch: Watch, replacing old: FolderWatchState.Target?

@@ -13,15 +13,15 @@ public import Multicast
 ///
 /// **Reading.** Every call for a key follows the same steps: it validates the key, reads the stored bytes, reconciles
 /// them with the last known state, and publishes the differences. The store doesn't rely on what it remembers: it reads
-/// again unless ``StoreBackend/externalVersion()`` shows that nothing was changed externally. But bytes aren't decoded
-/// again while their decoded value is in memory. An external change is therefore noticed by the next call for its key,
-/// or earlier if the key is observed and the backend watches. The watch begins with the first observer.
+/// again unless ``StoreBackend/externalVersion()`` shows that nothing was changed externally. An external change is
+/// therefore noticed by the next call for its key, or earlier if the key is observed and the backend watches. The watch
+/// begins with the first observer. Bytes aren't decoded again while their decoded value is in memory.
 ///
 /// **Group commit.** An idle store writes a commit at once. Commits that arrive while the store is writing are pending
 /// until it is free. They are then written together, with one synchronization of the medium if the backend supports
 /// that. Each of them still succeeds or fails by itself. The exception is several single saves of one key without
-/// preconditions: only the last is written, and the others share its result. Once the last is durable, all of them are
-/// sent, in the order they arrived.
+/// preconditions: only the last save is written, and the earlier ones share its result. Once the last save is durable,
+/// the values of all these saves are sent, in the order they arrived.
 ///
 /// - Complexity: A call costs the work of its backend and the encoding or decoding of its values. A save also reads the
 ///   value that it replaces. ``observe(collection:as:)`` reads every value of the collection.
@@ -95,6 +95,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
         contents.reconcile(result, slot)
         checker.publish(slot)
         throw .migrationFailed(key.keyName, from: failure.version, reason: failure.reason)
+      // `.unreadable` doesn't occur here, because `Slot.read` throws the error instead.
       case .nothing, .unchanged, .value, .unreadable:
         let reconciled = contents.reconcile(result, slot)
         checker.publish(slot)
@@ -291,7 +292,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
       default: break
       }
       let reconciled = contents.reconcile(result, slot)
-      // The stream must exist before anything is published, because publishing may find and send a newer value.
+      // The stream must exist before `publish`, which may read external changes and then send a newer value of the key.
       let stream = slot.topic.openChannel(of: key.id, stored: reconciled.stored)
       checker.publish(slot)
       contents.report(result, slot)

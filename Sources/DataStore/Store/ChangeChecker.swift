@@ -197,9 +197,9 @@ final class ChangeChecker<Backend: StoreBackend> {
       }
       return true
     }
-    // A backend may repeat the decision whether to make a commit, so an attempt may read a key several times. If an
-    // earlier read found new bytes, and this one found the previous bytes again, this one hasn't decoded their value.
-    // So the key is read again.
+    // A backend may repeat the decision whether to make a commit, so an attempt may read a key several times before it
+    // records the reads. If an earlier read found a change, and this one found the bytes from before the change, this
+    // one hasn't decoded their value, because they were still the last recorded bytes. So the key is read again.
     if case .unchanged(let edition) = result, slot.topic.edition(of: slot.id)?.fingerprint != edition.fingerprint {
       markUnread(slot)
       wake()

@@ -93,8 +93,8 @@ public protocol KeyValueStore: Sendable {
   /// subscriber is. A subscriber that needs only the newest value uses `buffering(.latest)`.
   ///
   /// - Throws: A ``StoreError``. Bytes that can't be decoded or migrated are no error: ``events`` reports them. The call
-  ///   throws for a value of a future format or schema, and if corrupt bytes can't be quarantined, unless an earlier
-  ///   stream of the key is still in use. If one is, ``events`` reports these too.
+  ///   throws for a value of a future format or schema, and if corrupt bytes can't be quarantined. While an earlier
+  ///   stream of the key is still in use, it throws in neither case, and ``events`` reports both.
   /// - Complexity: That of a ``load(_:)``.
   func changes<Value>(of key: StoreKey<Value>) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never>
 

@@ -2,8 +2,9 @@
 struct Reconciled<Value: Codable & Sendable> {
   /// The stored value; `nil` if there is no usable one, or if it is unchanged and the read's caller didn't need it.
   let stored: StoredValue<Value>?
-  /// Whether the read has found an unusable or unreadable value that wasn't known before, and that observers can't
-  /// receive.
+  /// Whether the read has found an unusable or unreadable value other than the last known one.
+  ///
+  /// Observers don't receive such a value.
   let hidesNewValue: Bool
 
   init(_ result: ReadResult<Value>, _ action: TopicState.Action) {

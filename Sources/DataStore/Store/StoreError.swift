@@ -46,9 +46,9 @@ public enum StoreError: Error, Hashable, Sendable {
 
   /// The stored value could not be migrated from schema `from`.
   ///
-  /// Either the migration to the next schema failed, or there is no migration, because the value was stored in parts,
-  /// but values of the same schema are now stored whole. The value is left untouched until it is removed, or until a
-  /// save quarantines its bytes.
+  /// Either the migration to the next schema failed, or there is none: the value was stored in parts, and its type now
+  /// stores values whole, but under the same schema. The value is left untouched until it is removed, or until a save
+  /// quarantines its bytes.
   case migrationFailed(StoreKeyName, from: Int, reason: String)
 
   /// The whole store is of a future layout. It is left untouched, and nothing was read or written.

@@ -15,9 +15,9 @@ public enum StoreEvent: Hashable, Sendable {
 
   /// A value was left untouched, because it could not be migrated from schema `from`.
   ///
-  /// Either the migration to the next schema failed, or there is no migration, because the value was stored in parts,
-  /// but values of the same schema are now stored whole. For observers, the key has no value. The next save quarantines
-  /// the bytes of the value.
+  /// Either the migration to the next schema failed, or there is none: the value was stored in parts, and its type now
+  /// stores values whole, but under the same schema. For observers, the key has no value. The next save quarantines the
+  /// bytes of the value.
   case migrationFailed(StoreKeyName, from: Int, reason: String)
 
   /// One value can't be read, for example because a folder has the name of its file.
@@ -44,7 +44,9 @@ public enum StoreEvent: Hashable, Sendable {
   /// journal, for a bug report or a repair.
   case journalQuarantined(movedTo: String, reason: String)
 
-  /// The whole store was corrupt, and was quarantined. Nothing is stored for any key until its next save.
+  /// The whole store was corrupt, and was quarantined.
+  ///
+  /// Nothing is stored for a key until a value is saved for it.
   ///
   /// `movedTo` is the place of the corrupt store, for a bug report or a repair.
   case storeQuarantined(movedTo: String, reason: String)

@@ -79,8 +79,8 @@ extension StoredItem {
 
   /// Returns the encoded key that the name of a part or of quarantined bytes begins with.
   private static func encodedKey(in name: String) -> String {
-    // The separator is looked for first, because no encoded key contains it. An encoded key contains the mark if its id
-    // begins with `corrupt-`.
+    // The separator is looked for first, because no encoded key contains it. The quarantine mark, on the other hand, is
+    // in each encoded key whose id begins with `corrupt-`.
     if let separator = name.firstIndex(of: StorePartName.separator) { return String(name[..<separator]) }
     guard let mark = name.range(of: quarantineMark, options: .backwards) else { return name }
     return String(name[..<mark.lowerBound])

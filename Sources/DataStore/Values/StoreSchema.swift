@@ -93,7 +93,8 @@ public struct StoreMigration: Sendable {
 
 /// The reason why a value couldn't be migrated: a migration failed, or there is no migration for the value.
 ///
-/// There is no migration if the value was stored in parts, but values of the same schema are now stored whole.
+/// There is no migration if the value was stored in parts, and its type has the same schema but isn't a
+/// ``PartitionedValue`` anymore.
 struct MigrationFailure {
   /// The schema of the value before the migration.
   let version: Int

@@ -10,9 +10,9 @@ internal import Foundation
 /// - An `application/json` body is decoded only if the status is a success, because a gateway may send this type too.
 ///   With a failure status other than 3xx, JSON that is shaped like a GraphQL response becomes the same error. Other
 ///   `+json` types, and a missing type, count as `application/json`.
-/// - Any other response isn't from the API, and neither is a success whose JSON isn't shaped like a GraphQL response.
-///   As an exception, some failure statuses (about credentials, conflicts, limits and server failures) mean the same
-///   whether the server or a gateway sends them. A response with such a status also becomes
+/// - Any other response isn't from the API, and neither is a success whose body is markup, or JSON that isn't shaped
+///   like a GraphQL response. As an exception, some failure statuses (about credentials, conflicts, limits and server
+///   failures) mean the same whether the server or a gateway sends them. A response with such a status also becomes
 ///   ``APISessionError/statusCode(_:bodyExcerpt:retryAfter:)``.
 struct ResponseRules {
   let status: Int
@@ -87,7 +87,8 @@ struct ResponseRules {
       reply = try GraphQLReply.decode(body)
     } catch {
       if !isSuccess { throw failure(body: body, isComplete: true, now: now) }
-      // JSON that isn't an object comes from another API. Invalid JSON may be a truncated reply of this API.
+      // JSON that isn't an object comes from another API, and markup from a login page or a proxy. Other invalid JSON
+      // may be a truncated reply of this API.
       if Self.isNonObjectBody(accordingTo: error) || Self.isMarkup(body) { throw notAnAPIResponse(body) }
       throw .undecodable(reason: CodingFailure.reason(of: error), excerpt: ServerText.line(of: body))
     }

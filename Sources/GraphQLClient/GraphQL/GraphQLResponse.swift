@@ -6,7 +6,8 @@
 public struct GraphQLResponse<Payload: Sendable>: Sendable {
   /// The requested data.
   ///
-  /// For each of the ``errors``, the field at its path is `nil`, or a field that contains that field is `nil`.
+  /// For each of the ``errors`` with a path, the field at its path is `nil`, or a field that contains that field is
+  /// `nil`.
   public var data: Payload
   /// The errors that made the data partial; empty if the data is complete.
   public var errors: [GraphQLError]

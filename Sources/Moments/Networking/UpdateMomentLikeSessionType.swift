@@ -11,7 +11,7 @@ public protocol UpdateMomentLikeSessionType: Sendable {
   ///   - isLiked: Whether the user likes the moment from now on.
   ///   - momentID: The server's identifier of the moment.
   ///   - userID: The server's identifier of the user.
-  /// - Returns: The timeline after the change, including likes.
+  /// - Returns: The timeline of the user after the change, including likes.
   /// - Throws: An `APISessionError`.
   func updateLike(
     _ isLiked: Bool, momentID: String, fromUserID userID: String
@@ -28,7 +28,7 @@ public protocol UpdateMomentLikeSessionType: Sendable {
   ///   - momentID: The server's identifier of the moment.
   ///   - userID: The server's identifier of the user.
   ///   - idempotencyKey: The key of the change, the same for all attempts and different from that of any other change.
-  /// - Returns: The timeline after the change, including likes.
+  /// - Returns: The timeline of the user after the change, including likes.
   /// - Throws: An `APISessionError`.
   func updateLike(
     _ isLiked: Bool, momentID: String, fromUserID userID: String, idempotencyKey: String

@@ -9,7 +9,7 @@ public struct MomentsSource: PagedSource, MutableSource {
 
   /// The key of a timeline: the id of its user.
   public struct Key: RepositoryKey {
-    /// The id of the user the timeline belongs to, and whose likes are sent.
+    /// The id of the user the timeline belongs to, and whose likes are sent; never `nil`.
     public let userID: String?
 
     /// The id of the user, as the id of the timeline in the store.
@@ -93,8 +93,9 @@ extension MomentsSource: CompletingSource {
   ///
   /// Keeps the URLs of links, because complete timelines, including replies to likes, lack them; see `MomentsDocument`.
   /// If the fetched timeline has a page info, the stored one is kept if both timelines end with the same moment and
-  /// have the same ``MomentsDetails/nextCursor``. The two page infos may still differ: if `fetched` is the newest page
-  /// joined to stored moments without a next page, its end cursor is that of the page, not of the last moment.
+  /// have the same ``MomentsDetails/nextCursor``. The two page infos may still differ: after the newest page was joined
+  /// to stored moments that have no next page, the end cursor of `fetched` is that of the newest page, not of the last
+  /// moment.
   package func complete(_ fetched: MomentsDetails, with stored: MomentsDetails) -> MomentsDetails {
     var details = fetched.withURLs(from: stored)
     let hasSameEnd = details.moments.last?.id == stored.moments.last?.id && details.nextCursor == stored.nextCursor

@@ -220,8 +220,8 @@ public final class MomentsTimelineViewModel {
     switch state {
     case .failed(let error, _): if self.error != error { self.error = error }
     case .loading: if error != nil { error = nil }
-    // The end of a load or of a failure clears the error. A change of the timeline alone, such as a like, doesn't,
-    // because the error may be one that `load(_:)` received without a `failed` state.
+    // The error is cleared if the previous state was `loading` or `failed`. A change of the timeline alone, such as a
+    // like, doesn't clear it, because the error may be one that `load(_:)` received without a `failed` state.
     case .idle, .loaded: if error != nil, previous.isLoading || previous.failure != nil { error = nil }
     }
     updateIsLoading()

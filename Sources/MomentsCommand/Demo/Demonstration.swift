@@ -30,6 +30,6 @@ struct Demonstration {
     return Demonstration(repo: repo, network: DemoNetwork(of: backend, store: serverStore))
   }
 
-  /// Returns the store in a data folder for the demonstration server's own data and the network's state.
+  /// Returns the store of the demonstration server's own data and of the network's state, inside a data folder.
   static func serverStore(in folder: URL) -> FileStore { FileStore(folder: folder.appending(path: "demo-server")) }
 }

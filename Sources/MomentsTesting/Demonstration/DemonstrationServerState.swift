@@ -46,7 +46,7 @@ struct DemonstrationServerState: Codable, Equatable, Sendable {
     self.timelines = Dictionary(timelines.map { ($0.userDetails.id, $0) }, uniquingKeysWith: { _, last in last })
   }
 
-  /// Returns a user's timeline, including likes, or `nil` if the user is unknown.
+  /// Returns a user's timeline with `isLiked` derived from the likes, or `nil` if the user is unknown.
   func timeline(of userID: String) -> MomentsDetails? {
     timelines[userID]?.withDerivedIsLiked
   }

@@ -18,9 +18,9 @@
 /// elements would have to be kept, too. The state holds only the number of elements in that buffer.
 ///
 /// Each input is a method that changes the state and returns the action, if any, for the caller to perform. The
-/// action's type is declared above the method. Under its lock, the caller only moves the elements to release out of the
-/// channel. It releases them and resumes waiters after it has unlocked. `Waiter` is the caller's type for a suspended
-/// call of `next()`.
+/// action's type is declared above the method. The caller removes elements from the channel under its lock, but
+/// releases them, and resumes waiters, after it has unlocked. `Waiter` is the caller's type for a suspended call of
+/// `next()`.
 ///
 /// Invariants:
 /// - A waiting subscriber has nothing to read: a cursor subscriber's cursor is at `head`, and a buffered subscriber's
@@ -245,7 +245,7 @@ struct ChannelState<Waiter> {
   enum SubscribeAction {
     /// Do nothing: the subscriber reads the kept elements.
     case readKept(id: Int)
-    /// Create the subscriber's buffer, with the kept elements at the given positions in it.
+    /// Create the subscriber's buffer, and copy the kept elements at the given positions into it.
     case createBuffer(id: Int, replay: Range<Int>)
   }
 

@@ -71,7 +71,7 @@ public enum RepositoryEvent: Hashable, Sendable {
   /// The network monitor reported a new status.
   case networkChanged(NetworkStatus)
 
-  /// This repository now sends the mutations of all repositories on the store; see ``Leadership``.
+  /// This repository now sends the mutations of all repositories of its source on the store; see ``Leadership``.
   case leadershipGained
 
   /// This repository has lost its leadership. It sends nothing until it leads again.
@@ -150,7 +150,7 @@ extension RepositoryEvent: CustomStringConvertible {
     case .mutationOfFutureSchema(let id): "mutation \(id) has a future schema: update the app to send it"
     case .mutationNotMigrated(let id, let reason): "mutation \(id) couldn't be migrated and isn't sent: \(reason)"
     case .networkChanged(let status): "the network is \(status)"
-    case .leadershipGained: "this repository leads and sends the mutations of all repositories"
+    case .leadershipGained: "this repository leads and sends the mutations of all repositories of its source"
     case .leadershipLost: "this repository no longer leads, and another one may"
     case .valueEvicted(let key): "the value of \(key) evicted"
     case .storeFailed(let error): "the store failed: \(error)"

@@ -163,7 +163,7 @@ final class SyncEvictions<Source: RepositorySource> {
     }
   }
 
-  /// Makes room when the alarm fires.
+  /// Clears the alarm's deadline, which has passed, and makes room.
   func makeRoom(at deadline: Duration, in engine: isolated Engine) async {
     alarm.clear(deadline)
     await makeRoom(in: engine)

@@ -90,7 +90,7 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     return requestReloadOrRefresh(key, at: now)
   }
 
-  /// Records that the last observer with a schedule is gone.
+  /// Records that the last of the observers with this key and this schedule is gone.
   mutating func end(_ key: Key, _ schedule: LoadingSchedule, at now: Duration) {
     guard observations[key]?.schedules.remove(schedule) != nil else { return }
     guard let observation = observations[key], !observation.isObserved else { return setAlarm(of: key) }
@@ -98,7 +98,8 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     insert(KeyAlarm(key: key, number: number, purpose: .stop), deadline: now + schedule.stopTimeout)
   }
 
-  /// Records that a fetch of a key has ended, regardless of which call made it.
+  /// Records that the value of a key was fetched, regardless of which call did so, or that a request that this state
+  /// machine returned has failed.
   mutating func recordLoad(of key: Key, at now: Duration) {
     guard let observation = observations[key] else { return }
     observations[key]?.lastLoad = now

@@ -65,8 +65,8 @@ final class MutationCalls<Source: RepositorySource> {
 
   /// Completes the calls whose timeout has passed, with the result `queued`.
   ///
-  /// - Parameter deadline: The deadline of the alarm that has fired, which doesn't limit which calls are completed; see
-  ///   ``CallTimeouts/removeExpired(at:ring:)``.
+  /// - Parameter deadline: The deadline that the action for the next timeout was called with. It doesn't limit which
+  ///   calls are completed; see ``CallTimeouts/removeExpired(at:ring:)``.
   func endExpired(at deadline: Duration, in engine: isolated Engine) {
     for id in timeouts.removeExpired(at: deadline, ring: expiryAction(of: engine)) { calls.end(id, .success(.queued)) }
   }

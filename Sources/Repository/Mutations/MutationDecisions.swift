@@ -27,8 +27,8 @@ final class MutationDecisions<Source: RepositorySource> {
     case .inFlight, .refused: throw .alreadySent(id)
     case .waiting, .needsSignIn, .conflicted: break
     }
-    // The outcome of an earlier attempt to send the mutation may be unknown. If a write in progress confirms the
-    // mutation, a newer value has shown that the server has the change.
+    // The outcome of an earlier attempt to send the mutation may be unknown. If a value received since shows the
+    // mutation, the write of that value confirms it.
     if isBeingConfirmed(entry, in: engine) { throw .alreadySent(id) }
     // The mutation stays visible, and keeps its place in its lane, until its removal is certain.
     state.hold(id)

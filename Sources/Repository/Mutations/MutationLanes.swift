@@ -147,7 +147,7 @@ struct MutationLanes {
     lanes[laneID] == nil && usedSlotCount < maximumInFlight && !isPaused && !usersNeedingSignIn.contains(laneID.userID)
   }
 
-  /// Whether the mutations of a lane wait for something other than their turn.
+  /// Whether the mutations of a lane wait for the network, a sign-in or the end of a backoff.
   func isStalled(_ laneID: LaneID) -> Bool {
     guard let lane = lanes[laneID] else { return false }
     if isPaused { return true }

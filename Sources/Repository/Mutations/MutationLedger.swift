@@ -212,8 +212,8 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
 
   /// Records that a changed record is durable.
   ///
-  /// If another repository has stored that the outcome of an attempt is unknown, the written record says so too. The
-  /// entry then also says so, unless the server has refused the mutation.
+  /// If another repository has marked the record or stored an unknown outcome, the record as written says that the
+  /// outcome is unknown. The entry then also says so, unless the server has refused the mutation.
   mutating func recordWrite(_ record: Record, of id: MutationID, tag: StoreTag, revision: UInt64) {
     edit(id) {
       ($0.tag, $0.revision) = (tag, revision)
@@ -244,9 +244,9 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   ///
   /// - Parameters:
   ///   - id: The id of the mutation.
-  ///   - wasFirstInLane: Whether it was the first of its lane. A later one may have been marked before its turn, because
-  ///     several mutations of a lane are marked together. It was in flight only if the first had been answered and that
-  ///     answer wasn't stored yet. So an attempt of a later one isn't counted.
+  ///   - wasFirstInLane: Whether it was the first of its lane. A later one may have been marked before its turn,
+  ///     because several mutations of a lane are marked together. It was in flight only if the first had been answered
+  ///     and that answer wasn't stored yet. So an attempt of a later one isn't counted.
   ///   - limit: The mutation is refused once this many attempts in a row were interrupted.
   mutating func recordInterruption(of id: MutationID, wasFirstInLane: Bool, limit: Int) {
     edit(id) {
@@ -333,9 +333,10 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     }
   }
 
-  /// Records that the server may have a mutation, although no usable reply says so.
+  /// Records that an attempt ended without a value that could be stored, so the outcome counts as unknown.
   ///
-  /// The end of a process didn't interrupt the attempt, so the number of interrupted attempts in a row is reset.
+  /// The end of a process didn't interrupt the attempt, so the number of interrupted attempts in a row is reset. Unlike
+  /// ``recordFailure(of:isOutcomeUnknown:)``, doesn't change whether the mutation is in flight.
   ///
   /// - Returns: Whether that changed the record.
   @discardableResult

@@ -83,7 +83,7 @@ final class MutationQueue<Source: RepositorySource> {
 
   /// Starts to send mutations.
   ///
-  /// A repository that leads sends the mutations of all repositories on the store; see ``Election``.
+  /// A repository that leads sends the mutations of all repositories of its source on the store; see ``Election``.
   func lead(as status: LeadershipStatus, in engine: isolated Engine) {
     let (refused, behindGap) = state.lead(as: status)
     // A mutation that is no longer in the queue was completed by another repository. Its call keeps the timeout,
@@ -111,6 +111,7 @@ final class MutationQueue<Source: RepositorySource> {
     state.follow()
     for entry in state.live where !entry.isInFlight && !entry.isAnswered { handOff(entry, in: engine) }
     reportChanges(in: engine)
+    // Tries to lead again if there are live mutations, once no attempt is in flight.
     engine.sender.pump(in: engine)
   }
 
@@ -186,7 +187,7 @@ final class MutationQueue<Source: RepositorySource> {
   /// The users who have to sign in again.
   var usersNeedingSignIn: Set<String?> { state.usersNeedingSignIn }
 
-  /// Sends the present list to a new observer.
+  /// Sends the present list to the observers, unless their channel replays one already.
   func sendFirstList() {
     reports.sendFirstList(of: state)
   }
@@ -251,7 +252,7 @@ final class MutationQueue<Source: RepositorySource> {
     engine.start { engine in await engine.writer.save(id, in: engine) }
   }
 
-  /// Records that the server may have a mutation, although no usable reply says so.
+  /// Records that an attempt ended without a value that could be stored, so the outcome counts as unknown.
   ///
   /// The caller then calls ``MutationWriter/save(_:in:)``.
   ///

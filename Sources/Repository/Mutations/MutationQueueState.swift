@@ -348,7 +348,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   /// Removes the mark of a waiting mutation, because its attempt doesn't begin yet.
   ///
   /// Does nothing while the first record of the mutation is being written. If sending is paused when that write ends,
-  /// ``MutationAdder`` has the mark removed then.
+  /// ``MutationAdder`` removes the mark.
   ///
   /// - Returns: Whether its record must be written.
   func removeMark(of id: MutationID) -> Bool {
@@ -395,7 +395,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     ledger.recordFailure(of: id, isOutcomeUnknown: isOutcomeUnknown)
   }
 
-  /// Records that the server may have a mutation, although no usable reply says so.
+  /// Records that an attempt ended without a value that could be stored, so the outcome counts as unknown.
   ///
   /// - Returns: Whether that changed the record.
   @discardableResult
@@ -404,6 +404,8 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   }
 
   /// Records that the server has refused a mutation or reported a conflict, and so never made the change.
+  ///
+  /// The mutation stays live until ``recordVerdict(_:on:)``.
   func recordRefusal(of id: MutationID) {
     ledger.recordRefusal(of: id)
   }

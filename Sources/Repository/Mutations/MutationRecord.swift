@@ -37,11 +37,13 @@ struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
   ///
   /// A record is marked before the request of an attempt is sent, together with the next ones of its lane; see
   /// ``MutationWriter/mark(_:in:)``. When a repository takes over the sending and finds that the first mutation of a
-  /// lane is marked, an earlier sender has ended or lost its lead before it stored the end of the attempt. The
-  /// repository then counts an interrupted attempt; see ``MutationLedger/recordInterruption(of:wasFirst:limit:)``.
+  /// lane is marked, an earlier sender has ended, or lost its leadership (see ``Election``), before it stored the end
+  /// of the attempt. The repository then counts an interrupted attempt; see
+  /// ``MutationLedger/recordInterruption(of:wasFirstInLane:limit:)``.
   var isMarked = false
 
-  /// The number of attempts in a row that were interrupted because their process ended or lost its lead.
+  /// The number of attempts in a row that were interrupted because their process ended, or because their repository
+  /// lost its leadership.
   var interruptedAttempts = 0
 
   /// Whether an earlier attempt ended without a known outcome, so that the server may have made the change already.

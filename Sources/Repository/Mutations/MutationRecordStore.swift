@@ -26,7 +26,7 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
       @Sendable (_ sequence: UInt64) -> Record, replacing: (id: MutationID, tag: StoreTag?)?, UserRequirement?)
     /// Replaces a record.
     ///
-    /// A record that another process has changed stays if `unlessChanged` is `true`. If `unlessChanged` is `false`, it
+    /// A record that no longer has the tag `tag` stays if `unlessChanged` is `true`. If `unlessChanged` is `false`, it
     /// is replaced too, except that a live record doesn't replace one with a verdict.
     case replace(Record, tag: StoreTag?, unlessChanged: Bool)
     case remove
@@ -55,10 +55,13 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
   enum Outcome: Sendable {
     case written(Record, StoreCommit)
     case removed(StoreCommit)
-    /// Another process has removed the record, so nothing was written.
+    /// Another process has removed the record, so nothing was written or removed.
+    ///
+    /// If another write of this repository, still in flight, may have removed it, ``MutationRecords`` returns
+    /// ``unchanged`` instead.
     case gone
-    /// Nothing was written or removed: this repository removes the record in another commit, or another process sends
-    /// the mutation or has requeued it.
+    /// Nothing was written or removed: another write of this repository may have removed the record, or another process
+    /// sends the mutation or has requeued it.
     case unchanged
     /// Nothing was written: another process, or another write of this repository, has changed or removed the record.
     case kept

@@ -114,7 +114,7 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   ///   - tag: The last known tag of the stored record.
   ///   - unlessChanged: Whether to keep the stored record if it has another tag.
   /// - Returns: The outcome, and whether another process has changed the written record since. If another process had
-  ///   stored that the server may have made the change, `isOutcomeUnknown` is `true` in the written record.
+  ///   stored that the server may have received the mutation, `isOutcomeUnknown` is `true` in the written record.
   func replace(
     _ id: MutationID, by record: Record, tag: StoreTag?, unlessChanged: Bool,
     isolation: isolated (any Actor)? = #isolation

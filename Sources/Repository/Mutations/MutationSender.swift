@@ -77,7 +77,8 @@ final class MutationSender<Source: RepositorySource> {
   private func send(_ entry: Entry, in engine: isolated Engine) async {
     await attempt(entry, in: engine)
     attemptsInFlight -= 1
-    // If this repository hasn't become a follower, the attempt itself has called ``pump(in:)``.
+    // If this repository hasn't become a follower, the attempt itself has called ``pump(in:)``, unless the repository
+    // was released.
     if engine.queue.sends { return }
     engine.queue.handOffIfFollowing(entry.id, in: engine)
     pump(in: engine)
@@ -228,7 +229,7 @@ final class MutationSender<Source: RepositorySource> {
   ///
   /// - Parameters:
   ///   - entry: The mutation whose attempt failed.
-  ///   - attempt: The number of the attempt.
+  ///   - attempt: The number of the attempt, for the event. The backoff depends on the lane's failures in a row.
   ///   - serverDelay: The delay that the server named, or `nil`.
   ///   - reason: The text of the error.
   ///   - engine: The engine.

@@ -23,7 +23,7 @@ final class MutationWriter<Source: RepositorySource> {
   ///
   /// - Parameters:
   ///   - id: The id of the mutation.
-  ///   - unlessChanged: Whether to write nothing if another process has changed the record.
+  ///   - unlessChanged: Whether to write nothing if the stored record no longer has the last known tag.
   ///   - engine: The engine.
   /// - Returns: The error if the write failed.
   func write(_ id: MutationID, unlessChanged: Bool = false, in engine: isolated Engine) async -> StoreError? {

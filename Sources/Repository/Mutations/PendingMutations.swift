@@ -18,6 +18,8 @@ public struct PendingMutations<Source: MutableSource>: Sendable {
 
   /// Returns all mutations in the order they were made.
   ///
+  /// A mutation that was requeued counts as made when it was requeued.
+  ///
   /// - Throws: A `StoreError` if the queue can't be read.
   /// - Complexity: O(*n* log *n*), where *n* is the number of mutations.
   public func list() async throws(StoreError) -> [Item] {

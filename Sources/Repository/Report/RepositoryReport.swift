@@ -23,7 +23,7 @@ public struct RepositoryReport: Codable, Hashable, Sendable {
     public var isFresh: Bool
     /// The size in bytes of the value with pending mutations applied, encoded as JSON.
     ///
-    /// `nil` if there is no value, or it can't be encoded.
+    /// `nil` if there is no value in memory, or it can't be encoded.
     public var byteCount: Int?
     /// The number of iterators and subscriptions of the key.
     public var observerCount: Int
@@ -138,7 +138,7 @@ extension RepositoryReport: CustomStringConvertible {
 extension RepositoryReport.KeyReport {
   fileprivate func line(at time: Date) -> String {
     var parts: [String] = []
-    parts.append(byteCount.map { counted($0, "byte") } ?? "no value")
+    parts.append(byteCount.map { counted($0, "byte") } ?? "no value in memory")
     if let fetchedAt { parts.append("\(ageText(of: fetchedAt, at: time))\(isFresh ? ", fresh" : "")") }
     parts.append(counted(observerCount, "observer"))
     if pendingCount > 0 { parts.append("\(pendingCount) pending") }

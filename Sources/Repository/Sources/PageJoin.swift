@@ -12,7 +12,7 @@ enum PageJoin {
   /// - The page lacks an element that is stored before the page's last element. The missing element may have moved
   ///   anywhere in the server's list.
   /// - The page includes the last stored element, or the server refused to return the page after that element. Then
-  ///   the server's list can't be continued after the stored elements that the page lacks.
+  ///   there is no usable cursor after the stored elements that the page lacks.
   ///
   /// - Parameters:
   ///   - page: The newest page.

@@ -32,7 +32,7 @@ public protocol PagedSource: RepositorySource where Value: PagedValue {
   ///   - cursor: The cursor of the page, which is the ``PagedValue/nextCursor`` of the page before it; `nil` for the
   ///     newest page.
   ///   - limit: The maximum number of elements in the page.
-  /// - Returns: Only the elements of the page.
+  /// - Returns: Only the elements of the page, and the cursor of the next one.
   func fetch(_ key: Key, after cursor: String?, limit: Int) async throws(Failure) -> Value
 }
 

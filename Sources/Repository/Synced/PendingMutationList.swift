@@ -10,8 +10,9 @@ struct PendingMutationList<Mutation> {
     /// The mutation isn't known to have reached the server.
     ///
     /// `unknownSince` is the end of the last attempt, if its outcome is unknown and a fetched value can reveal it. A
-    /// value *shows* a mutation if it has no further pages and already has the change. A value that shows the mutation
-    /// proves that the server has it if the value was requested after `unknownSince`.
+    /// value that is requested after that end, and *shows* the mutation, proves that the server has the mutation. A
+    /// value shows a mutation if it already has the change, and has no further pages that could contain what the
+    /// mutation changes.
     case waiting(unknownSince: Timestamp?)
     /// An attempt is in flight, or another repository sends the mutation.
     case inFlight
@@ -32,7 +33,7 @@ struct PendingMutationList<Mutation> {
 
     /// Whether a fetched value can end the mutation by including it.
     ///
-    /// A mutation in flight is ended by its own reply instead.
+    /// A mutation in flight is ended by its own reply instead, or by the repository that sends it.
     fileprivate var isEndableByValue: Bool {
       switch phase {
       case .confirmed, .waiting(_?): true

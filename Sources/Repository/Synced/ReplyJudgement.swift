@@ -297,8 +297,8 @@ extension SyncState {
     fileprivate(set) var rejected: [Int] = []
     /// Whether the new base is a value that the server sent, or includes a newest or first page that it sent.
     fileprivate(set) var isRefreshed = false
-    /// Whether the visible value stays the same: the new base with the remaining mutations equals the old base with all
-    /// mutations.
+    /// Whether the visible value certainly stays the same: the new base with the remaining mutations equals the old
+    /// base with all mutations.
     fileprivate(set) var keepsVisible = true
 
     /// Whether there is nothing to commit.

@@ -40,7 +40,8 @@ extension RepositoryError: CustomStringConvertible {
     case .queueFull:
       "The queue of changes is full, or its oldest change is too old. Try again once changes are sent or discarded."
     case .signedOut:
-      "The user has signed out or is signing out. After the next sign-in, call credentialsChanged(userID:) and try again."
+      "The user has signed out or is signing out. "
+        + "After the next sign-in, call credentialsChanged(userID:) and try again."
     case .cancelled: "The call was cancelled. Fetch again if the value is still needed; a change may still be sent."
     }
   }

@@ -33,7 +33,7 @@ struct SourceCapabilities<Source: RepositorySource>: Sendable {
     /// Replaces the stored elements before the one with the given cursor by a page that was fetched again.
     let joinFirst: @Sendable (_ page: Value, _ cursor: String, _ stored: Value?) -> Value?
     /// Returns the cursor of the element that follows the first page of a value, and the number of elements in that
-    /// page; `nil` if no element after the first one is known to come from the server.
+    /// page; `nil` if none of the elements at the indices from 1 to `limit` is known to come from the server.
     let endOfFirstPage: @Sendable (Value, _ fetched: Value?, _ limit: Int) -> (cursor: String, count: Int)?
     /// Drops elements until at most `count` remain, if that is possible: at the end if `isAtEnd` is `true`, and
     /// otherwise at the beginning; see ``PageJoin``.

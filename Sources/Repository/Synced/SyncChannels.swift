@@ -59,6 +59,7 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
 
   /// Sends the changes of a key to its observers, the value first.
   func send(_ cell: Cell, _ newestValue: NewestValue<Source>) {
+    // Not `nil` if the value or the pending mutations have changed.
     guard let state = cell.takeState(paging) else { return }
     if cell.sentVersion != cell.state.visibleVersion {
       cell.sentVersion = cell.state.visibleVersion
@@ -105,7 +106,7 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
 
   /// Discards the elements with which new channels of a key begin.
   ///
-  /// Opening the key again sets new ones.
+  /// Opening the key again sets new ones. New channels in ``loading`` always begin empty.
   func forgetCurrent(of key: Key) {
     values.forgetCurrent(of: key)
     states.forgetCurrent(of: key)
@@ -113,6 +114,8 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
   }
 
   /// Removes the channels of a key that were released because they have no observers.
+  ///
+  /// Those in ``loading`` are removed for each schedule, with ``LoadingChannels/forgetReleased(_:)``.
   func forgetReleased(_ key: Key) {
     values.forgetReleased(key)
     states.forgetReleased(key)

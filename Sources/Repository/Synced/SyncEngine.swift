@@ -230,8 +230,8 @@ actor SyncEngine<Source: RepositorySource> {
       repeat {
         mutations = queue.liveMutations(of: key)
         stored = try await external.load(storeKey)
-        // A value that was stored after a mutation's record may include the mutation, unless the record is still stored
-        // now.
+        // A value that is newer than a mutation's record may come from the commit that confirmed the mutation and
+        // removed the record. If the record is gone, the mutation is removed from the queue too.
         let revision = stored?.revision ?? 0
         let finished = await external.finishedMutations(
           among: mutations.filter { revision > $0.revision }.map(\.id), in: self)
@@ -327,7 +327,7 @@ actor SyncEngine<Source: RepositorySource> {
     recordEndOfUse(of: observed.key)
   }
 
-  /// Sends the current list of mutations to a new observer of the queue.
+  /// Sends the current list of mutations to the observers of the queue, unless their channel replays one already.
   func observeList() async {
     do throws(StoreError) {
       try await start()

@@ -53,7 +53,7 @@ final class SyncEnvironment<Source: RepositorySource> {
       engine.queue.pause(in: engine)
       engine.observedLoading.setOnline(false, in: engine)
     case .online, .unknown:
-      // Reconnects even if a reply or a retry has set `isOnline` before, because fetches may have failed since.
+      // Reconnects even if an answer or a retry has set `isOnline` before, because fetches may have failed since.
       if wasOffline { reconnect(in: engine) }
     }
   }

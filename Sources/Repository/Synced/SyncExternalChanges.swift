@@ -2,9 +2,9 @@ internal import DataStore
 
 /// Applies the changes that other repositories and processes make to values and mutations.
 ///
-/// A commit that confirms a mutation stores the new value and removes the mutation's record. The store reports the two
-/// changes separately. Whichever is reported first is applied together with the other change, which is read from the
-/// store.
+/// A commit that confirms a mutation removes the mutation's record, and usually stores a new value. The store reports
+/// the two changes separately. Whichever is reported first is applied together with the other change, which is read
+/// from the store.
 ///
 /// Belongs to one ``SyncEngine`` and is only used in its isolation.
 final class SyncExternalChanges<Source: RepositorySource> {
@@ -98,9 +98,8 @@ final class SyncExternalChanges<Source: RepositorySource> {
 
   /// Returns a key's pending mutations whose records another repository or process has removed, and the stored value.
   ///
-  /// The value includes each of these mutations that was confirmed. It is read after the records, because a value that
-  /// is read before them may lack a mutation whose record is removed in between. If there are no such mutations, no
-  /// value is read.
+  /// The value is read after the records, because a value that is read before them may lack a confirmed mutation whose
+  /// record is removed in between. If there are no such mutations, no value is read.
   func finishedMutations(
     of cell: Cell, in engine: isolated Engine
   ) async -> (ids: [MutationID], stored: StoredValue<Value>?) {
@@ -147,7 +146,7 @@ final class SyncExternalChanges<Source: RepositorySource> {
     }
   }
 
-  /// Removes mutations of a key that another repository or process has confirmed or withdrawn.
+  /// Removes mutations of a key whose records another repository or process has removed.
   func finish(_ ids: [MutationID], of key: Source.Key, in engine: isolated Engine) {
     engine.removeFromOverlay(ids, of: key)
     engine.reader.finishExternally(ids, in: engine)

@@ -329,8 +329,8 @@ final class SyncLoader<Source: RepositorySource> {
   /// Records that the attempts of the mutations that wait for a whole value have ended.
   ///
   /// Otherwise these attempts would count as interrupted if this process ends. The records are written only once a
-  /// fetch has failed, because the value of a fetch that succeeds soon includes the mutations, and their records are
-  /// then removed.
+  /// fetch has failed: as long as the fetches succeed, a value soon includes the mutations, and their records are
+  /// removed.
   private func recordThatAttemptsEnded(_ cell: Cell, in engine: isolated Engine) {
     for id in cell.state.idsThatNeedWholeValue {
       let hasRecordChanged = engine.queue.recordUnknownOutcome(of: id)

@@ -133,7 +133,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   /// Whether a write is in progress.
   var isWriting: Bool { writing != nil }
 
-  /// Whether the write in progress confirms a mutation.
+  /// Whether a mutation ends with the write in progress.
   func isBeingConfirmed(_ id: MutationID) -> Bool { writing?.write.confirmed.contains(id) ?? false }
 
   // MARK: - Stored value
@@ -272,7 +272,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
 
   /// Records that the write is durable.
   ///
-  /// The base changes, and the confirmed mutations are removed, in one step.
+  /// The base changes, and the mutations that end with the write are removed, in one step.
   mutating func commit(revision: UInt64, tag: StoreTag) {
     guard let (write, _, _) = writing else { return }
     writing = nil

@@ -147,8 +147,8 @@ final class SyncWrites<Source: RepositorySource> {
     applyHeldChanges(of: cell, in: engine)
     engine.publish(cell)
     if error.isPermanent {
-      // The value of the reply can never be stored, so the mutation is refused and its caller gets the error, although
-      // the server has the mutation.
+      // The same write would fail every time, so the mutations are refused and their callers get the error, although
+      // the server has the mutations. Their outcome counts as unknown, so that they keep their ids if sent again.
       for id in write.confirmed {
         await engine.queue.refuse(id, .unstorable(error), .store(error), isOutcomeUnknown: true, in: engine)
       }

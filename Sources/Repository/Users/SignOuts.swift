@@ -172,7 +172,8 @@ final class SignOuts<Source: RepositorySource> {
   private func waitForLock(in engine: isolated Engine) async throws(StoreError) -> HeldLock? {
     var releases: MulticastStream<Void, Never>?
     while !engine.canStopEarly {
-      // Subscribed before the attempt, so that no release is missed.
+      // Subscribed before the attempt, so that no release is missed. The first attempt is made without a subscription,
+      // because the stream isn't known yet. If the lock is held, the second attempt follows at once.
       let subscription = releases?.subscribe()
       switch try await store.acquireLock(lockName) {
       case .acquired(let lock): return HeldLock(lock: lock)

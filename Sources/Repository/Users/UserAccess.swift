@@ -8,7 +8,7 @@ internal import DataStore
 struct UserAccess {
   /// The effects of a new record.
   struct Effects: Equatable {
-    /// Whether everything that is known of the user must be forgotten.
+    /// Whether the engine must discard its state of the user, because a sign-out has begun.
     var isClosed = false
     /// Whether the user may use the repository again.
     var isReopened = false

@@ -2,7 +2,7 @@ public import Foundation
 
 /// An error thrown by a ``UserService``.
 public enum SignInError: Error, Sendable, Hashable {
-  /// The call isn't possible in the given state, or the sign-in that it belongs to has ended.
+  /// The call isn't possible in the given state, or the user who was signed in at the call has signed out since.
   ///
   /// No request was sent, or its reply was discarded because it arrived after a sign-out had begun.
   case refused(SignState)
@@ -30,7 +30,7 @@ extension SignInError: CustomStringConvertible {
     switch self {
     case .refused(.unsigned): "No user is signed in: sign in first."
     case .refused(.signingIn): "A sign-in is in flight: wait until it ends."
-    case .refused(.signed(let user)): "\(user.username) is signed in: sign out first."
+    case .refused(.signed(let user)): "\(user.username) is signed in. Sign out before another user signs in."
     case .refused(.signingOut): "A sign-out is in flight: wait until it ends."
     case .session(let error): error.description
     case .userData(let error): error.description

@@ -66,8 +66,8 @@ package struct TextStyle: Hashable, Sendable {
     let old = other.reduced(to: depth)
     if new == old { return "" }
     if new == .plain { return "\u{1B}[m" }
-    // If the old style has an attribute or a color that the new one lacks, the sequence starts with a reset, which is
-    // the parameter 0.
+    // If the old style has an attribute that the new one lacks, or has a color and the new one has none, the sequence
+    // starts with a reset, which is the parameter 0.
     let keepsOldStyle = old.attributes.isSubset(of: new.attributes) && (old.color == nil || new.color != nil)
     let keptStyle = keepsOldStyle ? old : .plain
     let added = new.attributes.subtracting(keptStyle.attributes)

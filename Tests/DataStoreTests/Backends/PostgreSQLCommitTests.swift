@@ -39,7 +39,7 @@
       switch otherChange {
       case .commit: #expect(try otherClient.make(change, number: 2, known: known) == known + 1)
       case .updateByProgram:
-        // Without the setting of a store, the trigger records the update as another program's.
+        // Without the setting that marks a connection of a store, the trigger records the update as another program's.
         try otherClient.run(script: "RESET datastore.store; UPDATE datastore_value SET bytes = '2'")
       case .registration: try otherClient.run(PostgreSQLLayout.registerWatch, .integer(1))
       }
@@ -72,8 +72,8 @@
 
     /// If `isLocked` is `true`, the commit is made as in a transaction that locks the store.
     ///
-    /// Such a commit has no last known entry, so `make` gives its statement an additional step, which truncates the log
-    /// if that is due.
+    /// Such a commit has no last known entry, so `make` can't tell whether a truncation of the log is due. It therefore
+    /// always adds a step to the statement, which truncates the log if that is due.
     @Test(arguments: statements, [false, true])
     func `A commit changes exactly what its parameters name, and logs the names of the changed values`(
       statement: PostgreSQLCommitStatement, isLocked: Bool

@@ -46,6 +46,7 @@
 
     @Test(arguments: [[], [(6, nil), (7, nil)], [(2, nil)]] as [[(Int64, String?)]])
     mutating func `The report is unknown if the log lacks the last change that was read`(changes: [(Int64, String?)]) {
+      // Change 5 itself must be in the log. It isn't enough that the log continues with change 6.
       let version = log.version
       let hasExternalChange = log.record(rows(changes))
       #expect(hasExternalChange)

@@ -339,6 +339,7 @@
       let known = try #require(try lateCommitter.first(PostgreSQLLayout.newestEntry) { $0.integer(0) })
       var change = PostgreSQLChange()
       change.write(StoreWrite(name: "counter", bytes: Data("late".utf8)))
+      // `lateCommitter` simulates the lost connection. A new connection asks whether the commit was made.
       let wasMade = try place.connection().first(
         PostgreSQLLayout.wasMade, .integer(known), .integer(lateCommitter.writer), .integer(1)
       ) { $0.optionalBool(0) }
@@ -385,6 +386,7 @@
     {
       var backend = place.backend(timeout: .milliseconds(100))
       let group = ["a", "refused", "b"].map { [StoreWrite(name: $0, bytes: Data("1".utf8))] }
+      // This commit creates the tables. Because it also reads the log, the later decisions are made without a lock.
       _ = try backend.commit(group: [group[0]]) { (_, _) throws(StoreError) in .proceed(removing: []) }
       let other = try place.connection()
       try other.run(script: "ALTER TABLE datastore_value ADD CHECK (name <> 'refused')")

@@ -63,7 +63,7 @@
       #expect(try other.first("SELECT count(*) FROM datastore_watch") { $0.integer(0) } == 1)
     }
 
-    @Test func `A watch starts although another client has locked the store, and notices that client's change`()
+    @Test func `A watch starts although another client has locked the store, and notices that client's changes`()
       async throws
     {
       let store = place.store(timeout: .milliseconds(100))
@@ -75,6 +75,7 @@
       try other.run("UPDATE datastore_value SET bytes = $1", .bytes(oldBytes))
       try other.commit()
       #expect(await changes.next()?.stored?.value == 1)
+      // From its late registration on, the watch receives notifications.
       try other.run(script: "DELETE FROM datastore_value")
       #expect(await changes.next()?.stored == nil)
     }
@@ -120,7 +121,7 @@
         isMadeBeforeRegistration
           ? storeLockIsAwaited : "EXISTS (SELECT FROM datastore_watch WHERE writer <> \(oldWriter))")
       // The commit has the store's earlier writer number, and a commit number that the store hasn't used, as if the
-      // server made it late. It names no last known entry, so the server makes it whatever the log contains.
+      // server made it late. It names no last known entry of the commit log, so the server makes it in any case.
       try lateCommitter.run(
         PostgreSQLCommitStatement.storeValue.sql, .integer(nil), .integer(oldWriter), .integer(1_000),
         .text("counter"), .bytes(oldBytes))
@@ -161,7 +162,7 @@
       #expect(try await notificationCount { try await store.remove(key) } == 1)
       #expect(try await notificationCount { try await store.erase { $0.key == key.keyName } } == 1)
 
-      #expect(otherChanges != nil)
+      extendLifetime(otherChanges)
       (other, otherChanges) = (nil, nil)
       try await place.waitUntil("(SELECT count(*) = 1 FROM datastore_watch)")
       #expect(try await notificationCount { try await store.save(7, for: key) } == 0)

@@ -135,7 +135,8 @@
       let results = try backend.commit(group: group) { (index, backend) throws(StoreError) in
         // The rollback below ends the transaction of the group. The backend then makes each commit again, in a
         // transaction of its own, and only the second one fails again. If it continued with the group instead, the
-        // third commit's check would begin another transaction, and hide that the first commit is lost.
+        // check for external changes in the third commit's decision would begin another transaction, and hide that the
+        // first commit is lost.
         if index > 0 { _ = try backend.takeExternalChanges() }
         guard index == 1 else { return .proceed(removing: []) }
         backend.transaction!.rollBack()

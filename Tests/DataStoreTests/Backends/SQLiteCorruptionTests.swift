@@ -80,6 +80,7 @@
       try place.corruptSchema()
       try FileManager.default.copyItem(at: place.folder, to: copy.url)
       let fileSystem = FileSystem(fault: { call in
+        // The path in a call of `rename` is the new one.
         let isMoveBackOfLog = call.operation == "rename" && call.path.hasSuffix("/store.sqlite-wal")
         return call.operation == "fsync" || isMoveBackOfLog ? EIO : nil
       })

@@ -274,7 +274,7 @@
       #expect(try backend.read("a") == new)
     }
 
-    @Test func `After an erasure of quarantined databases that isn't durable, the next one is`() throws {
+    @Test func `If the removal of a quarantined database isn't durable, the next erasure makes it durable`() throws {
       var reliableBackend = place.backend()
       try reliableBackend.write(new, to: "a")
       try old.write(to: place.folder.appending(path: "store.sqlite.corrupt-19700101T000000.000Z"))

@@ -213,6 +213,7 @@
       case .corruptAndMovedBack:
         try place.makeFolder()
         try Data("no database".utf8).write(to: place.file)
+        // The quarantine moves the files, can't synchronize the folder, and moves them back.
         fileSystem = FileSystem(fault: { $0.operation == "fsync" ? EIO : nil })
       case .corruptBesideAFolder:
         try place.makeFolder()

@@ -349,6 +349,7 @@ import Testing
         folderSync, "unlink .DataStor",
       ])
     lockedCalls.withLock { $0 = [] }
+    // This read takes no lock, because there is no interrupted commit to finish.
     #expect(try backend.read("a") == nil)
     #expect(lockedCalls.withLock { $0 } == [])
   }

@@ -12,10 +12,11 @@ import Testing
 @Suite(.requiresPowerLossVolume, .timeLimit(.minutes(15))) struct PowerLossTests {
   private static let environment = ProcessInfo.processInfo.environment
   private static let roundCount = environment["MOMENTS_POWER_LOSS_ROUNDS"].flatMap { Int($0) } ?? 20
-  /// The distance between the operations of a commit or recovery after which the power is cut.
+  /// The step between the operations after which the power is cut.
   ///
-  /// If there are at least 100 rounds, the power is cut after every operation. Otherwise it is cut after every fourth
-  /// one, beginning with a random one of the first four.
+  /// A commit or recovery is repeated in new stores, with the power cut after later and later operations. If there are
+  /// at least 100 rounds, the power is cut after every operation. Otherwise it is cut after every fourth one, beginning
+  /// with a random one of the first four.
   private static let step = roundCount < 100 ? 4 : 1
 
   private let seed: UInt64

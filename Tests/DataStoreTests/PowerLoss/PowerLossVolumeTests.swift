@@ -37,6 +37,7 @@ import Testing
       try write("text", to: "file", in: volume, synchronizing: false)
       #expect(try await volume.operationCount() - countBefore == 2)
       #expect(throws: POSIXError(.EIO)) { try write("text", to: "other", in: volume, synchronizing: false) }
+      // Any seed will do, even the largest.
       try await volume.restore(.keep(seed: .max))
       try await volume.arm(after: 1)
       try await volume.disarm()

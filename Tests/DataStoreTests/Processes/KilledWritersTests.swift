@@ -229,6 +229,8 @@ private protocol ReadOrder: Sendable {
 
   /// Records the next value that was read.
   ///
+  /// `nil` means that nothing was stored. It is older than every value, because the tests remove none.
+  ///
   /// - Returns: Whether it is the same as the previous value, or newer.
   mutating func record(_ value: Value?) -> Bool
 }

@@ -107,7 +107,7 @@
       try volume.removeFiller()
       try await cluster.recover()
       let found = try #require(try await place.store(timeout: .seconds(60)).load(key)?.value.number)
-      // The save in flight may have been made, although the server couldn't answer.
+      // The save that failed may have been made nevertheless, if its commit was written before the crash.
       #expect(found == acknowledgedCount || found == acknowledgedCount + 1)
       try await place.store(timeout: .seconds(60)).save(Item(1_000), for: key)
       try await store.save(Item(1_001), for: key)

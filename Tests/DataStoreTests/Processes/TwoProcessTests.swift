@@ -17,21 +17,21 @@ import Testing
     var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
     var collectionChanges = try await store.observe(collection: "text", as: String.self).changes.makeAsyncIterator()
     #expect(try await ChildProcess.run("save", place.url, ["theirs", "0"]) == .success)
-    let theirs = await changes.next()
-    #expect(theirs?.stored?.value == "theirs")
-    #expect(theirs?.revision == 1)
-    #expect(try await store.load(key) == theirs?.stored)
+    let theirs = try #require(await changes.next())
+    #expect(theirs.stored?.value == "theirs")
+    #expect(theirs.revision == 1)
+    #expect(try await store.load(key) == theirs.stored)
     let ours = try await store.save("ours", for: key)
     #expect(await changes.next() == .saved(key, ours))
     #expect(try await ChildProcess.run("remove", place.url, ["0"]) == .success)
     #expect(await changes.next() == .removed(key, revision: 3))
     #expect(try await ChildProcess.run("save", place.url, ["again", "0"]) == .success)
-    let theirsAgain = await changes.next()
-    #expect(theirsAgain?.stored?.value == "again")
-    #expect(theirsAgain?.revision == 4)
+    let theirsAgain = try #require(await changes.next())
+    #expect(theirsAgain.stored?.value == "again")
+    #expect(theirsAgain.revision == 4)
 
     for change in [theirs, .saved(key, ours), .removed(key, revision: 3), theirsAgain] {
-      #expect(await collectionChanges.next() == change.map { [$0] })
+      #expect(await collectionChanges.next() == [change])
     }
   }
 

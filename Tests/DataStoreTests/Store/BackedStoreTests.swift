@@ -125,7 +125,7 @@ import Testing
     #expect(await changes.next() == .removed(key, revision: 2))
   }
 
-  @Test func `A save that cannot be written throws, is not sent, and has no revision`() async throws {
+  @Test func `A save or removal that cannot be written throws, is not sent, and has no revision`() async throws {
     let backend = SwitchableBackend()
     let store = BackedStore(backend: backend)
     let changes = try await store.changes(of: key).subscribe()

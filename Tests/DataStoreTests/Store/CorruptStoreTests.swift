@@ -96,7 +96,7 @@ import Testing
     try await expectOneEventUntilNextCorruption(of: store)
   }
 
-  @Test func `An observer receives the next save even if its own call was the first to find the corruption`()
+  @Test func `An observer receives the next save even if the call to observe was the first to find the corruption`()
     async throws
   {
     backend.corrupt()

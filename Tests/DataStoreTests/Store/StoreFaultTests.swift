@@ -158,6 +158,9 @@ import Testing
     return hasFailed
   }
 
+  /// Expects the store's first event to report an unreadable value.
+  ///
+  /// The store has sent the event already, and replays it to the new subscriber.
   private func expectUnreadableEvent(_ code: CInt, in store: FileStore) async {
     var events = store.events.makeAsyncIterator()
     guard case .valueUnreadable(key.keyName, let error) = await events.next() else {

@@ -38,14 +38,14 @@ import Testing
     let store = makeStore()
     for number in 0..<10 { try await store.save("a", for: key(number)) }
     for number in 1..<10 { try await store.remove(key(number)) }
-    // Until the collection is observed, this state distinguishes external changes from values that were stored all
-    // along.
+    // Until the collection is observed, a value that is read for an id without state counts as stored all along. The
+    // state of a removed value shows that a value that a later read finds for its id is an external change.
     #expect(await store.knownCount(in: "text") == 10)
     _ = try await store.observe(collection: "text", as: String.self)
     #expect(await store.knownCount(in: "text") == 1)
   }
 
-  @Test func `An external save for an id without any state is a change`() async throws {
+  @Test func `In an observed collection, an external save for an id without any state is a change`() async throws {
     let store = makeStore()
     let changes = try await store.observe(collection: "text", as: String.self).changes
     try await store.save("a", for: key(0))

@@ -25,7 +25,8 @@ struct CommitProgress {
   ///   reads find different values.
   mutating func catchUp(acknowledged: Int, open: () throws -> any KeyValueStore) async throws {
     while number < acknowledged { advance() }
-    // Either way of reading must finish an interrupted commit if it comes first, so each comes first in some calls.
+    // The first read must finish an interrupted commit, with `observe` as well as with `load`, so each of the two comes
+    // first in some calls.
     let observesFirst = acknowledged.isMultiple(of: 2)
     let first = try await NumberedCommits.read(try open(), observing: observesFirst)
     let second = try await NumberedCommits.read(try open(), observing: !observesFirst)

@@ -41,7 +41,7 @@
       _ = try run(Self.script, "start", folder.path(percentEncoded: false))
     }
 
-    /// Waits until the server accepts connections again after a crash, and starts it if its process has ended.
+    /// Waits until the server accepts connections again after a crash, and starts it if it has shut down.
     func recover() async throws {
       let lockFile = dataFolder.appending(path: "postmaster.pid").path(percentEncoded: false)
       while (try? PostgreSQLConnection(address, timeout: .seconds(5))) == nil {

@@ -73,10 +73,10 @@
     /// Whether the cut that ``cutNext(_:_:)`` last requested was made; also `true` if none was requested.
     var hasNoPendingCut: Bool { nextCut.withLock { $0 == nil } }
 
-    /// Makes all requests on the present connections fail, although messages from the server still arrive.
+    /// Makes it impossible to send requests on the present connections, although messages from the server still arrive.
     ///
-    /// The proxy sends each client a message as if from the server. A client that then sends a request gets an error,
-    /// and reads that message, which doesn't answer the request.
+    /// The proxy sends each client a message as if from the server. A client that then sends a request fails to write
+    /// it, and reads that message, which doesn't answer the request.
     func refuseRequests() {
       for pair in pairs.withLock({ $0 }) { pair.refuseRequests() }
     }
@@ -164,6 +164,8 @@
       }
 
       /// Waits for the client to close the connection, if its requests are refused.
+      ///
+      /// Until then, messages from the server still arrive.
       func waitForEndOfClient() {
         guard state.withLock({ $0.refusesRequests }) else { return }
         var descriptor = pollfd(fd: client, events: 0, revents: 0)

@@ -66,7 +66,7 @@ import Testing
     #expect(value.counts == [11])
     value.save(Array(-100..<11))
     #expect(value.counts == [111])
-    // A small chunk is allowed only if it is the value's only one, so the stored chunk isn't kept.
+    // The stored chunk is too small, and its neighbor is new, so it isn't kept: both are joined, then split.
     value = makeStoredValue(count: 10)
     value.save(Array(-150..<10))
     #expect(value.counts == [53, 53, 54])
@@ -238,8 +238,8 @@ import Testing
     let changedStarts = stride(from: 1, to: 150, by: 4).map { old.starts[$0] }
     for start in changedStarts { edited[start] = -1 }
     // The chunk after each changed one is compared twice, which takes at most 65 more comparisons. The changed chunk is
-    // compared at its expected positions from the start and from the end. This takes one comparison each, because its
-    // first element differs. The insertion also takes at most 70 more comparisons.
+    // compared at its old distance from the start of the value, then at its old distance from the end. This takes one
+    // comparison each, because its first element differs. The insertion also takes at most 70 more comparisons.
     #expect(comparisonCount(from: old, to: edited) <= 10_000 + 70 * (changedStarts.count + 1))
   }
 

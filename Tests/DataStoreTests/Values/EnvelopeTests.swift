@@ -50,7 +50,7 @@ import Testing
         """)
   }
 
-  @Test func `A whole value is encoded without escaped slashes`() throws {
+  @Test func `A value that is stored whole is encoded without escaped slashes`() throws {
     #expect(String(decoding: try encodedEnvelope("a/b"), as: UTF8.self).hasSuffix("}\n\"a/b\""))
   }
 

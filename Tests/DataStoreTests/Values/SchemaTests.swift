@@ -122,17 +122,17 @@ import Testing
     let bytes = storage[encodedName]
     let store = InMemoryStore(storage: storage)
     let person = Person(first: "Jake", last: "Lin")
-    let otherKey = StoreKey<Int>("number")
+    let missingKey = StoreKey<Int>("number")
 
     var requiringAbsence = StoreBatch()
     requiringAbsence.require(nil, of: key)
     requiringAbsence.save(person, for: key)
     await #expect(throws: StoreError.preconditionFailed(key.keyName)) { try await store.commit(requiringAbsence) }
-    var requiringOtherValue = StoreBatch()
-    requiringOtherValue.save(person, for: key)
-    requiringOtherValue.require(old.tag, of: otherKey)
-    await #expect(throws: StoreError.preconditionFailed(otherKey.keyName)) {
-      try await store.commit(requiringOtherValue)
+    var requiringMissingValue = StoreBatch()
+    requiringMissingValue.save(person, for: key)
+    requiringMissingValue.require(old.tag, of: missingKey)
+    await #expect(throws: StoreError.preconditionFailed(missingKey.keyName)) {
+      try await store.commit(requiringMissingValue)
     }
     #expect(storage.names == [encodedName])
     #expect(storage[encodedName] == bytes)

@@ -167,7 +167,7 @@ import Testing
     hook.withLock {
       $0 = { call in
         // Each save replaces one file. After the second save, the next lock of the folder is for the third save or for
-        // a check. Another backend commits right before that lock.
+        // a check for changes. Another backend commits right before that lock.
         if call.operation == "rename" { replacedFileCount.withLock { $0 += 1 } }
         guard call.operation == "flock", call.path == folderPath, replacedFileCount.withLock({ $0 }) >= 2 else {
           return

@@ -284,6 +284,7 @@ import Testing
     storage[name] = nil
     let last = try await store.save("last", for: key)
     #expect(await earlyChanges.next() == .saved(key, last))
+    // Corrupt bytes cause another event, which must be the second one.
     storage[name] = Data("corrupt".utf8)
     await #expect(throws: StoreError.self) { try await store.load(key) }
     var events = store.events.makeAsyncIterator()
@@ -305,6 +306,7 @@ import Testing
     _ = try await store.changes(of: key)
     _ = try await store.changes(of: key)
     await #expect(throws: StoreError.writeFailed(QuarantineFailingBackend.error)) { try await store.load(key) }
+    // A value of a future schema causes another event, which must be the second one.
     storage[try key.keyName.encoded()] = try encodedEnvelope("newer", schema: 2)
     _ = try await store.changes(of: key)
     var events = store.events.makeAsyncIterator()
@@ -447,6 +449,7 @@ import Testing
     faults.rule.withLock {
       $0 = { $0.operation == "rename" && $0.path.contains(".corrupt-") ? EPERM : nil }
     }
+    // The check that the second key's bytes cause must not report those of the first key again.
     for key in keys {
       try Data("corrupt".utf8).write(to: folder.appending(path: "\(key.keyName.encoded()).value"), options: .atomic)
       guard case .watchingFailed(.writeFailed(let error)) = await events.next() else {
@@ -493,7 +496,7 @@ import Testing
     for (index, observer) in observers.enumerated() {
       var received: [StoredValue<String>] = []
       for await change in observer {
-        // Nothing is removed or quarantined, so each change has a value.
+        // Nothing is removed, so each change has a value.
         received.append(try #require(change.stored))
         if change.stored?.value == "end" { break }
       }

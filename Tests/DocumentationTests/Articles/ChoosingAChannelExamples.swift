@@ -45,6 +45,7 @@ enum ChoosingAChannelExamples {
     }
   }
 
+  /// Shares messages, each of which is a stock quote, between a list and a chart.
   static func sharedSequence(
     _ messages: AsyncStream<String>, showList: @Sendable (MulticastSequence<AsyncStream<String>>) async -> Void,
     showChart: @Sendable (MulticastSequence<AsyncStream<String>>) async -> Void

@@ -46,12 +46,12 @@ enum FirstTenMinutesExamples {
     do {
       let user = try await service.performSignin(username: "jakelin", password: Password("secret"))
       print("Hello \(user.username)")
+      for await state in states {
+        print(state)  // unsigned, signingIn, signed(jakelin)
+        if state == .signed(user) { break }
+      }
     } catch {
       print(error)
-    }
-    for await state in states {
-      print(state)  // unsigned, signingIn, signed(jakelin)
-      if !state.isBusy, state != .unsigned { break }
     }
   }
 

@@ -98,7 +98,7 @@ struct APISessionTests {
   }
 
   @Test(arguments: [429, 500, 503])
-  func `The error for a status that means the same from the server and from a gateway quotes the body`(
+  func `A status that means the same from the server and from a gateway becomes a status error that quotes the body`(
     status: Int
   ) async throws {
     try await BFFServer.run { server in
@@ -110,7 +110,7 @@ struct APISessionTests {
   }
 
   @Test(arguments: [400, 403, 404])
-  func `Without a GraphQL response, a status that may mean something else from a gateway counts as not from the API`(
+  func `If a status may mean something else from a gateway, a response that isn't GraphQL counts as not from the API`(
     status: Int
   ) async throws {
     try await BFFServer.run { server in

@@ -376,7 +376,8 @@ struct ResponseRulesTests {
     for (text, excerpt) in [(Self.hostileText, Self.sanitizedText), (Self.hugeText, Self.truncatedText)] {
       let json = try Self.jsonString(text)
       let body = #"{"errors":[{"message":\#(json),"path":[\#(json),1],"extensions":{"code":\#(json)}}]}"#
-      // Creating an error truncates its code to the limit for names, which is smaller than the limit for messages.
+      // Creating an error truncates its code and its field names to the limit for names, which is smaller than the
+      // limit for messages. The extensions remain as the server sent them.
       for status in [200, 401] {
         Self.expect(
           Self.outcome("application/graphql-response+json", status, body),

@@ -104,6 +104,7 @@ struct GraphQLReplyTests {
     #expect(try keptErrors(entries) == expectedErrors)
     #expect(try keptErrors(entries + [#"{"message":"m101"}"#]) == expectedErrors)
     #expect(try keptErrors(entries + ["7", "{}"]) == expectedErrors)
+    // The data is decoded even if some entries are not.
     let json = #"{"errors":[\#((entries + ["7"]).joined(separator: ","))],"data":{"a":1}}"#
     #expect(try Self.dataDescription(json) == "payload 1")
   }
@@ -157,6 +158,9 @@ struct GraphQLReplyTests {
   }
 
   // MARK: - Shape
+
+  // `GraphQLShape` checks a response whose sender is uncertain, so it requires more than `isGraphQL`: without data, the
+  // first error must have a message.
 
   @Test(arguments: [
     #"{"data":{"a":1}}"#, #"{"data":null}"#, #"{"data":[]}"#, #"{"errors":[{"message":"m"}]}"#,

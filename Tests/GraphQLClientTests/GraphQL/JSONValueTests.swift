@@ -45,7 +45,7 @@ struct JSONValueTests {
   }
 
   @Test(arguments: ["", "nul", "[1", #""\ud800""#, "1e400"])
-  func `Invalid JSON is an error`(json: String) {
+  func `Invalid JSON, or a number out of range, is an error`(json: String) {
     #expect(throws: DecodingError.self) { try Self.value(json) }
   }
 

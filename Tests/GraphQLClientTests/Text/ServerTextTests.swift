@@ -39,7 +39,7 @@ struct ServerTextTests {
     "\0", "\t", "\u{07}", "\u{7F}", "\u{85}", "\u{9B}", "\u{AD}", "\u{200B}", "\u{200E}", "\u{2029}", "\u{2066}",
     "\u{2069}", "\u{FEFF}", "\u{E0041}",
   ])
-  func `Each control and formatting character becomes a space`(character: String) {
+  func `Each control character, formatting character and paragraph separator becomes a space`(character: String) {
     #expect(ServerText.line("a\(character)b") == "a b")
   }
 

@@ -149,6 +149,7 @@ struct HTTPTransportTests {
     for _ in 0..<200 {
       var transport: (any HTTPTransport)? = try kind.makeTransport()
       let call = Task { [transport] () async throws in _ = try await transport?.send(Self.request(url)) }
+      // After this, only the call's task refers to the transport, and the task may end before the exchange begins.
       transport = nil
       call.cancel()
       _ = await call.result

@@ -279,6 +279,8 @@ private struct ReplyListBuilder {
   // MARK: - Failures and redirections
 
   mutating func addFailures() {
+    // Some statuses, such as 401, 407, 429 and 503, mean the same whether the API or a proxy sends them. A 403 or 404
+    // counts as the API's only if the response looks like one of a GraphQL server.
     add(.notAnAPIResponse, "403 with HTML", body: "<html>", status: "403 x", type: "text/html")
     let spaces = Data("    ".utf8)
     add(.statusCode(503), "503 without end", "HTTP/1.1 503 x\r\n\r\n", then: .flood(spaces))
@@ -309,7 +311,7 @@ private struct ReplyListBuilder {
     add(.notAnAPIResponse, "302", body: "", status: "302 Found", headers: "Location: /login\r\n")
     add(.notAnAPIResponse, "308 to nowhere", body: "", status: "308 x", type: "text/html")
     add(
-      .notAnAPIResponse, "a redirection without end", "HTTP/1.1 302 Found\r\nLocation: /login\r\n\r\n",
+      .notAnAPIResponse, "a redirection with an endless body", "HTTP/1.1 302 Found\r\nLocation: /login\r\n\r\n",
       then: .flood(Data("    ".utf8)))
   }
 }

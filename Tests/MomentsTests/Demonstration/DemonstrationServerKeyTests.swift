@@ -136,7 +136,7 @@ struct DemonstrationServerKeyTests {
   @Test func `A change that can't be stored is not acknowledged, and a later attempt makes it once`() async throws {
     let folder = TemporaryFolder()
     let backend = try await DemonstrationServer.open(FileStore(folder: folder.url))
-    // A file in place of the folder makes every write fail.
+    // The folder doesn't exist yet. A file in its place makes every write fail.
     try Data().write(to: folder.url)
     let error = await #expect(throws: APISessionError.self) {
       try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")

@@ -152,8 +152,8 @@ struct GetMomentsByUserIDSessionTests {
         try await session.getMoments(userID: "nobody", first: 4, after: nil)
       }
       let details = try await session.getMoments(userID: "0", first: 4, after: nil)
-      // The session asks for a page again. A server without pages refuses this request too, so the session then fetches
-      // the complete timeline.
+      // The session asks for a page again, because no complete timeline has arrived yet. A server without pages refuses
+      // this request too, so the session then fetches the complete timeline.
       #expect(details.moments.count == (schema == .paging ? 4 : 16))
     }
   }

@@ -117,6 +117,7 @@ import Testing
       // The value is quarantined even if only one of its parts is corrupt.
       let valueFileName = "moments-details.0.value"
       let bytes = corruptBytes[valueFileName] ?? files.timeline[valueFileName]
+      // The store replays its last events, so an event from before this loop isn't missed.
       for await event in store.events {
         guard case .valueQuarantined(StoreKeyName("moments-details", id: "0"), let movedTo, _) = event else {
           continue

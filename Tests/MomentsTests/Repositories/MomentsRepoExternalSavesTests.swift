@@ -87,7 +87,7 @@ import Testing
     saveGate.open()
     try await load.value
     try await reload.value
-    // Both replies may be older than the external save, so the timeline is fetched again for both calls.
+    // Both replies may be older than the external save, so each of the two calls fetches the timeline again.
     var names: [String] = []
     for await details in observer {
       names.append(details.userDetails.name)

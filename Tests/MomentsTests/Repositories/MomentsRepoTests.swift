@@ -102,6 +102,7 @@ import Testing
     let gate = Gate()
     let (cancellationChecks, continuation) = AsyncStream.makeStream(of: Bool.self)
     let harness = RepoHarness(getMoments: { _ throws(APISessionError) in
+      // The gate stays closed, so only cancellation ends this call.
       await gate.pass()
       continuation.yield(Task.isCancelled)
       throw .cancelled

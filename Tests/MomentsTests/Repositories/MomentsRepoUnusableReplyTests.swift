@@ -11,8 +11,8 @@ import Testing
 
 /// Likes that get no usable reply stay visible.
 ///
-/// If a fetched timeline contains a like that the server may have made, the like is confirmed. Otherwise it is sent
-/// again.
+/// After a success whose reply can't be used, the source fetches the timeline at once. A like that neither this nor a
+/// later fetched timeline confirms is sent again.
 @Suite(.timeLimit(.minutes(15))) struct MomentsRepoUnusableReplyTests {
   private static func timeline(isLiked: Bool) -> MomentsDetails {
     .fixture(likedMomentIDs: isLiked ? ["0"] : [])

@@ -19,6 +19,7 @@ import Testing
     #expect(source.disposition(of: .transport(URLError(code))) == .retryLater())
   }
 
+  // `HTTPTransport` doesn't promise for any of these errors, not even a TLS failure, that nothing was sent.
   @Test(arguments: [
     URLError.Code.timedOut, .networkConnectionLost, .badServerResponse, .cancelled, .secureConnectionFailed, .unknown,
   ])

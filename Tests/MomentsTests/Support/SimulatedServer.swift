@@ -5,7 +5,7 @@ import Multicast
 import MulticastTesting
 
 /// A simulated server whose steps a test controls: serving a request, delivering or corrupting its reply, and losing
-/// either of the two.
+/// the request or the reply.
 ///
 /// The server numbers its states. The user name of a reply is the number of the state from which the reply was created.
 /// A like under a known key isn't made again. It gets the first reply, even if that reply is outdated.

@@ -206,7 +206,7 @@ import Testing
     repo.loadStates.send(.loading(previous: nil))
     await until { model.isLoading }
     // The test doesn't suspend between these calls. The first state may be handed off to the run, which is waiting. Of
-    // the other states, the run receives only the last one.
+    // the other states, the run receives only the last one, so it skips the state with the timeline.
     repo.loadStates.send(.loading(previous: nil))
     repo.loadStates.send(.loaded(LoadedValue(.fixture(), savedAt: Date(timeIntervalSince1970: 0))))
     repo.loadStates.send(.idle)

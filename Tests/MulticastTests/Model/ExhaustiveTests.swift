@@ -2,7 +2,7 @@ import Testing
 
 /// Comparisons of the state machine with the model, for every short sequence of events.
 ///
-/// There are at most two subscribers, each with at most two suspended calls.
+/// There are at most two subscribers at a time, each with at most two suspended calls.
 @Suite struct ExhaustiveTests {
   /// A depth-first search through the sequences of events, which copies the state at each branch.
   private struct Search {

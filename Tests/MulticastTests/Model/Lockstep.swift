@@ -66,8 +66,8 @@ struct Lockstep {
     if driver.kept.count != driver.state.head - floor { return "kept \(driver.kept) is not from \(floor) to the head" }
     let needed = model.oldestNeeded
     if floor > needed { return "\(needed) is needed, but was released: the floor is \(floor)" }
-    // `allCursorSubscribersWait` ignores subscribers that have ended. After termination, no call is suspended, so it
-    // holds only once all cursor subscribers have ended. The last one to end raises the floor.
+    // `allCursorSubscribersWait` ignores subscribers that have ended. After termination, it holds only once all cursor
+    // subscribers have ended, because no call is suspended any more. The last one to end raises the floor.
     if model.allCursorSubscribersWait, floor != needed {
       return "all cursor subscribers wait and need nothing before \(needed), but the floor is \(floor)"
     }

@@ -50,6 +50,7 @@ import Testing
     #expect(await cancelledEarly.value == "cancelled")
 
     calls.open(2)
+    // Whether this call already waits when its task is cancelled depends on the scheduling. The outcome doesn't.
     let waiting = Task { await calls.outcome(of: 2, ifCancelled: "cancelled") }
     waiting.cancel()
     #expect(await waiting.value == "cancelled")

@@ -75,6 +75,7 @@ import Testing
   /// The raw value is the name of the law that the fault breaks.
   enum Fault: String, CaseIterable, Sendable {
     case newIDForEachAttempt = "L6 Once"
+    // The check of this law also fails if a mutation is never applied. With this source, none is.
     case confirmsWithoutSending = "L5 FIFO"
     case storeForgets = "L7 Durable"
     case storeSplitsCommits = "L8 Atomic"

@@ -42,8 +42,8 @@ import Testing
       "mutation k given up after the last attempt: away"
     ),
     (
-      .mutationConflicted(MutationID(rawValue: "k"), MutationConflict("There is no a.")),
-      "mutation k is in conflict: There is no a."
+      .mutationConflicted(MutationID(rawValue: "k"), MutationConflict("There is no item a.")),
+      "mutation k is in conflict: There is no item a."
     ),
     (.valueEvicted(key: "0"), "the value of 0 evicted"),
     (.queueLength(waiting: 3, dead: 1), "3 mutations in the queue, 1 dead letter"),

@@ -202,6 +202,7 @@ import Testing
       }
     }
     try await repository.refresh("c")
+    // The value of `b` is evicted instead.
     try await #expect(storedIDs() == ["c", "a"])
     #expect(!isFirstRemoval.value)
   }

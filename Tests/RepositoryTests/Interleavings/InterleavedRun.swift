@@ -231,11 +231,11 @@ struct InterleavedRun<Source: MarksSource> {
     case 33: checkLawsWhenIdle()
     case 34: process.networkMonitor.status = [.online, .offline, .unknown].randomElement(using: &random)!
     case 35: process.activityMonitor.activity = [.active, .inactive].randomElement(using: &random)!
-    case 37: replaceObservers(of: process)
-    case 38: process.store.loseLocks()
     case 36:
       let selection = [KeySelection.key(key), .user("0"), .all].randomElement(using: &random)!
       call(process) { await $0.invalidate(selection) }
+    case 37: replaceObservers(of: process)
+    case 38: process.store.loseLocks()
     default: stepNetwork()
     }
   }
@@ -402,8 +402,8 @@ struct InterleavedRun<Source: MarksSource> {
 
   // MARK: - Settling
 
-  /// Checks L12 to L14 of `RepositoryConformance`: when everything works again, the queue drains, no value is pending,
-  /// and every process shows the server's value.
+  /// Checks L12 to L14 of `RepositoryConformance`: when everything works again, the queue drains, loads complete, no
+  /// value is pending, and every process shows the server's value.
   private mutating func settle() {
     journal.note("everything works")
     network.conditions = .reliable
@@ -478,7 +478,7 @@ struct InterleavedRun<Source: MarksSource> {
 
   private func checkSettled(_ process: Process) {
     guard journal.isCompleted("load \(process.number)") else {
-      return journal.violate("L12: process \(process.number) can't load.")
+      return journal.violate("L12: the loads of process \(process.number) don't complete.")
     }
     for key in Self.keys {
       let expected = server.value(of: key).elements

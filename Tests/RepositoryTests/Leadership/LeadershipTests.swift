@@ -257,7 +257,8 @@ import Testing
     _ = perform(.add("1"), first)
     let call = perform(.add("2"), second)
     noticeChanges(in: first)
-    // Stores a value that is newer than the mutation and doesn't include it.
+    // Stores a value that is newer than the mutation but doesn't include it. So the second process must not conclude
+    // from a newer value that the mutation was confirmed.
     _ = start { try await first.repository.reload("a") }
     let id = try #require(try await pendingMutations(of: first).last?.id)
     try await start { try await first.repository.mutations.cancel(id) }.value
@@ -275,7 +276,7 @@ import Testing
     let call = perform(.add("1"), second)
     noticeChanges(in: first)
     #expect(server.applied.count == 1)
-    // The second process notices nothing before the first one has removed the record.
+    // When the second process notices its first change, the first process has already removed the mutation's record.
     noticeChanges(in: second)
     gate.open()
     executor.runUntilIdle()
@@ -449,9 +450,7 @@ import Testing
   }
 
   @Test func `A mutation that the leader confirmed before it died isn't sent again`() async throws {
-    let (first, second) = (makeProcess("first"), makeProcess("second"))
-    let gate = Gate()
-    let third = makeProcess("third", onSend: { () async in await gate.pass() })
+    let (first, second, third) = (makeProcess("first"), makeProcess("second"), makeProcess("third"))
     _ = perform(.add("1"), third)
     // The second process notices the mutation, but not that the leader confirms it.
     noticeChanges(in: second)
@@ -690,6 +689,7 @@ import Testing
     let first = makeProcess(
       "first",
       onSend: { () async throws(NotesFailure) in
+        // Only the first attempt, which sends "1", waits at the gate. All others fail because a sign-in is required.
         if attempts.next() > 1 { throw .signedOut }
         await firstSendGate.pass()
         throw .offline
@@ -751,7 +751,7 @@ import Testing
     let name: String
     /// The name of the process whose turn is next; `nil` if the turn doesn't change.
     let next: String?
-    /// The name of the process whose turn it is; `none` if it is no process's turn.
+    /// The name of the process whose turn it is, or `"none"` if it is no process's turn.
     let turn: Setting<String>
     var lease: any LeadershipLease = LostLease()
     let leaseCount = Counter()

@@ -195,7 +195,8 @@ import Testing
     #expect(state.setOnline(true, at: .seconds(11)) == [])
     #expect(state.endRequest(.reload("a"), .failed, isStillDue: false) == [.reload("a")])
     #expect(state.invalidate(.all) == [])
-    // This reload neither fails nor fetches the value, so only the refresh that became due meanwhile is requested.
+    // A repository reports no reload as `wasFresh`, but the state machine accepts it. Only the refresh that became due
+    // meanwhile is requested.
     #expect(state.endRequest(.reload("a"), .wasFresh, isStillDue: false) == [.refresh("a")])
   }
 
@@ -237,6 +238,7 @@ import Testing
   /// A naive model of the state machine: it checks every second whether a fetch is due.
   private struct Model {
     struct Observation {
+      /// The schedules that have observers; `State.end` is called when the last observer of one is gone.
       var schedules: Set<LoadingSchedule>
       var lastLoad: Int
       var stopTime: Int?
@@ -244,6 +246,7 @@ import Testing
       var isArmed = true
       var hasMissedRequest = false
       var isFetching = false
+      /// The request that became due since the one in progress began.
       var newRequest: State.Request?
       var hasStopped = false
     }

@@ -88,7 +88,7 @@ import Testing
     var lanes = makeLanes(mutationsIn: ["a", "b"], maximumInFlight: 1)
     #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
     lanes.remove(Self.id(1), lane: "b")
-    // The mutation of the lane `a` is in flight.
+    // The mutation in flight in the lane `a` counts as one to send.
     #expect(lanes.hasMutationsToSend)
     lanes.complete(lane: "a")
     #expect(!lanes.hasMutationsToSend)

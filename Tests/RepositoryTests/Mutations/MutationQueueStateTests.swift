@@ -73,6 +73,7 @@ import Testing
     let state = State()
     state.recordReading(upTo: 5)
     let ownID = MutationID(rawValue: "own")
+    // A mutation that isn't durable yet has the greatest possible sequence number.
     state.add(ownID, key: "a", lane: "a", record: makeEntry("own", .max).record)
     // Mutation 6 isn't known yet, but only a leader has to wait for it.
     #expect(state.recordAddition(of: ownID, sequence: 7, tag: StoreTag(), revision: 7) == false)
@@ -102,6 +103,7 @@ import Testing
     #expect(state[first.id]?.record.attempts == 0)
     state.add(secondID, key: "b", lane: "b", record: makeEntry("2", 2).record)
     #expect(state[secondID]?.record.isMarked == false)
+    // The keys name no user, so the mutations belong to the user `nil`.
     state.signedIn(userID: nil)
     state.remove(secondID)
     state.add(secondID, key: "b", lane: "b", record: makeEntry("2", 2).record)

@@ -60,7 +60,7 @@ import Testing
     #expect(withdrawals?.count == 3)
   }
 
-  @Test func `A mutation that is replaced as soon as it is in conflict isn't listed again after a relaunch`()
+  @Test func `A mutation that is replaced as soon as it is in conflict isn't in the queue again after a relaunch`()
     async throws
   {
     failure.value = .offline

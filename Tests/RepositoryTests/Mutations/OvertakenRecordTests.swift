@@ -91,7 +91,7 @@ import Testing
     _ = Task(executorPreference: executor) { [storage] in
       let otherStore = SimulatedStore(storage: storage)
       var record = try #require(storage.value(of: key))
-      // Another process sends the mutation, or sends it again.
+      // Another process sends the unsent mutation, or sends the refused one again.
       (record.isMarked, record.verdict) = (true, nil)
       try await otherStore.save(record, for: key)
       isDeciding.value = true
@@ -204,6 +204,7 @@ import Testing
       storage: storage,
       hooks: .init(onCommit: { (keyNames) async throws(StoreError) in
         await gate.pass()
+        // The first commit of this record alone is the removal, because the replacement is postponed until after it.
         guard keyNames == [keys.record(ids[1]).keyName], failsNextRemoval.value else { return }
         failsNextRemoval.value = false
         throw SimulatedStore.disconnectedError
@@ -212,11 +213,11 @@ import Testing
     let outcomes = Setting<[String]>([])
     var refusedRecord = Self.unsentRecord
     refusedRecord.verdict = .refused(reason: "a reason")
-    let refusedTag = saveUnsentRecord(of: ids[1])
+    let storedTag = saveUnsentRecord(of: ids[1])
     // The first commit waits at the gate, so the other two writes arrive before either is committed.
     let writes: [(MutationID, MutationRecordStore<NotesMutation>.Write)] = [
       (ids[0], .replace(Self.unsentRecord, tag: nil, unlessChanged: false)), (ids[1], .remove),
-      (ids[1], .replace(refusedRecord, tag: refusedTag, unlessChanged: false)),
+      (ids[1], .replace(refusedRecord, tag: storedTag, unlessChanged: false)),
     ]
     for (id, write) in writes {
       _ = Task(executorPreference: executor) {

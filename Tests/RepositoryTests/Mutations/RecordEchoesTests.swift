@@ -24,6 +24,7 @@ import Testing
     echoes.recordRemoval(of: id, revision: 5)
     #expect(echoes.receive(id, revision: 3) == false)
     #expect(echoes.receive(id, revision: 5) == false)
+    // The removal has been reported, so it's no longer remembered.
     #expect(echoes.receive(id, revision: 6) == true)
   }
 
@@ -31,7 +32,7 @@ import Testing
     var echoes = RecordEchoes()
     #expect(echoes.receive(MutationID(rawValue: "b"), revision: 5) == true)
     echoes.recordRemoval(of: id, revision: 5)
-    // While a removal is remembered, the next change of its record counts as an echo, even with a newer revision.
+    // If the removal were remembered, this change would count as an echo, although its revision is newer.
     #expect(echoes.receive(id, revision: 6) == true)
   }
 }

@@ -156,6 +156,7 @@ import Testing
     // The three elements before 7 now begin with 3, because 6 was removed.
     try await #expect(storedIDs() == [3, 4, 5, 7, 8, 9])
     try await #expect(storedList()?.elements[2].text == "changed")
+    // Unlike `reload`, `loadNewest` returns to the newest page.
     try await repository.loadNewest("a")
     try await #expect(storedIDs() == [13, 1, 2])
     #expect(takeRequests() == ["after nothing"])
@@ -209,7 +210,7 @@ import Testing
     for id in 20...24 { try await repository.perform(.add(id), on: "a") }
     try await #expect(storedIDs() == [24, 23, 22, 21, 20, 1, 2, 3])
     try await repository.loadMore("a")
-    // Six elements may stay, but the first of these would be 21, which has no cursor.
+    // Six elements may stay: 21, 20, and 1 to 4. But no fetched page has contained 21 or 20.
     try await #expect(storedIDs() == [1, 2, 3, 4])
     _ = takeRequests()
     try await repository.loadPrevious("a")

@@ -78,7 +78,7 @@ import Testing
     #expect(
       report.description.split(separator: "\n").dropFirst() == [
         "  key a: 19 bytes, 70 s old, 2 observers, 1 pending",
-        "  key b: no value, 0 observers, failed: \(NotesError.server(.offline))",
+        "  key b: no value in memory, 0 observers, failed: \(NotesError.server(.offline))",
         "  lane a: 1 mutation, the oldest 60 s old, 1 failed attempt, next attempt in \(seconds) s",
       ])
   }

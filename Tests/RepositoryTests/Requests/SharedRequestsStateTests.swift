@@ -36,6 +36,7 @@ import Testing
     let nextPlace = state.join("a", priority: .medium) { 3 }
     #expect(!state.isWanted("a", number: firstPlace.number))
     #expect(state.isWanted("a", number: nextPlace.number))
+    // A removed request isn't wanted any longer either, although its caller hasn't left.
     #expect(state.remove { $0 == "a" } == [3])
     #expect(!state.isWanted("a", number: nextPlace.number))
   }

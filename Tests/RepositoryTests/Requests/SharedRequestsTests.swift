@@ -224,8 +224,8 @@ import Testing
       _ = Task(executorPreference: joinExecutor, priority: .high) {
         try await requests.value(for: StartingKey {}, request: request)
       }
-      // The job that joins runs on another thread. Inside the job of the first caller, it would change the priority of
-      // the tasks that the first caller creates.
+      // The job that joins runs on another thread. If it ran inside the job of the first caller, it would change the
+      // priority of the tasks that the first caller creates.
       let hasJoined = DispatchSemaphore(value: 0)
       Thread.detachNewThread {
         joinExecutor.runUntilIdle()
@@ -276,10 +276,10 @@ import Testing
 /// The first caller's key is described for the event that the request has started, before the task of the request is
 /// registered. Each later event of the request describes a key again.
 private struct StartingKey: Hashable, CustomStringConvertible, Sendable {
-  let onStart: @Sendable () -> Void
+  let onDescription: @Sendable () -> Void
 
   var description: String {
-    onStart()
+    onDescription()
     return "a"
   }
 

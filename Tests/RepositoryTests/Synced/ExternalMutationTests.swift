@@ -12,6 +12,7 @@ import Testing
   private let memory = InMemoryStore()
   private let store: InterceptedStore
   private let server = NotesServer(empty: Notes())
+  /// Whether sending a mutation fails; fetches don't depend on it.
   private let isOffline = Setting(true)
   private let configuration = RepositoryConfiguration(clock: ManualClock(), leadership: NoLeadership())
 
@@ -44,6 +45,7 @@ import Testing
   private func waitForEndOfAttempt(_ id: MutationID) async throws {
     let record = MutationKeys<NotesMutation>(repository: "notes").record(id)
     let changes = try await memory.changes(of: record)
+    // A record is marked until the end of the attempt is stored.
     for await change in changes where change.stored?.value.isMarked == false { break }
   }
 

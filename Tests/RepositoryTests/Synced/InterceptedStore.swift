@@ -117,7 +117,8 @@ final class InterceptedStore: ForwardingStore {
     guard supportsLocks else { return .unsupported }
     let result = try await base.acquireLock(name)
     guard case .acquired(let lock) = result else { return result }
-    // `check` retains the lock of the base store, which therefore unlocks itself when this one is released.
+    // Only `check` retains the lock of the base store, so that lock is deallocated, and unlocks the name, when the new
+    // lock is deallocated.
     return .acquired(
       StoreLock(check: { [self] in await currentHooks.isHeld() ? await lock.isHeld() : false }, unlock: {}))
   }

@@ -71,8 +71,8 @@ extension NotesSuite {
     server.edit(key) { $0 = notes }
   }
 
-  /// Waits until the record of a mutation says that no attempt is in progress.
-  func waitForEndOfAttempt(_ id: MutationID) async throws {
+  /// Waits until the stored record of a mutation isn't marked; see ``MutationRecord/isMarked``.
+  func waitUntilUnmarked(_ id: MutationID) async throws {
     let record = MutationKeys<NotesMutation>(repository: "notes").record(id)
     let changes = try await memory.changes(of: record)
     for await change in changes where change.stored?.value.isMarked == false { break }

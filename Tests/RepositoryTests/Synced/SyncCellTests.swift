@@ -11,7 +11,7 @@ import Testing
       value: Notes(text), savedAt: Date(timeIntervalSince1970: seconds), revision: revision, tag: StoreTag())
   }
 
-  @Test func `An external change sets the time of the last fetch only if the change is newer than the value`() {
+  @Test func `An external change sets the base and its time of fetch only if the change is newer than the base`() {
     let source = NotesSource(
       fetch: { (_) throws(NotesFailure) in throw .offline },
       send: { (_, _, _) throws(NotesFailure) in throw .offline })

@@ -68,6 +68,9 @@ struct SyncWorld {
     var isOutcomeUnknown = false
   }
 
+  /// An attempt to send a mutation.
+  ///
+  /// The reply isn't trusted if it may repeat the reply to an earlier attempt.
   private enum Attempt {
     case inTransit(SyncState<Tally, TallyMutation>.Timestamp, isTrusted: Bool)
     case served(SyncState<Tally, TallyMutation>.Timestamp, isTrusted: Bool, reply: Tally)
@@ -155,12 +158,13 @@ struct SyncWorld {
     return intents.firstIndex { $0.isLive && isWaiting($0.id) }
   }
 
+  /// Whether a mutation waits to be sent, for the first time or again.
   private func isWaiting(_ id: MutationID) -> Bool {
     state.contains(id) && !state.idsThatNeedWholeValue.contains(id) && !attempts.contains { $0.id == id }
       && !answered.contains(id)
   }
 
-  /// The mutations whose reply has arrived, until a commit confirms them or they wait for a whole value.
+  /// The mutations whose reply has arrived, until a commit confirms them or they need a whole value.
   private var answered: Set<MutationID> = []
 
   mutating func process(_ event: Event) {

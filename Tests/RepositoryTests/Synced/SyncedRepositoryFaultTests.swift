@@ -45,7 +45,7 @@ import Testing
   @Test func `A mutation doesn't count as in flight once a fetched value includes it`() async throws {
     let isBroken = Setting(true)
     let repository = makeRepository(losingReplies: isBroken)
-    // At most four mutations are in flight, so a fifth one would wait if the ended attempts of these still counted.
+    // At most four mutations are in flight, so a fifth one would wait if the ended attempts of these four counted.
     for key in ["a", "b", "c", "d"] {
       try await put(Notes(), key)
       #expect(try await repository.perform(.add("1"), on: key) == .queued)
@@ -277,7 +277,7 @@ import Testing
       if server.applied.isEmpty { #expect(try await repository.perform(.add("1"), on: "a") == .queued) }
       try #require(await finishes { await fetches.arrivals() })
       let id = try #require(server.applied.first?.id)
-      try #require(await finishes { try await waitForEndOfAttempt(id) })
+      try #require(await finishes { try await waitUntilUnmarked(id) })
       withExtendedLifetime(repository) {}
     }
     let repository = makeRepository { (_) throws(NotesFailure) in throw .offline }
@@ -333,7 +333,7 @@ import Testing
       }
     }
     await repository.retryNow()
-    // Before it sends, the attempt stores a mark in the mutation's record. That commit waits at the gate.
+    // Before it sends, this second attempt stores a mark in the mutation's record. That commit waits at the gate.
     await marking.arrivals()
     let executor = SteppingExecutor()
     let cancelling = Task(executorPreference: executor) { () -> Bool in
@@ -446,7 +446,7 @@ import Testing
       try await memory.save(Notes("old"), for: .notes("a"))
       let gate = Gate()
       let commits = Counter()
-      // The second commit records that the first attempt has failed.
+      // The first commit stores the mutation, and the second one records that its first attempt has failed.
       store.set {
         $0.onCommit = { (keys) async in if keys.hasNotesMutation, commits.next() == 2 { await gate.pass() } }
       }
@@ -820,7 +820,7 @@ import Testing
     await events.reaches { $0 == .queueLength(waiting: 0, dead: 0) }
   }
 
-  @Test func `Mutations that another repository sends aren't counted as dead letters`() async throws {
+  @Test func `Mutations that another repository sends count neither as waiting nor as dead letters`() async throws {
     let repository = makeRepository()
     _ = try await repository.mutations.list()
     let other = makeRepository { (_) throws(NotesFailure) in throw .offline }
@@ -849,6 +849,7 @@ import Testing
     await events.waitForEnqueued(2)
     let id = try #require(try await repository.mutations.list().last?.id)
     let withdrawalsKey = MutationKeys<NotesMutation>(repository: "notes").withdrawals.keyName
+    // Only the withdrawals say whether a removed mutation was cancelled or confirmed.
     store.set {
       $0.onLoad = { (key) throws(StoreError) in
         if key == withdrawalsKey { throw .readFailed(InterceptedStore.error) }
@@ -888,7 +889,8 @@ import Testing
     // The other repository, which found the mutation in the store, commits first.
     let other = SyncedRepository(SumSource(sumServer), store: memory, configuration: configuration)
     try await other.waitForPendingMutations()
-    // Once this mutation of a third repository is listed, the first one has processed all earlier changes.
+    // Once this mutation of a third repository is listed, the first repository has received all earlier changes of the
+    // queue.
     let offlineRepository = SyncedRepository(
       SumSource(sumServer, onSend: { () throws(NotesFailure) in throw .offline }), store: memory,
       configuration: configuration)
@@ -900,7 +902,8 @@ import Testing
       for await list in repository.mutations.changes where !list.contains(where: { $0.key == "a" }) { break }
     }
     #expect(isDone)
-    // The first value is 5 with the mutation applied, and the second one is the stored value.
+    // During its own commit, the first repository still shows 5 with the mutation applied. The second value is the
+    // stored one.
     #expect(await values.first(2).last == Sum(count: 6))
   }
 
@@ -943,7 +946,7 @@ import Testing
     #expect(await !finishes(within: .seconds(2)) { await gate.arrivals(2) })
   }
 
-  @Test func `A key is released when its only mutation is in conflict`() async throws {
+  @Test func `A key whose only mutation is in conflict can be released`() async throws {
     try await put(Notes())
     let repository = makeRepository { (_) throws(NotesFailure) in throw .conflict }
     let loads = Counter()

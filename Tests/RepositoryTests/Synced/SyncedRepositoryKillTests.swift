@@ -254,7 +254,7 @@ private final class EditHistory {
   private var acknowledged: [Edit: KnownFacts] = [:]
   /// Edits whose call may have begun when the process was killed, so they may or may not be durable.
   private var uncertain: Set<Edit> = []
-  /// Edits that an observer saw before a value without them, and that weren't checked yet.
+  /// Edits that an observed value had and the next one lacked, and that weren't checked yet.
   private var vanished: [Edit] = []
 
   init(_ store: SharedPlace.Kind) throws {
@@ -363,7 +363,8 @@ private final class EditHistory {
         if id == nil { faults.append("\(edit) isn't listed") }
       case .refused:
         id = report.listed[edit]?.id
-        // The edit isn't listed if the caller got the error. It may be listed if the process was killed before that.
+        // The edit is listed if its call returned before the refusal, and isn't if the call threw the error. If the
+        // process was killed before it printed the result of the call, either may be the case.
         if facts.result == "queued", id == nil { faults.append("\(edit) isn't listed") }
         if facts.result == "refused", id != nil { faults.append("\(edit) is listed") }
       }

@@ -321,7 +321,7 @@ import Testing
     let addGate = Gate()
     store.set { $0.onCommit = { (_) async in await addGate.pass() } }
     let call = Task { try await repository.perform(.add("1"), on: "a") }
-    // The record that is being stored is already marked, because an attempt may begin soon.
+    // The record that is being stored is already marked, which means that an attempt may begin soon.
     await addGate.arrivals()
     let events = repository.events.subscribe()
     network.status = .offline
@@ -329,7 +329,7 @@ import Testing
     addGate.open()
     #expect(try await call.value == .queued)
     let id = try #require(try await repository.mutations.list().first?.id)
-    try #require(await finishes { try await waitForEndOfAttempt(id) })
+    try #require(await finishes { try await waitUntilUnmarked(id) })
     try await repository.mutations.cancel(id)
     try await #expect(repository.mutations.list() == [])
     #expect(server.received == [])
@@ -392,10 +392,10 @@ import Testing
     let keys = MutationKeys<NotesMutation>(repository: "notes")
     for id in ids { try await #expect(memory.load(keys.record(id))?.value.isMarked == true) }
     network.status = .offline
-    for id in ids.dropFirst() { try #require(await finishes { try await waitForEndOfAttempt(id) }) }
+    for id in ids.dropFirst() { try #require(await finishes { try await waitUntilUnmarked(id) }) }
     try await #expect(memory.load(keys.record(ids[0]))?.value.isMarked == true)
     sendGate.open()
-    try #require(await finishes { try await waitForEndOfAttempt(ids[0]) })
+    try #require(await finishes { try await waitUntilUnmarked(ids[0]) })
   }
 
   // MARK: - Confirmation without a value
@@ -404,7 +404,8 @@ import Testing
     async throws
   {
     var ids: [MutationID] = []
-    // A mutation whose attempts are interrupted would be refused after five launches.
+    // After five interrupted attempts in a row, a mutation would be refused. The attempts of the third one don't count,
+    // because it isn't the first of its lane.
     for launch in 0..<7 {
       let (fetchGate, lastSendGate) = (Gate(), Gate())
       // This gate only signals that a fetch has begun.
@@ -441,7 +442,7 @@ import Testing
       #expect(list.filter { if case .refused = $0.standing { true } else { false } } == [])
       // Once the third mutation is sent, the reply to the second one has arrived.
       try #require(await finishes { await lastSendGate.arrivals() })
-      for id in ids.prefix(2) { try #require(await finishes { try await waitForEndOfAttempt(id) }) }
+      for id in ids.prefix(2) { try #require(await finishes { try await waitUntilUnmarked(id) }) }
       withExtendedLifetime(repository) {}
     }
   }
@@ -573,6 +574,8 @@ import Testing
     }
     let values = repository.values(of: "a").subscribe()
     #expect(await values.first(1) == [Notes("1")])
+    // The fetched value has the change, which proves that the server applied the mutation. So the commit of this value
+    // confirms the mutation.
     let call = Task { try await repository.reload("a") }
     await committedGate.arrivals()
     await #expect(throws: PendingMutationError.alreadySent(id)) { try await repository.mutations.cancel(id) }
@@ -591,7 +594,7 @@ import Testing
     try await put(Notes())
     #expect(try await repository.perform(.add("1"), on: "a") == .queued)
     let id = try #require(try await repository.mutations.list().first?.id)
-    try await waitForEndOfAttempt(id)
+    try await waitUntilUnmarked(id)
     return (id, makeRepository(store: memory) { (_) async throws(NotesFailure) in await gate.pass() })
   }
 

@@ -104,7 +104,7 @@ import Testing
           return true
         })
     }
-    // The second request is served first, but the reply to the first one arrives first.
+    // Request 1 is served first, so its reply has version 1. The reply to request 0 has version 2, but arrives first.
     #expect(search.fault == "begin 0, begin 1, serve 1, serve 0, arrive 0, arrive 1: 1 after 2")
   }
 

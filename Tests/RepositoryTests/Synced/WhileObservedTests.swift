@@ -402,7 +402,7 @@ import Testing
     #expect(world.takeRequests() == ["send b"])
   }
 
-  @Test func `A failed fetch for a previous observer is repeated for the next one`() {
+  @Test func `If a fetch for a previous observer fails, it is repeated for one that subscribed during the fetch`() {
     world.holdsFetches.value = true
     world.observe("a", as: "first")
     world.removeObserver("first")

@@ -13,7 +13,7 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct SignInElsewhereTests: UsersSuite {
   let fixture = UsersFixture()
 
-  @Test func `The leader sends a mutation that it noticed before the sign-in`() async throws {
+  @Test func `The leader sends a mutation that it noticed before it learned of the sign-in`() async throws {
     let (usersGate, holdsUsers) = (Gate(), Setting(false))
     let leader = makeRepository(store: makeStore(holdingUsersAt: usersGate, while: holdsUsers))
     try await leader.signOut(userID: "jake", unsent: .refuse)
@@ -83,7 +83,9 @@ import Testing
     #expect(try await storedMutationIDs == [])
   }
 
-  @Test func `Observers of all values get a value that their repository noticed before the sign-in`() async throws {
+  @Test func `Observers of all values get a value that their repository noticed before it learned of the sign-in`()
+    async throws
+  {
     let (usersGate, holdsUsers) = (Gate(), Setting(false))
     let repository = makeRepository(store: makeStore(holdingUsersAt: usersGate, while: holdsUsers))
     try await repository.signOut(userID: "jake", unsent: .refuse)

@@ -283,9 +283,8 @@ import Testing
   }
 
   @Test func `A requeue that fails after a sign-out doesn't bring the mutation back`() async throws {
-    let isBroken = Setting(true)
     let repository = makeRepository(retryPolicy: RetryPolicy(maximumAttempts: 2)) { (_) throws(NotesFailure) in
-      if isBroken.value { throw .brokenConnection }
+      throw .brokenConnection
     }
     #expect(try await repository.perform(.add("1"), on: jake) == .queued)
     await repository.retryNow()
@@ -507,6 +506,7 @@ import Testing
     }
     #expect(try await stored(jake) == Notes())
     let next = makeRepository(store: memory)
+    // A sign-in first completes the sign-out that has begun.
     await next.credentialsChanged(userID: "jake")
     #expect(try await stored(jake) == nil)
     try await next.reload(jake)

@@ -68,7 +68,7 @@ extension UsersSuite {
       configuration: RepositoryConfiguration(retryPolicy: retryPolicy, clock: clock))
   }
 
-  /// Creates a store that can hold changes of users' records at a gate before it delivers them.
+  /// Creates a store that can hold changes of ``UserRecord`` values at a gate before it delivers them.
   ///
   /// - Parameters:
   ///   - gate: The gate.

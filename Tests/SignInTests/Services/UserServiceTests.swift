@@ -101,6 +101,7 @@ import Testing
     await #expect(throws: SignInError.refused(.signingIn)) { try await service.performSignout() }
     gate.open()
     try await first.value
+    // A sign-in is also refused while a user is signed in.
     await #expect(throws: SignInError.refused(.signed(Self.user))) { try await service.signIn() }
     #expect(session.signInRequestCount == 1)
   }
@@ -348,7 +349,7 @@ import Testing
     (UserDataError.cancelled, SignInError.cancelled),
     (.notErased(reason: "The disk is full. Make room."), .userData(.notErased(reason: "The disk is full. Make room."))),
   ])
-  func `Data that can't be erased keeps the user signed in`(_ error: UserDataError, _ expected: SignInError)
+  func `A failed or cancelled erasure of data keeps the user signed in`(_ error: UserDataError, _ expected: SignInError)
     async throws
   {
     let service = UserService(
@@ -378,7 +379,7 @@ import Testing
   @Test(arguments: [
     (SignInError.refused(.unsigned), "No user is signed in: sign in first."),
     (.refused(.signingIn), "A sign-in is in flight: wait until it ends."),
-    (.refused(.signed(SignInSessionStub.user)), "jake is signed in: sign out first."),
+    (.refused(.signed(SignInSessionStub.user)), "jake is signed in. Sign out before another user signs in."),
     (.refused(.signingOut), "A sign-out is in flight: wait until it ends."),
     (
       .session(.wrongUsernameOrPassword), "The username or the password is wrong. Check both, then try again."

@@ -115,7 +115,7 @@ extension TestChild {
     return [
       ("body without end", .init(Data("\(head)\r\n".utf8), ending: .flood(spaces))),
       ("20,000 headers", .init(Data(head.utf8), repeating: header, count: 20_000)),
-      ("redirection without end", .init(Data("HTTP/1.1 302 x\r\nLocation: /x\r\n\r\n".utf8), ending: .flood(spaces))),
+      ("302 with an endless body", .init(Data("HTTP/1.1 302 x\r\nLocation: /x\r\n\r\n".utf8), ending: .flood(spaces))),
       ("headers without end", .init(Data(head.utf8), ending: .flood(header))),
       ("a head that stops", .init(Data(head.utf8), ending: .waitForClient)),
       ("a body that trickles", .init(Data("\(head)\r\n".utf8), ending: .trickle)),

@@ -68,7 +68,7 @@ actor LikesServer {
   ///
   /// A server with random faults answers half of the requests.
   private func drawFault() -> Fault? {
-    switch random?.next().magnitude {
+    switch random?.next() {
     case let number? where number % 4 == 0: .beforeApplying
     case let number? where number % 4 == 1: .afterApplying
     default: nil

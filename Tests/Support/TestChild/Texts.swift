@@ -16,6 +16,8 @@ extension TestChild {
   }
 
   /// Prints `ready`, then the text with an id, if it is stored, and then its changes, until standard input ends.
+  ///
+  /// The stream of changes begins with the stored text.
   static func follow(_ id: String, in store: any KeyValueStore) async throws {
     let changes = try await store.changes(of: key(id)).subscribe()
     let printer = Task {

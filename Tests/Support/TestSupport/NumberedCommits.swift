@@ -33,6 +33,7 @@ package enum NumberedCommits: String, CaseIterable, Sendable {
       case 0: return NumberedCommits.values.edits(of: number)
       case 1: return NumberedCommits.batches.edits(of: number)
       case 2: return NumberedCommits.parts.edits(of: number)
+      // The value "beside" is saved in the same commit as the document, and "before" in an earlier one.
       case 3: return [.changeElement, .save("beside"), .remove("before")]
       default: return number % 10 == 4 ? [.remove("beside")] : [.save("before")]
       }

@@ -96,7 +96,7 @@ package final class SharedPlace: Sendable {
   ///
   /// - Parameters:
   ///   - place: A database file if the name ends in `.sqlite`, a file with the address of a server if the name ends in
-  ///     `.postgresql`, and otherwise the folder of a store in files.
+  ///     `.postgresql`, and the folder of a store in files if the name has no extension.
   ///   - fileSystem: The file system of a store in files or in a database file.
   package static func open(_ place: URL, fileSystem: FileSystem = FileSystem()) throws -> any KeyValueStore {
     switch place.pathExtension {

@@ -10,6 +10,7 @@ import Testing
 
   @Test func `Text is written from the given column on, and clipped at the edges of the frame`() {
     var frame = blankFrame(columns: 6, rows: 2)
+    // `write` returns the column after the text, including its clipped part.
     #expect(frame.write("ab", row: 0, column: 1) == 3)
     #expect(frame.write("cdefgh", row: 1, column: 3) == 9)
     frame.write("nowhere", row: 2, column: 0)

@@ -98,13 +98,13 @@ struct KeyDecoderTests {
   @Test func `Function keys of the Linux console are discarded as a whole`() {
     #expect(keys("\u{1B}[[A\u{1B}[[Ej") == [.character("j")])
     #expect(keys("\u{1B}[[", "Bj") == [.character("j")])
-    #expect(keys("\u{1B}[[\u{3}") == [.control("c")])
   }
 
-  @Test func `A control key interrupts any incomplete sequence`() {
+  @Test func `A control key or a new sequence interrupts an incomplete sequence`() {
     #expect(keys("\u{1B}[12\u{3}") == [.control("c")])
     #expect(keys("\u{1B}]0;title\u{3}") == [.control("c")])
     #expect(keys("\u{1B}O\u{3}") == [.control("c")])
+    #expect(keys("\u{1B}[[\u{3}") == [.control("c")])
     #expect(keys("\u{1B}[1\u{1B}[A") == [.up])
   }
 

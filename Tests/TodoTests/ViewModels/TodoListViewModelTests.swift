@@ -90,7 +90,6 @@ import Todo
     abandonedDetail.done()
     lastDetail.cancel()
     try await screen.settle()
-    await until { screen.model.detail == nil }
     #expect(screen.model.items.map(\.name) == ["买牛奶"])
     #expect(screen.lines == Array(repeating: "Finish adding a new todo.", count: 3))
     await screen.close()
@@ -241,6 +240,7 @@ import Todo
     #expect(weakModel == nil)
     #expect(weakDetail == nil)
     await runTask.value
+    // The release of the detail model finishes its stream, after which the line is printed.
     for await lines in printedLines.stream where lines == ["Finish adding a new todo."] { break }
   }
 
@@ -254,6 +254,7 @@ import Todo
     detail.name = "买牛奶"
     detail.done()
     model = nil
+    // The line is printed after the item is stored.
     for await lines in printedLines.stream where lines == ["Finish adding a new todo."] { break }
     #expect(try await list.fetchItems().elements.map(\.name) == ["买牛奶"])
   }

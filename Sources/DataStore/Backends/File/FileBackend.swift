@@ -11,10 +11,10 @@ package import Foundation
 /// A backend that keeps bytes in a folder, one file for each name: `<name>.value`.
 ///
 /// A commit writes bytes to a staged file, synchronizes it, renames it over the old file, and synchronizes the folder.
-/// A commit of several files writes a ``CommitJournal`` before it renames the first staged file. If a step fails, the
-/// earlier steps are rolled back. Once the journal is in force, a commit is rolled back only if the error means that a
-/// change is impossible, and no value has changed yet. Otherwise, or if the rollback fails, the commit counts as made,
-/// and later calls finish it.
+/// If a step fails, the earlier steps are rolled back. A commit of several files writes a ``CommitJournal`` before it
+/// renames the first staged file. The journal is in force once it is durable. From then on, the commit is rolled back
+/// only after an error which means that a change is impossible, and only if no value has changed yet. After any other
+/// error, or if a value has changed or the rollback fails, the commit counts as made, and later calls finish it.
 ///
 /// Several processes may use the same folder, because no file is ever changed in place, and no two backends share names
 /// of staged files. A backend holds the lock of the folder from the reads that a commit depends on until the commit is
@@ -36,7 +36,7 @@ package struct FileBackend: StoreBackend {
   private var wake: (@Sendable () -> Void)?
   /// Whether the last check for changes found no folder.
   ///
-  /// That check may have taken the only report that the folder appeared.
+  /// That check may have taken the only report that the folder appeared; see ``recheckIfFolderAppeared()``.
   private var checkFoundNoFolder = false
   private var stagedNames = StagedFile.Names()
   private var events: [StoreEvent] = []

@@ -19,7 +19,7 @@ public import Foundation
 ///   throw.
 /// - **Other files** in the folder are left unchanged.
 /// - Complexity: A save that changes only one file synchronizes that file and the folder. A save or commit that changes
-///   several files, and writes *n* of them, synchronizes *n* + 1 files, and the folder twice.
+///   several files synchronizes each file that it writes, the journal, and the folder twice.
 public struct FileStore: ForwardingStore {
   package let base: BackedStore<FileBackend>
 

@@ -252,7 +252,7 @@ final class StoreFolder {
         try fileSystem.rename(fileName, to: temporaryName, in: descriptor)
         renamed.append((fileName, temporaryName))
       }
-      // This is done even if no file was renamed now, because an earlier call may have failed after it renamed files.
+      // This is done even if no file was renamed now, because an earlier call may have failed after it removed files.
       try fileSystem.synchronize(descriptor)
       if renamed.isEmpty { return }
       while let last = renamed.last {

@@ -5,7 +5,8 @@
   struct PostgreSQLErasure {
     let connection: PostgreSQLConnection
 
-    /// Deletes the rows of the selected items, and all earlier entries of the log, as part of a transaction.
+    /// Deletes the rows of the selected items, and replaces all entries of the log by one without names, as part of a
+    /// transaction.
     ///
     /// - Parameters:
     ///   - isErased: Returns whether to erase an item.
@@ -35,10 +36,10 @@
           hasDeletedRow = true
         }
       }
-      // The log contains the names of erased items, so all earlier entries are deleted. Other stores notice that and
-      // read all of their values again.
-      let newestEntry = try connection.first(PostgreSQLLayout.logErasure) { $0.integer(0) } ?? 0
-      try connection.run(PostgreSQLLayout.forgetEntries, .integer(newestEntry))
+      // The log contains the names of erased items, so an entry without names is added, and all entries before it are
+      // deleted. Other stores notice that and read all of their values again.
+      let addedEntry = try connection.first(PostgreSQLLayout.logErasure) { $0.integer(0) } ?? 0
+      try connection.run(PostgreSQLLayout.forgetEntries, .integer(addedEntry))
       return hasDeletedRow
     }
 

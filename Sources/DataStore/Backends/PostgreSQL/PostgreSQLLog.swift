@@ -75,8 +75,8 @@
     /// Restores an earlier state, because what was read or reported since then doesn't count: the transaction failed,
     /// or the commits were not made.
     ///
-    /// The version isn't restored. Two states must never have the same version, because the store recognizes unchanged
-    /// values by the version.
+    /// The version isn't restored: if it has changed since then, the restored state gets a new one, because the store
+    /// recognizes unchanged values by the version.
     mutating func rollBack(to earlier: Self) {
       let newVersion = version == earlier.version ? version : version + 1
       self = earlier

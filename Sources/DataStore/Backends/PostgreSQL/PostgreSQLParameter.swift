@@ -17,6 +17,7 @@
     ///
     /// - Complexity: O(*n*), where *n* is the number of elements of an array.
     var byteCount: Int {
+      // An empty array has 12 bytes; otherwise 20 bytes precede the elements. See `append(_:ofType:to:)`.
       switch self {
       case .integer(let number): number == nil ? 0 : 8
       case .text(let text): text.utf8.count
@@ -32,7 +33,7 @@
       case .integer(let number): if let number { Self.append(number, to: &buffer) }
       case .text(let text): buffer += text.utf8
       case .bytes(let bytes): buffer += bytes
-      // In `pg_type`, 25 is `text` and 17 is `bytea`.
+      // In `pg_type`, 25 is the OID of `text`, and 17 that of `bytea`.
       case .texts(let texts): Self.append(texts.map { $0.utf8 }, ofType: 25, to: &buffer)
       case .byteStrings(let byteStrings): Self.append(byteStrings, ofType: 17, to: &buffer)
       }
@@ -40,9 +41,9 @@
 
     /// Appends an array of one dimension in PostgreSQL's binary format.
     ///
-    /// The format begins with the number of dimensions, a flag for nulls, and the number of the elements' type in
-    /// `pg_type`. The length and the lower bound of the dimension follow, and then each element, preceded by its
-    /// length. An empty array has no dimension. See `array_recv` in PostgreSQL's source.
+    /// The format begins with the number of dimensions, a flag for nulls, and the OID of the elements' type. The length
+    /// and the lower bound of the dimension follow, and then each element, preceded by its length. An empty array has
+    /// no dimension. See `array_recv` in PostgreSQL's source.
     private static func append<Element: Collection<UInt8>>(
       _ elements: [Element], ofType type: Int32, to buffer: inout [UInt8]
     ) {

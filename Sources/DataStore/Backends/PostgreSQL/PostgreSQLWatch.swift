@@ -51,8 +51,8 @@
     /// after a commit of unknown outcome.
     ///
     /// The delay doubles with each repetition, until ``recordCheck()`` resets it. Its maximum is the timeout, but not
-    /// less than 1 second or more than 60 seconds. A check that fails may take about as long as the timeout, so such a
-    /// delay leaves the store time for other calls.
+    /// less than 1 second or more than 60 seconds. A check that fails may take about as long as the timeout. A delay of
+    /// similar length leaves the store time for other calls.
     func repeatNotification() {
       listener.repeatNotification()
     }

@@ -142,8 +142,8 @@
       do throws(SystemError) {
         let (result, commits) = try body()
         // A `deferred` transaction may be replaced with another one by a check for external changes in `body`. If the
-        // check fails, the old transaction may have ended without a new one. Then there is nothing to commit. If an
-        // `immediate` transaction was lost, `COMMIT` throws.
+        // check fails, `body` may still succeed, but the old transaction may have ended without a new one. Then there
+        // is nothing to commit. If an `immediate` transaction was lost, `COMMIT` throws.
         if commits, kind == .immediate || isInTransaction { try run("COMMIT") } else { rollBack() }
         return result
       } catch {

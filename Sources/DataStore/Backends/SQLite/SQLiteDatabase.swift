@@ -24,7 +24,8 @@
     let busyTimeout: Duration
     let now: @Sendable () -> Date
     private(set) var connection: SQLiteConnection?
-    /// A connection that stays open for the next attempt, because its database isn't prepared yet or can't be used.
+    /// A connection that stays open for the next attempt to connect, because its database isn't prepared yet or can't
+    /// be used.
     private var keptConnection: SQLiteConnection?
     /// Whether changes of the database's files wake the store.
     ///
@@ -72,8 +73,8 @@
 
     /// Checks whether another program has given the database a layout that the store can't use, such as a future one.
     ///
-    /// It reads the layout only if another connection has changed the database since the last check. In a transaction,
-    /// the result is valid until the transaction ends.
+    /// It reads the layout only if another connection has changed the database since this connection was opened or a
+    /// check last returned `nil`. In a transaction, the result is valid until the transaction ends.
     ///
     /// - Returns: The reason why the store must not use the database, or `nil` if it may.
     mutating func checkLayout(of connection: SQLiteConnection) throws(SystemError) -> StoreError? {
@@ -92,7 +93,7 @@
 
     /// Whether another connection may have changed the database since ``checkLayout(of:)`` last returned `nil`.
     ///
-    /// A change counts only after a statement of this store's connection has read the database.
+    /// It reflects a change only after a statement of this store's connection has read the database.
     var mayHaveChanged: Bool { connection.map { $0.pagerVersion != pagerVersion || pagerVersion == 0 } ?? true }
 
     /// Whether the file at the database's path is no longer the connection's.
@@ -267,7 +268,7 @@
         }
       } catch {
         // The tables of another program in this database may conflict with the new layout. That isn't a corruption, so
-        // the database must not be quarantined. This `operation` keeps the error from counting as one.
+        // the database must not be quarantined. With this `operation`, `isCorruption` is `false` for the error.
         guard error.isStatementError else { throw error }
         throw SystemError(code: error.code, operation: "migrating from layout 1", path: path, source: error.source)
       }

@@ -119,7 +119,7 @@
     /// The names that other writers changed after a given change, in the order of the changes.
     static let externallyChangedNames = "SELECT name FROM change WHERE id > ?1 AND writer <> ?2 ORDER BY id"
 
-    /// All statements above that read or change rows of a table.
+    /// All statements above that read or change rows of a table, except the one in ``migration``.
     ///
     /// If one of them can't be prepared, the database is corrupt.
     static let statements = [

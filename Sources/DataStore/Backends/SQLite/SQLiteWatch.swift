@@ -286,10 +286,10 @@
 
     /// Requests another check if a database may have appeared during a snapshot or a decision about a commit.
     ///
-    /// A snapshot or decision that began without a database calls this when it ends. It may have looked for the
-    /// database before the database appeared, and taken the reports afterwards. Then no other report follows.
+    /// A snapshot or decision that began without a database calls this when it ends. If the database has appeared
+    /// meanwhile, a check that still sees none may have taken the reports of that. Then no other report follows.
     mutating func recheckIfDatabaseAppeared() {
-      // If `isMissing` is still `true`, a surrounding snapshot or decision without a database calls this when it ends.
+      // `isMissing` is still `true` in a surrounding snapshot or decision, which calls this again when it ends.
       guard let watch, !isMissing else { return }
       do throws(SystemError) {
         if case .success(nil) = try database.connect(creating: false) { return }

@@ -115,7 +115,7 @@ package struct UserDefaultsBackend: StoreBackend {
     try allNames().filter { StoreKeyName(encoded: $0) != nil }
   }
 
-  /// Returns the names of everything in the suite that belongs to stores, including parts and quarantined bytes.
+  /// Returns the names of all that stores keep in the suite: values, parts of values, and quarantined bytes.
   private mutating func allNames() throws(StoreError) -> [String] {
     guard let defaults else { throw .readFailed(noSuite) }
     return exclusively { _ in defaults.dictionaryRepresentation() }.keys.compactMap { key in

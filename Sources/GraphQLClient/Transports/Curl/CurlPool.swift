@@ -24,7 +24,7 @@
       state = Lock(CurlPoolState(maximumConnectionsPerHost: maximumConnectionsPerHost))
     }
 
-    /// Schedules a job, which runs as soon as its host has fewer exchanges than the limit.
+    /// Schedules a job, which runs as soon as its host (the origin) has fewer exchanges than the limit.
     ///
     /// If the system can't create the thread that the job needs, the job fails. The waiting jobs of its host fail too,
     /// unless another thread will run them.
@@ -42,6 +42,7 @@
       state.withLock { $0.finish(worker, of: origin) }
     }
 
+    /// Returns whether a worker that has been idle for too long may end, and removes it if so.
     func retire(_ worker: CurlWorker) -> Bool {
       state.withLock { $0.retire(worker) }
     }

@@ -13,9 +13,9 @@
   /// - **Single attempt**: A request is sent only once. If a reused connection turns out to be closed, the exchange
   ///   fails with `networkConnectionLost`, because the server may have acted on the request.
   /// - **Connections**: Each exchange has its own thread and its own connection, so that exchanges don't block each
-  ///   other. Requests to one host beyond `maximumConnectionsPerHost` wait in a FIFO queue. For reuse, at most the same
-  ///   number of idle threads, counted over all hosts, keep their connections for 30 seconds. With libcurl before 7.80,
-  ///   no connection is reused.
+  ///   other. Requests to one host beyond `maximumConnectionsPerHost` wait in a FIFO queue. For reuse, idle threads
+  ///   keep their connections for 30 seconds. Over all hosts together, at most `maximumConnectionsPerHost` threads are
+  ///   idle. With libcurl before 7.80, no connection is reused.
   /// - **Backpressure**: A chunk has at most 16 KiB. The transport reads nothing more until the chunk is taken.
   /// - **TLS and proxies**: The transport uses the TLS defaults of the system's libcurl, the certificates of the
   ///   system, and the environment variables `https_proxy`, `http_proxy` and `no_proxy`.

@@ -69,7 +69,7 @@ final class LiveSignIn: LiveScreen {
 
   /// The recent sign-ins, or the reason why they could not be loaded.
   ///
-  /// `SignInError.refused` isn't shown, because it means that the user has signed out meanwhile.
+  /// `SignInError.refused` isn't shown, because it means that a sign-out has begun meanwhile.
   private var recentSignIns: [String] {
     let list = viewModel.recentSignIns
     return if case .session(let error) = list.error { [error.description] } else { list.dates.map(\.description) }

@@ -111,7 +111,7 @@ final class LiveTodo: LiveScreen {
     do throws(TodoListError) {
       try await model.waitUntilStoredItemsShow(of: todoList)
     } catch {
-      // The edit succeeded. If the list still can't be read, the next edit reports it.
+      // The edit succeeded, but the list couldn't be read afterwards. If that persists, the next edit reports it.
     }
   }
 }

@@ -96,8 +96,8 @@ struct LiveTodoState {
   mutating func press(_ key: Key, in list: List, _ form: Form?, pageHeight: Int = 10) -> Request? {
     let request = if let form { press(key, inForm: form, list) } else { press(key, inList: list, pageHeight) }
     switch request {
-    // A failure of an edit or of Done is shown even if it equals the hidden one. After Cancel, which can't fail, a
-    // failure of the list that was hidden while the form was open is shown again.
+    // A failure of an edit or of Done is shown even if it equals the hidden one. After Cancel, which can't fail, the
+    // list's failure is shown again if it was hidden.
     case .edit, .done, .cancel: hiddenError = nil
     default: break
     }

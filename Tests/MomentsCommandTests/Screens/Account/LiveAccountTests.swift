@@ -135,7 +135,8 @@ import Testing
       #expect(try files(mentioning: "\"0\"") == [])
 
       try await demonstration.network.setOnline(true)
-      // The password has the focus. Shift-Tab moves it to the username of the first user, and ^U clears that field.
+      // The password field has the focus. Shift-Tab focuses the username field, which still contains the first user's
+      // name, and ^U clears it.
       await signIn("mei-zhou", "sunscreen", afterTyping: "\u{1B}[Z\u{15}")
       let timeline = await terminal.lines(afterTyping: "t") { $0[22] == " The timeline is up to date." }
       #expect(timeline[0].hasPrefix(" Mei Zhou  3 moments · 4 likes"))

@@ -75,7 +75,7 @@ struct SignInScreenTests {
       ])
   }
 
-  @Test func `The indicator is shown while the screen is busy`() {
+  @Test func `A busy screen says so in its title line and beside its button`() {
     var model = signedOutModel
     model.isBusy = true
     model.enabled = []

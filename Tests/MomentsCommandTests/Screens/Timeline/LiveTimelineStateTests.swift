@@ -17,7 +17,7 @@ struct LiveTimelineStateTests {
     .fixture(momentIDs: ids, likedMomentIDs: liked)
   }
 
-  /// A state, and in `timeline` the values that its view model shows.
+  /// A state, and in `timeline` the values that the screen's view model would show.
   ///
   /// A class, so that `#expect` can call methods that change the state.
   private final class Screen {

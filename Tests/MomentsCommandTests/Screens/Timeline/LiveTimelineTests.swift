@@ -185,7 +185,7 @@ import Testing
     repo.likeGate.open()
     // The pending likes and the activity arrive independently, in either order.
     let liked = await terminal.lines { $0[22].hasPrefix(" Liked") && !$0[0].contains("pending") }
-    // The repository doesn't change the timeline, so the row still shows no like.
+    // `SplitRepo` doesn't change the timeline when a like is confirmed, so the row still shows no like.
     #expect(liked[2].hasPrefix("▸ ·  Taylor"))
     terminal.type("q")
     _ = await ending

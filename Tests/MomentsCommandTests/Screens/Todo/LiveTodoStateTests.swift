@@ -92,7 +92,7 @@ struct LiveTodoStateTests {
     #expect(screen.model(of: listWithError).problem == nil)
     screen.press(.character("n"), in: listWithError)
     #expect(screen.press(.character("x"), in: listWithError) == .edit(.toggle(milk)))
-    // The edit fails too, with the same error.
+    // The list now simulates the one after the edit, which failed with the same error.
     #expect(screen.model(of: listWithError).problem == listWithError.error?.description)
   }
 

@@ -3,8 +3,8 @@ package import Foundation
 /// The GraphQL server of `Tests/Support/bff`, in a separate process on a free port.
 ///
 /// Each test starts its own server, so tests can run in parallel without seeing each other's requests. The server
-/// process ends when its standard input is closed or, on Linux, when the process of the tests ends, so it doesn't
-/// outlive the tests.
+/// process ends with the process of the tests, because its standard input is then closed. On Linux, it ends even if
+/// another process keeps that input open.
 package struct BFFServer: Sendable {
   /// The URL of the GraphQL endpoint, which stays the same when the server is restarted.
   package let url: URL

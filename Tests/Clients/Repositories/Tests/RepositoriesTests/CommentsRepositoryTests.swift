@@ -487,6 +487,7 @@ import Testing
       configuration: RepositoryConfiguration(clock: ManualClock(), random: Draws([.zero, .max, .zero])))
     try await #expect(repository.perform(.edit(first, text: "first"), on: "post") == .queued)
     await gate.arrivals()
+    // The first edit stays listed until a page has arrived.
     let lists = repository.mutations.changes.subscribe()
     await lists.reaches { list in list.contains { $0.mutation == .edit(first, text: "first") } }
     try await #expect(repository.perform(.edit(last, text: "last"), on: "post") == .queued)

@@ -17,7 +17,7 @@ struct Options: Sendable {
       --folder PATH  the folder of the stores, which are removed afterwards; by default, the temporary directory
       --server ADDR  the address of a PostgreSQL server, in libpq's format; without it, the rows server-… are skipped
       --timeout 600  the number of seconds after which a run counts as hung
-      --seed N       the seed of the order of the systems in each run
+      --seed N       the seed of the order of the compared systems in each run
       --json         prints JSON instead of tables
     """
 

@@ -19,7 +19,7 @@ struct Options: Sendable {
       --streams 1000 the number of open event streams
       --rate 200     the number of likes per second
       --runs 5       the number of runs, of which the medians are reported
-      --scale 1      the length of a run and its number of streams; 0.01 checks that everything works
+      --scale 1      multiplies a run's length and number of streams; 0.01 checks that everything works
       --folder PATH  the parent folder of the stores; the temporary directory by default
       --timeout 600  the number of seconds after which a run counts as hung
       --seed N       the seed of the order of the systems

@@ -110,13 +110,14 @@ final class StreamRecords: @unchecked Sendable {
 
   /// The number of streams that aren't up to date.
   ///
-  /// A stream is up to date if its last event shows every like of the timeline as confirmed. The event must also be the
-  /// last one of the stream that was added last to the timeline.
+  /// A stream is up to date if its last event shows every like of the timeline as confirmed. Because the streams of a
+  /// timeline share its events, that event must also have the same id as the last event of the reference stream, which
+  /// is the stream that was added to the timeline last.
   var outdatedCount: Int {
-    var newestEventIDs: [Int: UInt64] = [:]
-    for stream in streams { newestEventIDs[stream.timeline] = stream.lastEventID }
+    var referenceEventIDs: [Int: UInt64] = [:]
+    for stream in streams { referenceEventIDs[stream.timeline] = stream.lastEventID }
     return streams.count {
-      $0.lastEventID == nil || $0.lastEventID != newestEventIDs[$0.timeline]
+      $0.lastEventID == nil || $0.lastEventID != referenceEventIDs[$0.timeline]
         || $0.confirmedCount != likes[$0.timeline].count
     }
   }

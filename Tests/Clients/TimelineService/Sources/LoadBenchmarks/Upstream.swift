@@ -4,8 +4,8 @@ internal import Synchronization
 
 /// The server of the timelines, within the process of a service.
 ///
-/// It answers at once. The name of a timeline's user is the number of likes that the server has applied to the
-/// timeline; see ``ShownTimeline``.
+/// It answers at once. A like sets or clears `isLiked` of a moment. The name of a timeline's user is the number of
+/// likes that the server has applied to the timeline; see ``ShownTimeline``.
 final class Upstream: GetMomentsByUserIDSessionType, UpdateMomentLikeSessionType {
   private let timelines: Mutex<[String: (details: MomentsDetails, likeCount: Int)]>
 

@@ -37,7 +37,7 @@ actor KeptAnswers<Answer: Sendable> {
       return try await first.answer.value
     }
     // The task isn't cancelled with the calling task, because a repeated request may wait for its answer. It has a high
-    // priority, because each of its steps would otherwise wait until every open stream has been written to.
+    // priority, because each of its steps would otherwise wait for the writes to all open event streams.
     let answer = Task(priority: .high) { try await body() }
     entries[key] = Entry(question: question, answer: answer)
     order.append(key)

@@ -8,7 +8,7 @@ struct SubscriberCost: Codable, CustomStringConvertible {
   let fewest: Int
   let ratio: Double
 
-  /// Returns the costs in the comparisons of one row, or none if the row isn't `producer`.
+  /// Returns the costs in the results of the row `producer`; the results of other rows have none.
   static func all(in results: [ComparisonResult<Setting>]) -> [SubscriberCost] {
     Dictionary(grouping: results.filter { $0.setting.row == .producer }, by: \.setting.element)
       .sorted { $0.key < $1.key }

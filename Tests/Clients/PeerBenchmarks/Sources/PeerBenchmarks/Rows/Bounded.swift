@@ -63,7 +63,7 @@ struct Bounded<Element: Payload>: Sendable {
     overflows: Bool, _ makeSystem: @escaping @Sendable () -> System
   ) -> Contestant {
     let roundSize = overflows ? 2 * capacity : capacity
-    // At the default scale, a run sends 12,800 elements.
+    // At the default scale, a run sends 12,800 elements after the warm-up.
     let rounds = options.scaled(12_800 / roundSize)
     return Contestant(label: "\(System.label) \(makeSystem().policy)", count: rounds * roundSize) {
       try await run(makeSystem(), overflows: overflows, roundSize: roundSize, rounds: rounds)

@@ -2,7 +2,8 @@ internal import BenchmarkKit
 
 /// The row `burst`: a producer sends as fast as possible to suspended subscribers, and finishes.
 ///
-/// The measurement ends when every subscriber has received all elements. Each subscriber's tally is checked.
+/// The measurement ends when every subscriber has received all elements. Each subscriber's tally is checked. The lossy
+/// system loses an element, so it must fail that check.
 struct Burst<Element: Payload>: Sendable {
   private let subscribers: Int
   private let options: Options

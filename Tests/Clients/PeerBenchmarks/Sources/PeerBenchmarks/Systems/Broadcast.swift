@@ -11,8 +11,8 @@ protocol Broadcast<Element>: Sendable {
 
   /// Returns the number of sends in a run of this system: `count`, or fewer if the system is slow.
   ///
-  /// Figures from runs of different lengths are comparable, because they are given for each send or delivery. An
-  /// exception is OpenCombine, which short runs favor.
+  /// Figures from runs of different lengths are comparable, because they are given for each send or delivery.
+  /// OpenCombine is an exception: short runs make its figures better.
   static func affordable(_ count: Int, subscribers: Int) -> Int
 
   func send(_ element: Element)

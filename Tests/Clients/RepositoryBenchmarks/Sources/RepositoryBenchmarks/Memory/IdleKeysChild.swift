@@ -25,8 +25,8 @@ struct IdleKeysChild: Codable, Sendable {
   /// The limit of the evicting system: 1 MiB, in bytes.
   private static let evictionLimit = 1 << 20
 
-  /// The number of keys that are fetched before the measurement, so that all code and all caches of a fixed size are in
-  /// memory.
+  /// The number of keys that are loaded or saved before the measurement, so that all code and all caches of a fixed
+  /// size are in memory.
   private static let warmUpKeyCount = 200
   private static let loaderCount = 16
 

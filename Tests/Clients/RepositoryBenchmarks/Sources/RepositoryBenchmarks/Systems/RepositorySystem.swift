@@ -35,6 +35,8 @@ protocol RepositorySystem<Mutation>: Sendable {
 }
 
 extension RepositorySystem {
-  /// Returns immediately, which suits a system that sends only while one of its methods runs.
+  /// Returns immediately.
+  ///
+  /// This suits a system that sends only during calls of its other methods, and thus has no attempt to wait for.
   func waitForFailedAttempt() async {}
 }

@@ -14,7 +14,9 @@ enum Row: String, CaseIterable, Codable, Sendable {
   case serverSave = "server-save"
   case serverBurst = "server-burst"
 
-  /// Returns the comparisons of this row, in the order of the tables.
+  /// Returns the comparisons of this row, in the order in which they are run and printed.
+  ///
+  /// A row `server-…` has none if the options name no server.
   func comparisons(_ options: Options, _ workspace: Workspace) async throws -> [Comparison<Setting>] {
     switch self {
     case .save: [Save(options, workspace).comparison]

@@ -2,7 +2,7 @@ internal import BenchmarkKit
 internal import DataStore
 internal import Foundation
 
-/// Saves to a PostgreSQL server, compared with a loop of libpq calls to the same server.
+/// Comparisons of a store's saves to a PostgreSQL server with a loop of libpq calls to the same server.
 struct Server: Sendable {
   static let storeLabel = "PostgreSQLStore"
   static let byHandLabel = "libpq by hand"

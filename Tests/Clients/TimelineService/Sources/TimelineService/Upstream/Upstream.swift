@@ -16,7 +16,7 @@ enum Upstream: ExpressibleByArgument {
     self = .graphQL(url)
   }
 
-  /// The default URL that the help shows: none, because the demonstration runs in this process.
+  /// The default URL in the help: "none", because the demonstration, which is the default, runs in this process.
   var defaultValueDescription: String { "none" }
 
   func makeSessions() -> (any GetMomentsByUserIDSessionType, any UpdateMomentLikeSessionType) {
