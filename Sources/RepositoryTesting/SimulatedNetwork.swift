@@ -234,8 +234,8 @@ public final class SimulatedNetwork: Sendable {
     guard let entry = state.withLock({ $0.remove(id) }) else { return false }
     entry.deliver()
     let failCall = state.withLock { $0.recordEndOfTransit(of: entry.packet) }
-    // This has an effect only if the packet is a request whose reply another task has lost meanwhile. A delivered reply
-    // has already ended the call.
+    // This has an effect only if the packet is a request, and another task has lost its reply meanwhile. If the packet
+    // is a reply, its delivery has already ended the call.
     failCall?()
     return true
   }

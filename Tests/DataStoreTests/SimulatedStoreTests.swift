@@ -55,7 +55,7 @@ import Testing
         try await otherStore.save(2, for: key)
       }))
     try await otherStore.save(1, for: key)
-    // Only for this closure, the store encodes the value as JSON.
+    // The store encodes the value as JSON only for this closure.
     try await store.erase { $0.bytes == Data("1".utf8) }
     #expect(try await store.load(key)?.value == 2)
   }

@@ -23,7 +23,7 @@ import Testing
     #expect(try comments(of: "Sources/Multicast/MulticastStream.swift").blocks(of: "swift").count == 1)
   }
 
-  @Test func `The examples do what the documentation comments around them say`() async throws {
+  @Test func `Examples that are run, not only compiled, have the expected results`() async throws {
     #expect(DocCommentExamples.currentValueChannel() == .loaded)
     #expect(try DocCommentExamples.storeKeyName() == "inbox.%4aake%2f0")
     #expect(StoreKey.inbox(of: "0").id == "0")

@@ -73,7 +73,7 @@ import ThreadSanitizerSuppressions
     try await body(terminal, process)
     process.waitUntilExit()
     #expect(try terminal.modes() == originalModes)
-    // Ends the output, so that the next line doesn't wait for a missing sequence.
+    // Ends the output, so that the next line fails if the sequence is missing, instead of waiting for it.
     terminal.hangUp()
     #expect(await terminal.output(upTo: TerminalRestoration.sequence).hasSuffix(Self.restoration))
     terminal.close()

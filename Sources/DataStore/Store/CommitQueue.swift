@@ -149,8 +149,8 @@ final class CommitQueue<Backend: StoreBackend> {
     let results = try contents.withBackend(retriesAfterQuarantine: false) {
       (backend: inout Backend) throws(StoreError) in
       try backend.commit(group: commits.map(\.writes)) { (index, backend: inout Backend) throws(StoreError) in
-        // A backend may repeat the decision about this commit, or all decisions from the first one on. That this commit
-        // or a later one had to wait then no longer counts.
+        // A backend may repeat the decision about this commit, or all decisions from the first one on. Such a
+        // repetition discards an earlier decision that this commit or a later one must wait.
         if index <= firstToWait { firstToWait = .max }
         commits[index].discardReads()
         if index > firstToWait { return .abandon }

@@ -92,9 +92,10 @@ public protocol KeyValueStore: Sendable {
   /// store makes to the key, and the external changes that the store notices. None of them is dropped, however slow a
   /// subscriber is. A subscriber that needs only the newest value uses `buffering(.latest)`.
   ///
-  /// - Throws: A ``StoreError``. Bytes that can't be decoded or migrated are no error: ``events`` reports them. The call
-  ///   throws for a value of a future format or schema, and if corrupt bytes can't be quarantined. While an earlier
-  ///   stream of the key is still in use, it throws in neither case, and ``events`` reports both.
+  /// - Throws: A ``StoreError``. Bytes that can't be decoded or migrated are no error: ``events`` reports them. The
+  ///   call throws for a value of a future format or schema, and if corrupt bytes can't be quarantined. While an
+  ///   earlier stream of the key is still in use, it throws in neither case. ``events`` then reports the bytes, unless
+  ///   the store's last read of the key has already found them.
   /// - Complexity: That of a ``load(_:)``.
   func changes<Value>(of key: StoreKey<Value>) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never>
 

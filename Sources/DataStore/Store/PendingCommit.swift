@@ -69,8 +69,8 @@ final class PendingCommit {
 
   /// Reads the keys, up to the first one that makes the commit fail, and decides whether to make the commit.
   ///
-  /// The backend calls it while nothing but this commit can change the stored values. A backend that can't guarantee
-  /// this calls it again if the values that were read are no longer the stored ones when the commit is made.
+  /// The backend calls it while nothing but this commit can change the stored values, or calls it again if the values
+  /// that were read have changed before the commit is made; see ``StoreBackend/commit(_:deciding:)``.
   func decide<Backend: StoreBackend>(reading backend: inout Backend) throws(StoreError) -> CommitDecision {
     var removals: [String] = []
     var needsRetry = false

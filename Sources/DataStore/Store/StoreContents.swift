@@ -121,7 +121,7 @@ final class StoreContents<Backend: StoreBackend> {
   /// - Returns: The decoded value that was in memory before and that the commit has replaced, if any.
   private func record(_ key: some AnyPendingKey, of commit: PendingCommit, _ made: StoreCommit) -> Any {
     let key = key.typed
-    // A commit with a successor has this key only. The successor, a later save of the key, was written instead.
+    // A commit with a successor has only this key. Its successor, a later save of the key, was written instead.
     let replaced = key.record(made, savedAt: commit.savedAt, isWritten: commit.successor == nil)
     if let size = key.writtenSize {
       noteUse(of: key.slot.key.keyName, size: size)

@@ -164,8 +164,9 @@ private struct ChunkAlignment<Value: PartitionedValue> {
 
   /// Aligns a range of chunks with a region of the new version, first from the end of both, then from the start.
   private mutating func align(_ chunks: Range<Int>, with region: Range<Int>) {
-    // If the versions differ in their number of elements, this method is called once, for all of both, so the lengths
-    // differ, too. Otherwise the first pass has already compared the chunk at this position, and found it changed.
+    // These lengths are equal only if both versions have the same number of elements, because otherwise this method is
+    // called only once, with all chunks and the whole new version. The first pass has then already compared the chunk
+    // at this position, without a match.
     if chunks.count == 1, length(chunks) == region.count { return replace(chunks, by: region) }
     var (chunks, region) = (chunks, region)
     var keptAtEnd: [ChunkPiece] = []

@@ -82,7 +82,7 @@ enum Envelope {
     if checksum == .wrong { return .corrupt(reason: "the checksum is wrong: the bytes were changed or cut off") }
     let supported = StoredVersion(format: format, schema: supportedSchema)
     let (headerBytes, body) = split(bytes)
-    // The scanner is faster than a decoder, but recognizes only valid header lines of the format that is written. If
+    // The scanner is faster than a decoder, but recognizes a line only in the form that `encode(_:body:)` writes. If
     // this condition fails, the line is decoded below.
     if checksum == .right, let body,
       let header = HeaderScanner.header(in: headerBytes.dropFirst(Checksum.prefixLength)),

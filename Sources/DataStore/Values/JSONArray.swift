@@ -5,7 +5,7 @@ struct JSONArray {
   private let bytes: Data
   /// The offset of each element, followed by the offset after the closing bracket.
   ///
-  /// Between an element and the next offset is one byte: the comma or the closing bracket.
+  /// Exactly one byte lies between an element and the next offset: the comma or the closing bracket.
   private let starts: [Int]
 
   /// Finds the elements of an array that has no white space between them.

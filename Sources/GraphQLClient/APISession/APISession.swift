@@ -49,8 +49,8 @@ public struct APISession: Sendable {
   ///
   /// - Parameters:
   ///   - url: The URL of the GraphQL server, with the scheme `http` or `https`.
-  ///   - headers: The headers for every request. They take precedence over the default `Content-Type` and `Accept`
-  ///     and over ``defaultHeaders(appVersion:)``; the case of their names doesn't matter.
+  ///   - headers: The headers for every request. They take precedence over the default `Content-Type` and `Accept` and
+  ///     over ``defaultHeaders(appVersion:)``; the case of their names doesn't matter.
   ///   - timeout: The maximum duration of a whole exchange.
   ///   - maximumReplySize: The maximum size of a response's body in bytes, after decompression. It can't be negative.
   ///   - redirects: The redirections to follow.

@@ -6,8 +6,8 @@
 public struct GraphQLResponse<Payload: Sendable>: Sendable {
   /// The requested data.
   ///
-  /// For each of the ``errors`` with a path, the field at its path is `nil`, or a field that contains that field is
-  /// `nil`.
+  /// For each of the ``errors`` with a path, a GraphQL server sends `null` for the field at that path, or for a field
+  /// that contains it.
   public var data: Payload
   /// The errors that made the data partial; empty if the data is complete.
   public var errors: [GraphQLError]

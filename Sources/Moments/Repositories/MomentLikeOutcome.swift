@@ -12,7 +12,7 @@ public enum MomentLikeOutcome: Hashable, Sendable {
   /// Also returned if another repository on the store sends the like and doesn't report a result within ten seconds.
   ///
   /// There is one exception: a refused like is also reported as queued if this repository has no server error to throw,
-  /// because another repository sent the like, or because too many attempts were interrupted by the end of a process.
-  /// The like is then rolled back, and ``MomentsRepo/mutations`` lists it.
+  /// because another repository sent the like, or because too many attempts were interrupted, usually by the end of a
+  /// process. The like is then rolled back, and ``MomentsRepo/mutations`` lists it.
   case queued
 }

@@ -68,8 +68,8 @@ public actor MomentsRepo: MomentsRepoType {
 
   /// The saved and changed timelines of all users: first the newest one, then later ones in order, each at most once.
   ///
-  /// If the newest one isn't known, because the repository hasn't read any timeline yet or that one was removed, an
-  /// observer first receives all stored timelines instead, the newest one last.
+  /// If the newest one isn't known, because the repository hasn't read any timeline yet or that one was removed or
+  /// evicted, an observer first receives all stored timelines instead, the newest one last.
   public nonisolated var momentsDetails: ObservedValues<MomentsDetails> { timelines.everyValue }
 
   /// Returns the saved and changed timelines of one user.

@@ -19,8 +19,8 @@ public protocol MomentsRepoType: Sendable {
   /// The saved and changed timelines of all users: first the newest one, then later ones in order, each at most once.
   ///
   /// The newest timeline is the one that was saved or changed last, of those that the repository has read. If it isn't
-  /// known, because the repository hasn't read any yet or that one was removed, an observer first receives all stored
-  /// timelines instead, the newest one last. If the store is empty, an observer waits for the first save.
+  /// known, because the repository hasn't read any yet or that one was removed or evicted, an observer first receives
+  /// all stored timelines instead, the newest one last. If the store is empty, an observer waits for the first save.
   ///
   /// Nothing is dropped, however slow the observer is, but changes that the repository processes together may arrive as
   /// one. An observer that needs only the newest timeline uses `buffering(.latest)`.

@@ -18,9 +18,9 @@
 /// elements would have to be kept, too. The state holds only the number of elements in that buffer.
 ///
 /// Each input is a method that changes the state and returns the action, if any, for the caller to perform. The
-/// action's type is declared above the method. The caller removes elements from the channel under its lock, but
-/// releases them, and resumes waiters, after it has unlocked. `Waiter` is the caller's type for a suspended call of
-/// `next()`.
+/// action's type is declared above the method. The caller moves elements out of the channel under its lock, but
+/// releases elements and resumes waiters only after it has unlocked. `Waiter` is the caller's type for a suspended call
+/// of `next()`.
 ///
 /// Invariants:
 /// - A waiting subscriber has nothing to read: a cursor subscriber's cursor is at `head`, and a buffered subscriber's

@@ -163,7 +163,7 @@ final class SyncEvictions<Source: RepositorySource> {
     }
   }
 
-  /// Clears the alarm's deadline, which has passed, and makes room.
+  /// Makes room after a deadline of the alarm has passed.
   func makeRoom(at deadline: Duration, in engine: isolated Engine) async {
     alarm.clear(deadline)
     await makeRoom(in: engine)

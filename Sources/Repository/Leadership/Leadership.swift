@@ -3,10 +3,10 @@ public import Multicast
 
 /// The rule that decides which of a source's repositories on one store sends the mutations of all of them.
 ///
-/// Any number of a source's repositories may use one store, in one process or in several. All of them show, change and fetch
-/// values. If each of them also sent mutations, the server would receive one user's mutations in no particular order.
-/// So one repository leads and sends the mutations of all, and the other repositories follow: they make their mutations
-/// durable and learn the results from the store.
+/// Any number of a source's repositories may use one store, in one process or in several. All of them show, change and
+/// fetch values. If each of them also sent mutations, the server would receive one user's mutations in no particular
+/// order. So one repository leads and sends the mutations of all, and the other repositories follow: they make their
+/// mutations durable and learn the results from the store.
 ///
 /// ``StoreLeadership`` is suitable for every store of this package.
 public protocol Leadership: Sendable {
@@ -17,7 +17,7 @@ public protocol Leadership: Sendable {
   /// leases in a row are lost.
   ///
   /// - Parameters:
-  ///   - name: The name of the store's collection for the repository's mutations.
+  ///   - name: The name of the store collection that contains the repository's mutations.
   ///   - store: The store.
   /// - Throws: A `StoreError` if the attempt failed. The repository then follows and tries again.
   func tryToLead(_ name: String, on store: any KeyValueStore) async throws(StoreError) -> LeadershipResult
@@ -59,7 +59,7 @@ public protocol LeadershipLease: Sendable {
 
 extension StoreLock: LeadershipLease {}
 
-/// The role of a repository among those of its source on one store.
+/// The role of a repository among the repositories of its source on one store.
 public enum LeadershipStatus: String, Codable, Hashable, Sendable {
   /// The repository sends the mutations of all repositories of its source on the store.
   case leading

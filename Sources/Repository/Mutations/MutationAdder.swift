@@ -148,7 +148,7 @@ final class MutationAdder<Source: RepositorySource> {
     // Another process may have changed the record since it was stored.
     if added.isChangedSince { engine.start { engine in await engine.reader.reload(id, in: engine) } }
     if isBehindGap {
-      // This mutation is behind a gap: stored mutations before it may not be known yet.
+      // Stored mutations before this one may not be known yet. It waits until they have been read.
       engine.start { engine in await engine.reader.readPredecessors(of: id, sequence, in: engine) }
     }
     engine.queue.reportChanges(in: engine)

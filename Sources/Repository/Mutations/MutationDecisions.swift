@@ -27,8 +27,8 @@ final class MutationDecisions<Source: RepositorySource> {
     case .inFlight, .refused: throw .alreadySent(id)
     case .waiting, .needsSignIn, .conflicted: break
     }
-    // The outcome of an earlier attempt to send the mutation may be unknown. If a value received since shows the
-    // mutation, the write of that value confirms it.
+    // The outcome of an earlier attempt to send the mutation may be unknown. If a value received since has the change,
+    // the write of that value confirms the mutation, which can't be cancelled during that write.
     if isBeingConfirmed(entry, in: engine) { throw .alreadySent(id) }
     // The mutation stays visible, and keeps its place in its lane, until its removal is certain.
     state.hold(id)

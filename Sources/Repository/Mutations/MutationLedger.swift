@@ -213,7 +213,8 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// Records that a changed record is durable.
   ///
   /// If another repository has marked the record or stored an unknown outcome, the record as written says that the
-  /// outcome is unknown. The entry then also says so, unless the server has refused the mutation.
+  /// outcome is unknown. The entry then also says so, unless the server has refused the mutation or reported a
+  /// conflict.
   mutating func recordWrite(_ record: Record, of id: MutationID, tag: StoreTag, revision: UInt64) {
     edit(id) {
       ($0.tag, $0.revision) = (tag, revision)
@@ -336,7 +337,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// Records that an attempt ended without a value that could be stored, so the outcome counts as unknown.
   ///
   /// The end of a process didn't interrupt the attempt, so the number of interrupted attempts in a row is reset. Unlike
-  /// ``recordFailure(of:isOutcomeUnknown:)``, doesn't change whether the mutation is in flight.
+  /// ``recordFailure(of:isOutcomeUnknown:)``, this function doesn't change whether the mutation is in flight.
   ///
   /// - Returns: Whether that changed the record.
   @discardableResult

@@ -127,7 +127,7 @@ final class MutationQueue<Source: RepositorySource> {
     calls.startTimeout(of: entry.id, in: engine)
   }
 
-  /// Completes the refusal of a mutation after too many of its attempts were interrupted by the end of a process.
+  /// Completes the refusal of a mutation after too many of its attempts in a row were interrupted.
   func refuseInterrupted(_ id: MutationID, in engine: isolated Engine) {
     if let entry = state[id] {
       engine.removeFromOverlay([id], of: entry.key)

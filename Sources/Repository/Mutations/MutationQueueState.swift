@@ -25,8 +25,8 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
 
   /// The number of interrupted attempts in a row after which a mutation is refused.
   ///
-  /// An attempt is interrupted if its process ends. Without this limit, a mutation that crashes the process whenever it
-  /// is sent would do so after every launch.
+  /// An attempt is interrupted if its process ends, or if its repository loses its leadership. Without this limit, a
+  /// mutation that crashes the process whenever it is sent would do so after every launch.
   static var maximumInterruptedAttempts: Int { 5 }
 
   /// The number of lanes that may send at the same time.
@@ -241,8 +241,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
 
   /// Places a live mutation in its lane, from which this repository sends it, or refuses the mutation.
   ///
-  /// - Returns: Whether the mutation is now refused, because the ends of processes interrupted too many of its
-  ///   attempts.
+  /// - Returns: Whether the mutation is now refused, because too many of its attempts in a row were interrupted.
   private func adopt(_ entry: Entry) -> Bool {
     guard entry.isLive else { return false }
     if entry.tag != nil {

@@ -85,7 +85,7 @@ final class MutationReader<Source: RepositorySource> {
 
   /// Adds a mutation that the first read has found, unless its record is ignored.
   ///
-  /// If this repository sends mutations, and too many attempts of this one in a row were interrupted, it is refused.
+  /// The mutation is refused if this repository sends it, and too many of its attempts in a row were interrupted.
   private func restore(_ found: StoreObservation<Record>.Entry, in engine: isolated Engine) -> Entry? {
     guard let entry = makeEntry(found.key, found.stored, in: engine) else { return nil }
     let isRefused = state.restore(entry)

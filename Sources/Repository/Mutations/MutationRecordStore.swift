@@ -55,7 +55,8 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
   enum Outcome: Sendable {
     case written(Record, StoreCommit)
     case removed(StoreCommit)
-    /// Another process has removed the record, so nothing was written or removed.
+    /// Nothing was written or removed, because the record no longer exists: another process has removed it, or it was
+    /// erased after a sign-out.
     ///
     /// If another write of this repository, still in flight, may have removed it, ``MutationRecords`` returns
     /// ``unchanged`` instead.

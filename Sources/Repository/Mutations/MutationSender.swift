@@ -229,7 +229,8 @@ final class MutationSender<Source: RepositorySource> {
   ///
   /// - Parameters:
   ///   - entry: The mutation whose attempt failed.
-  ///   - attempt: The number of the attempt, for the event. The backoff depends on the lane's failures in a row.
+  ///   - attempt: The number of the attempt, which the event reports. The backoff depends on the lane's failures in a
+  ///     row.
   ///   - serverDelay: The delay that the server named, or `nil`.
   ///   - reason: The text of the error.
   ///   - engine: The engine.

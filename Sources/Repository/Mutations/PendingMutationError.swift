@@ -10,8 +10,8 @@ public enum PendingMutationError: Error, Hashable, Sendable {
   /// It may have reached the server meanwhile.
   case unknown(MutationID)
 
-  /// The mutation can't be cancelled, because it is in flight, was refused, isn't durable yet, or was completed or
-  /// removed during the call.
+  /// The mutation can't be cancelled, because it is in flight or being completed, was refused, isn't durable yet, or
+  /// was completed or removed during the call.
   ///
   /// A mutation that isn't durable yet will be shortly, and may then be sent at once. Operations other than `cancel`
   /// throw this case only for a mutation that isn't durable yet.

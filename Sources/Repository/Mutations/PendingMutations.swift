@@ -46,8 +46,8 @@ public struct PendingMutations<Source: MutableSource>: Sendable {
   /// If the call that made it still waits, that call throws ``RepositoryError/cancelled``. If the outcome of an earlier
   /// attempt is unknown, the server may have the change nevertheless.
   ///
-  /// - Throws: ``PendingMutationError/alreadySent(_:)`` if the mutation is in flight, refused or not durable yet, or if
-  ///   it is completed or removed during the call; ``PendingMutationError/unknown(_:)``; or
+  /// - Throws: ``PendingMutationError/alreadySent(_:)`` if the mutation is in flight, being completed, refused or not
+  ///   durable yet, or if it is completed or removed during the call; ``PendingMutationError/unknown(_:)``; or
   ///   ``PendingMutationError/store(_:)``.
   public func cancel(_ id: MutationID) async throws(PendingMutationError) {
     try await engine.cancel(id)

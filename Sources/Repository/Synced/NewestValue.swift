@@ -52,7 +52,7 @@ final class NewestValue<Source: RepositorySource> {
     let place = SavePlace(revision: cell.state.base?.revision ?? 0, savedAt: cell.fetchedAt ?? .distantPast)
     // `sentVersion` is already that of the value to send.
     if cell.sentVersion == cell.openVersion {
-      // If the key was opened again, its value may already have been sent to the present channel.
+      // If the key was opened again, its value may already have been sent to the current channel.
       if let number = cell.everyValueChannelNumber, number == channels.number(of: name) { return }
       // A value that was stored before the key was opened isn't sent if a newer one is known.
       if let newestPlace, place < newestPlace { return }

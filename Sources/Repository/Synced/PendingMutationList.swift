@@ -11,8 +11,8 @@ struct PendingMutationList<Mutation> {
     ///
     /// `unknownSince` is the end of the last attempt, if its outcome is unknown and a fetched value can reveal it. A
     /// value that is requested after that end, and *shows* the mutation, proves that the server has the mutation. A
-    /// value shows a mutation if it already has the change, and has no further pages that could contain what the
-    /// mutation changes.
+    /// value shows a mutation if it has no further pages, and applying the mutation to it changes nothing. If there are
+    /// further pages, the mutation may change nothing only because an element is missing.
     case waiting(unknownSince: Timestamp?)
     /// An attempt is in flight, or another repository sends the mutation.
     case inFlight

@@ -59,7 +59,7 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
 
   /// Sends the changes of a key to its observers, the value first.
   func send(_ cell: Cell, _ newestValue: NewestValue<Source>) {
-    // Not `nil` if the value or the pending mutations have changed.
+    // If the value or the pending mutations have changed, the state counts as changed too.
     guard let state = cell.takeState(paging) else { return }
     if cell.sentVersion != cell.state.visibleVersion {
       cell.sentVersion = cell.state.visibleVersion
@@ -115,7 +115,7 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
 
   /// Removes the channels of a key that were released because they have no observers.
   ///
-  /// Those in ``loading`` are removed for each schedule, with ``LoadingChannels/forgetReleased(_:)``.
+  /// Those in ``loading`` are removed separately for each schedule, with ``LoadingChannels/forgetReleased(_:)``.
   func forgetReleased(_ key: Key) {
     values.forgetReleased(key)
     states.forgetReleased(key)

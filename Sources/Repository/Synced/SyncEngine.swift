@@ -231,7 +231,8 @@ actor SyncEngine<Source: RepositorySource> {
         mutations = queue.liveMutations(of: key)
         stored = try await external.load(storeKey)
         // A value that is newer than a mutation's record may come from the commit that confirmed the mutation and
-        // removed the record. If the record is gone, the mutation is removed from the queue too.
+        // removed the record. A mutation whose record is gone is removed from the queue, so that it isn't applied to a
+        // value that may include it.
         let revision = stored?.revision ?? 0
         let finished = await external.finishedMutations(
           among: mutations.filter { revision > $0.revision }.map(\.id), in: self)

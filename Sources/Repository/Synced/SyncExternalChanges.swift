@@ -146,7 +146,7 @@ final class SyncExternalChanges<Source: RepositorySource> {
     }
   }
 
-  /// Removes mutations of a key whose records another repository or process has removed.
+  /// Removes mutations of one key, because another repository or process has removed their records.
   func finish(_ ids: [MutationID], of key: Source.Key, in engine: isolated Engine) {
     engine.removeFromOverlay(ids, of: key)
     engine.reader.finishExternally(ids, in: engine)

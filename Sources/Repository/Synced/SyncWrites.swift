@@ -148,7 +148,8 @@ final class SyncWrites<Source: RepositorySource> {
     engine.publish(cell)
     if error.isPermanent {
       // The same write would fail every time, so the mutations are refused and their callers get the error, although
-      // the server has the mutations. Their outcome counts as unknown, so that they keep their ids if sent again.
+      // the server has the mutations. Their outcome counts as unknown, so that they keep their ids if they are sent
+      // again.
       for id in write.confirmed {
         await engine.queue.refuse(id, .unstorable(error), .store(error), isOutcomeUnknown: true, in: engine)
       }

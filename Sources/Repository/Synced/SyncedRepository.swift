@@ -240,9 +240,10 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   /// buffered for it, and an ``Observed`` object keeps its last value. Cancel such observers, and release such objects,
   /// when the user signs out.
   ///
-  /// The sign-out itself begins only when `policy` allows it. Cancelling the calling task before it has begun ends the
-  /// call with ``SignOutError/cancelled``. If the process ends after it has begun, another process or the next launch
-  /// completes the sign-out.
+  /// Before the sign-out itself begins, this call may wait until mutations are sent, as `policy` requires, and until an
+  /// earlier sign-out has ended. Cancelling the calling task before or during these waits ends the call with
+  /// ``SignOutError/cancelled``. If the process ends after the sign-out has begun, another process or the next launch
+  /// completes it.
   ///
   /// Afterwards the store keeps only a digest of the user's id with the state of the sign-out and the counts of the
   /// user's sign-ins and sign-outs, and the random ids of the mutations that were most recently cancelled, discarded or

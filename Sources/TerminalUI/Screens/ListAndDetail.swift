@@ -60,7 +60,7 @@ package struct ListAndDetail {
 
   /// Returns the number of rows that a page key moves by on a screen of this size.
   ///
-  /// It is one less than the number of rows that the list shows, so that one of them stays visible, but at least 1.
+  /// It is one less than the number of rows that the list has room for, so that one row stays visible, but at least 1.
   package static func pageHeight(of size: TerminalSize) -> Int {
     let bodyHeight = ScreenChrome.body(of: size).count
     return max(1, (Arrangement(size) == .stacked ? bodyHeight - stackedDetailRows - 1 : bodyHeight) - 1)

@@ -3,8 +3,9 @@
 /// - **Minimal updates**: A cell is written only if it differs, or if writing it takes fewer bytes than moving the
 ///   cursor past it. The output for an equal frame is empty.
 /// - **Uncertain widths**: Terminals disagree about the width of some characters, such as emoji. If a changed cell has
-///   or had such a character, the rest of the row is written again. After such a character is written, the cursor is
-///   positioned explicitly. Therefore no column shifts, no matter how wide a terminal draws the character.
+///   or had such a character, the rest of the row is written again. After such a character, the cursor is positioned
+///   explicitly before the next cell is written. Therefore no column shifts, no matter how wide a terminal draws the
+///   character.
 ///
 /// The terminal must not wrap lines at its right edge.
 struct FrameRenderer: Sendable {

@@ -75,7 +75,7 @@
       try other.run("UPDATE datastore_value SET bytes = $1", .bytes(oldBytes))
       try other.commit()
       #expect(await changes.next()?.stored?.value == 1)
-      // From its late registration on, the watch receives notifications.
+      // The watch has registered meanwhile, so the server notifies it of this change.
       try other.run(script: "DELETE FROM datastore_value")
       #expect(await changes.next()?.stored == nil)
     }
@@ -121,7 +121,7 @@
         isMadeBeforeRegistration
           ? storeLockIsAwaited : "EXISTS (SELECT FROM datastore_watch WHERE writer <> \(oldWriter))")
       // The commit has the store's earlier writer number, and a commit number that the store hasn't used, as if the
-      // server made it late. It names no last known entry of the commit log, so the server makes it in any case.
+      // server made it late. It names no last known entry of the log, so the server makes it whatever the log contains.
       try lateCommitter.run(
         PostgreSQLCommitStatement.storeValue.sql, .integer(nil), .integer(oldWriter), .integer(1_000),
         .text("counter"), .bytes(oldBytes))

@@ -39,7 +39,7 @@
     }
 
     @Test func `A program that makes one commit adds no zeros to the log`() throws {
-      // The first backend is there to create the database. The program is the second one.
+      // The first backend only creates the database. The second one is the program's.
       do {
         var backend = place.backend()
         try backend.write(bytes(0), to: "a")

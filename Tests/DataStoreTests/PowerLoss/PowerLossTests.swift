@@ -14,9 +14,9 @@ import Testing
   private static let roundCount = environment["MOMENTS_POWER_LOSS_ROUNDS"].flatMap { Int($0) } ?? 20
   /// The step between the operations after which the power is cut.
   ///
-  /// A commit or recovery is repeated in new stores, with the power cut after later and later operations. If there are
-  /// at least 100 rounds, the power is cut after every operation. Otherwise it is cut after every fourth one, beginning
-  /// with a random one of the first four.
+  /// Some tests repeat a commit or a recovery in new stores, and cut the power after later and later operations. If
+  /// there are at least 100 rounds, they try every operation. Otherwise they try every fourth one, beginning with a
+  /// random one of the first four.
   private static let step = roundCount < 100 ? 4 : 1
 
   private let seed: UInt64

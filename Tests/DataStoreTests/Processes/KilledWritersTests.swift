@@ -229,7 +229,7 @@ private protocol ReadOrder: Sendable {
 
   /// Records the next value that was read.
   ///
-  /// `nil` means that nothing was stored. It is older than every value, because the tests remove none.
+  /// `nil` means that nothing was stored. It is older than every value, because the tests remove no values.
   ///
   /// - Returns: Whether it is the same as the previous value, or newer.
   mutating func record(_ value: Value?) -> Bool

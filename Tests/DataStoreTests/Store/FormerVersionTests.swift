@@ -76,7 +76,7 @@ import Testing
       try openConnection().run("CREATE TABLE change (in_the_way)")
       await #expect(throws: StoreError.self) { try await SQLiteStore(file: database).load(pageKey) }
       #expect(try openConnection().first("PRAGMA user_version") { $0.integer(0) } == 1)
-      // The migration would have dropped the table `removed`.
+      // Only layout 1 has the table `removed`.
       #expect(try openConnection().first("SELECT count(*) FROM removed") { $0.integer(0) } == 1)
       try openConnection().run("DROP TABLE change")
       #expect(try await SQLiteStore(file: database).load(pageKey)?.value.title == "名字")

@@ -213,9 +213,9 @@ import Testing
     backend.corrupt("number.a")
     let burst = [(1, a), (2, b), (3, a)].map { startSave($0.0, for: $0.1) }
     // The first save of "a" isn't written, because the second save of "a" replaces it. Until the second one is durable,
-    // neither the first one nor the save of "b" is sent. The store takes the last report in that time, when the save of
-    // "b" is durable. The report makes the store read all observed keys, but it must not mistake the save of "b" for an
-    // external change.
+    // neither the first one nor the save of "b" is sent. The store takes the last report when the save of "b" is
+    // durable but not sent yet. The report makes the store read all observed keys, but it must not mistake the save of
+    // "b" for an external change.
     backend.reports.withLock { $0 = [.names([]), .names([]), .unknown] }
     try await releaseBackend()
     #expect(backend.writes.withLock { $0 } == ["number.0", "number.b", "number.a"])
@@ -230,8 +230,8 @@ import Testing
     let (a, b) = (StoreKey<Int>("number", id: "a"), StoreKey<Int>("number", id: "b"))
     _ = await startBlockedSave(0)
     backend.corrupt("number.a")
-    // The saves of "a" wait for a quarantine. The save of "b" is written before that, but is sent after the first save
-    // of "a".
+    // The saves of "a" wait for a quarantine. The save of "b" is written before that, but waits to be sent until the
+    // first save of "a" is sent.
     let burst = [(1, a), (2, b), (3, a)].map { startSave($0.0, for: $0.1) }
     backend.namesFindingCorruptStore.withLock { $0 = ["number.a"] }
     try await releaseBackend()

@@ -38,8 +38,8 @@ import Testing
     let store = makeStore()
     for number in 0..<10 { try await store.save("a", for: key(number)) }
     for number in 1..<10 { try await store.remove(key(number)) }
-    // Until the collection is observed, a value that is read for an id without state counts as stored all along. The
-    // state of a removed value shows that a value that a later read finds for its id is an external change.
+    // Until the collection is observed, a value that a read finds for an id without state counts as stored all along.
+    // So the state of a removed value is kept, and a value that a later read finds for its id is an external change.
     #expect(await store.knownCount(in: "text") == 10)
     _ = try await store.observe(collection: "text", as: String.self)
     #expect(await store.knownCount(in: "text") == 1)

@@ -25,7 +25,7 @@ struct CommitProgress {
   ///   reads find different values.
   mutating func catchUp(acknowledged: Int, open: () throws -> any KeyValueStore) async throws {
     while number < acknowledged { advance() }
-    // The first read must finish an interrupted commit, with `observe` as well as with `load`, so each of the two comes
+    // The first read must finish an interrupted commit, whether it uses `observe` or `load`. So each of the two comes
     // first in some calls.
     let observesFirst = acknowledged.isMultiple(of: 2)
     let first = try await NumberedCommits.read(try open(), observing: observesFirst)

@@ -66,7 +66,7 @@ import Testing
     #expect(value.counts == [11])
     value.save(Array(-100..<11))
     #expect(value.counts == [111])
-    // The stored chunk is too small, and its neighbor is new, so it isn't kept: both are joined, then split.
+    // The stored chunk is too small, and its neighbor is new, so the two are joined and then split.
     value = makeStoredValue(count: 10)
     value.save(Array(-150..<10))
     #expect(value.counts == [53, 53, 54])

@@ -8,7 +8,7 @@ import Testing
 @Suite(.serialized) struct PartitionedFormatTests {
   /// A number that counts the encodings of all such numbers.
   private struct CountingNumber: Codable, Equatable {
-    /// Every test encodes some numbers with the default counter, so the suite is serialized.
+    /// Every test encodes some numbers with the default counter, which one test reads, so the suite is serialized.
     @TaskLocal static var encodingCounter = Counter()
 
     var number: Int

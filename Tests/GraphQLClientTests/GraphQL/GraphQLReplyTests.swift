@@ -104,7 +104,7 @@ struct GraphQLReplyTests {
     #expect(try keptErrors(entries) == expectedErrors)
     #expect(try keptErrors(entries + [#"{"message":"m101"}"#]) == expectedErrors)
     #expect(try keptErrors(entries + ["7", "{}"]) == expectedErrors)
-    // The data is decoded even if some entries are not.
+    // The data after the errors is decoded, although the last entry of the errors isn't.
     let json = #"{"errors":[\#((entries + ["7"]).joined(separator: ","))],"data":{"a":1}}"#
     #expect(try Self.dataDescription(json) == "payload 1")
   }

@@ -279,8 +279,9 @@ private struct ReplyListBuilder {
   // MARK: - Failures and redirections
 
   mutating func addFailures() {
-    // Some statuses, such as 401, 407, 429 and 503, mean the same whether the API or a proxy sends them. A 403 or 404
-    // counts as the API's only if the response looks like one of a GraphQL server.
+    // Some statuses, such as 401, 407, 429 and 503, mean the same whether the API or a proxy sends them. A response
+    // with another failure status, such as 403 or 404, counts as the API's only if it looks like one of a GraphQL
+    // server.
     add(.notAnAPIResponse, "403 with HTML", body: "<html>", status: "403 x", type: "text/html")
     let spaces = Data("    ".utf8)
     add(.statusCode(503), "503 without end", "HTTP/1.1 503 x\r\n\r\n", then: .flood(spaces))

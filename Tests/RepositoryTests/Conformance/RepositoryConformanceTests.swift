@@ -75,7 +75,7 @@ import Testing
   /// The raw value is the name of the law that the fault breaks.
   enum Fault: String, CaseIterable, Sendable {
     case newIDForEachAttempt = "L6 Once"
-    // The check of this law also fails if a mutation is never applied. With this source, none is.
+    // The source sends no mutation, so the server applies none. The check of this law fails in that case too.
     case confirmsWithoutSending = "L5 FIFO"
     case storeForgets = "L7 Durable"
     case storeSplitsCommits = "L8 Atomic"

@@ -309,7 +309,7 @@ final class Journal: Sendable {
     _ = state.withLock { $0.unseenMarks.insert(mark) }
   }
 
-  /// Checks a value that the run itself stored, as a further process would.
+  /// Checks a value that the run itself stored, as another process would.
   func didSaveExternally(_ keys: [StoreKeyName]) {
     for key in keys { checkStored(key.id!) }
     recordDoubledMarks()

@@ -122,7 +122,7 @@ private final class Steppers {
 
   /// Checks that a surviving process got a result for each of its steps, and finally showed the server's steps.
   private func checkOutput(of child: Child) {
-    // The words of each line `ended LANE NUMBER RESULT`, which a process prints when `perform` returns or throws.
+    // The words of each line `ended LANE NUMBER RESULT`, which a process prints when `perform` has ended.
     let endedSteps = child.lines.filter { $0.hasPrefix("ended ") }.map { $0.split(separator: " ").map(String.init) }
     #expect(Set(endedSteps.map { [child.writer, $0[1], $0[2]] }) == Self.durableSteps(of: child), "\(child.writer)")
     #expect(Set(endedSteps.map { $0[3] }).isSubset(of: ["confirmed", "queued"]))

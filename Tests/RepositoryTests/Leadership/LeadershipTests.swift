@@ -257,8 +257,8 @@ import Testing
     _ = perform(.add("1"), first)
     let call = perform(.add("2"), second)
     noticeChanges(in: first)
-    // Stores a value that is newer than the mutation but doesn't include it. So the second process must not conclude
-    // from a newer value that the mutation was confirmed.
+    // Stores a value that is newer than the mutation but doesn't include it. The second process must not take this
+    // value as proof that the mutation was confirmed.
     _ = start { try await first.repository.reload("a") }
     let id = try #require(try await pendingMutations(of: first).last?.id)
     try await start { try await first.repository.mutations.cancel(id) }.value
@@ -276,7 +276,7 @@ import Testing
     let call = perform(.add("1"), second)
     noticeChanges(in: first)
     #expect(server.applied.count == 1)
-    // When the second process notices its first change, the first process has already removed the mutation's record.
+    // The second process notices no external change before the first one has removed the mutation's record.
     noticeChanges(in: second)
     gate.open()
     executor.runUntilIdle()
@@ -689,7 +689,7 @@ import Testing
     let first = makeProcess(
       "first",
       onSend: { () async throws(NotesFailure) in
-        // Only the first attempt, which sends "1", waits at the gate. All others fail because a sign-in is required.
+        // Only the first attempt, which sends "1", waits at the gate. Any other fails because a sign-in is required.
         if attempts.next() > 1 { throw .signedOut }
         await firstSendGate.pass()
         throw .offline

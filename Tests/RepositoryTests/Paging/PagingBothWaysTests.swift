@@ -210,7 +210,7 @@ import Testing
     for id in 20...24 { try await repository.perform(.add(id), on: "a") }
     try await #expect(storedIDs() == [24, 23, 22, 21, 20, 1, 2, 3])
     try await repository.loadMore("a")
-    // Six elements may stay: 21, 20, and 1 to 4. But no fetched page has contained 21 or 20.
+    // Six elements may stay: 21, 20, and 1 to 4. But 21 and 20 are dropped too, because no fetched page contained them.
     try await #expect(storedIDs() == [1, 2, 3, 4])
     _ = takeRequests()
     try await repository.loadPrevious("a")

@@ -363,7 +363,7 @@ private final class EditHistory {
         if id == nil { faults.append("\(edit) isn't listed") }
       case .refused:
         id = report.listed[edit]?.id
-        // The edit is listed if its call returned before the refusal, and isn't if the call threw the error. If the
+        // The edit is listed if its call returned `queued`, and isn't if the call threw the server's error. If the
         // process was killed before it printed the result of the call, either may be the case.
         if facts.result == "queued", id == nil { faults.append("\(edit) isn't listed") }
         if facts.result == "refused", id != nil { faults.append("\(edit) is listed") }

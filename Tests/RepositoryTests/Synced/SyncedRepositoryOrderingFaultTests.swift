@@ -404,8 +404,8 @@ import Testing
     async throws
   {
     var ids: [MutationID] = []
-    // After five interrupted attempts in a row, a mutation would be refused. The attempts of the third one don't count,
-    // because it isn't the first of its lane.
+    // After five interrupted attempts in a row, a mutation would be refused. The interrupted attempts of the third
+    // mutation don't count, because it isn't the first of its lane.
     for launch in 0..<7 {
       let (fetchGate, lastSendGate) = (Gate(), Gate())
       // This gate only signals that a fetch has begun.

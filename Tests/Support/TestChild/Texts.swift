@@ -16,12 +16,11 @@ extension TestChild {
   }
 
   /// Prints `ready`, then the text with an id, if it is stored, and then its changes, until standard input ends.
-  ///
-  /// The stream of changes begins with the stored text.
   static func follow(_ id: String, in store: any KeyValueStore) async throws {
     let changes = try await store.changes(of: key(id)).subscribe()
     let printer = Task {
       say("ready")
+      // If the text is stored, the first change contains it.
       for await change in changes { say(change.stored.map { "saved \($0.value)" } ?? "removed") }
     }
     while readLine() != nil {}

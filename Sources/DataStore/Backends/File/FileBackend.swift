@@ -13,8 +13,8 @@ package import Foundation
 /// A commit writes bytes to a staged file, synchronizes it, renames it over the old file, and synchronizes the folder.
 /// If a step fails, the earlier steps are rolled back. A commit of several files writes a ``CommitJournal`` before it
 /// renames the first staged file. The journal is in force once it is durable. From then on, the commit is rolled back
-/// only after an error which means that a change is impossible, and only if no value has changed yet. After any other
-/// error, or if a value has changed or the rollback fails, the commit counts as made, and later calls finish it.
+/// only after an error that means a change is impossible, and only if no value has changed yet. After any other error,
+/// or if a value has changed or the rollback fails, the commit counts as made, and later calls finish it.
 ///
 /// Several processes may use the same folder, because no file is ever changed in place, and no two backends share names
 /// of staged files. A backend holds the lock of the folder from the reads that a commit depends on until the commit is

@@ -8,15 +8,15 @@
   ///
   /// **Group commit.** All commits of a group are one transaction, so they share one synchronization of the server's
   /// disk. If a commit fails, the transaction is rolled back and each commit is made in a transaction of its own, so
-  /// that only the faulty one fails. But if the cause is a lock of another client, or a lost connection or a conflict
-  /// despite the repetitions described below, all commits fail.
+  /// that only the faulty one fails. But if another client holds a lock for too long, or if the repetitions described
+  /// below don't overcome a lost connection or a conflict, all commits fail.
   ///
   /// **One exchange.** A commit usually takes a single exchange with the server. The decisions whether to make the
   /// commits of a group rely on what the store already knows of the stored values, and read from the server only if
   /// that isn't enough. The server makes the change only if no other writer has made one that the backend hasn't read.
   /// Otherwise, or if a commit is abandoned, the decisions are made again in a transaction that locks the store. After
-  /// a change of another writer, the next commits use such a transaction too, until one of them finds no new changes of
-  /// other writers.
+  /// a commit that met a change of another writer, the next commits use such a transaction too, until one of them finds
+  /// no new changes of other writers.
   ///
   /// **A lost connection** is opened again, and the interrupted call is repeated, until the timeout has passed. A
   /// commit whose answer was lost isn't made twice, because the log of changes shows whether it was made. If the log no

@@ -190,7 +190,7 @@
     ///   - number: The number that the backend gave the commit: the `serial` of its entry in the log.
     ///   - known: The `id` of the last known entry of the log; `nil` in a transaction that locks the store.
     /// - Returns: The `id` of the entry that the change has added to the log; `nil`, and nothing is changed, if `known`
-    ///   is given and isn't the last number of the sequence of `id`s; see ``PostgreSQLLayout/lastNumber``.
+    ///   is given and isn't the last number taken for an entry; see ``PostgreSQLLayout/lastNumber``.
     func make(_ change: PostgreSQLChange, number: Int64, known: Int64?) throws(SystemError) -> Int64? {
       var statement = change.statement
       if PostgreSQLLayout.mayTruncateLog(after: known, adding: change.nameCount) { statement.insert(.truncateLog) }

@@ -5,7 +5,7 @@
   struct PostgreSQLErasure {
     let connection: PostgreSQLConnection
 
-    /// Deletes the rows of the selected items, and replaces all entries of the log by one without names, as part of a
+    /// Deletes the rows of the selected items, and replaces all entries of the log with one without names, as part of a
     /// transaction.
     ///
     /// - Parameters:

@@ -5,8 +5,9 @@
     /// Deletes rows and rewrites the database, because a deleted row leaves its bytes in free pages.
     ///
     /// Also deletes those files of quarantined databases beside this one that `isErased` selects. The log of changes
-    /// contains the names of the rows, so all of its entries are deleted, including those that this call adds for the
-    /// deleted rows. A store that hasn't read all of the deleted entries reads all of its values again.
+    /// contains the names of the rows, so one entry without a name replaces all of its entries, including those that
+    /// this call adds for the deleted rows. A store that hasn't read all of the replaced entries reads all of its
+    /// values again.
     package mutating func erase(_ isErased: (StoredItem) -> Bool) throws(StoreError) {
       _ = try change(StoreError.removeFailed, creating: false) { (backend, connection) throws(StoreError) in
         do throws(SystemError) {

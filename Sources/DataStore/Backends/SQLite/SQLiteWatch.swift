@@ -287,9 +287,10 @@
     /// Requests another check if a database may have appeared during a snapshot or a decision about a commit.
     ///
     /// A snapshot or decision that began without a database calls this when it ends. If the database has appeared
-    /// meanwhile, a check that still sees none may have taken the reports of that. Then no other report follows.
+    /// meanwhile, its appearance may already have been reported to a check that still saw no database. Then no other
+    /// report follows.
     mutating func recheckIfDatabaseAppeared() {
-      // `isMissing` is still `true` in a surrounding snapshot or decision, which calls this again when it ends.
+      // If `isMissing` is still `true`, a surrounding snapshot or decision calls this again when it ends.
       guard let watch, !isMissing else { return }
       do throws(SystemError) {
         if case .success(nil) = try database.connect(creating: false) { return }

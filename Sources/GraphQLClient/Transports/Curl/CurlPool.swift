@@ -24,7 +24,7 @@
       state = Lock(CurlPoolState(maximumConnectionsPerHost: maximumConnectionsPerHost))
     }
 
-    /// Schedules a job, which runs as soon as its host (the origin) has fewer exchanges than the limit.
+    /// Schedules a job, which waits while its host has as many busy threads as the limit allows; see ``CurlPoolState``.
     ///
     /// If the system can't create the thread that the job needs, the job fails. The waiting jobs of its host fail too,
     /// unless another thread will run them.

@@ -92,7 +92,7 @@ struct LiveTodoStateTests {
     #expect(screen.model(of: listWithError).problem == nil)
     screen.press(.character("n"), in: listWithError)
     #expect(screen.press(.character("x"), in: listWithError) == .edit(.toggle(milk)))
-    // The list now simulates the one after the edit, which failed with the same error.
+    // The edit fails with the same error, so the list is the same afterwards.
     #expect(screen.model(of: listWithError).problem == listWithError.error?.description)
   }
 

@@ -76,8 +76,8 @@ import Todo
       _ = await terminal.lines { $0[3].contains("nothing to do") }
       _ = await terminal.lines(afterTyping: "a") { $0[2].hasSuffix("Add Todo") }
       _ = await terminal.lines(afterTyping: "\r") { $0[22] == " A todo needs a name." }
-      // The second Escape shows that the first one starts no sequence, so the first is decoded immediately.
-      // The line about adding is the same whether the form adds a todo or is cancelled.
+      // The second Escape shows that the first one starts no sequence, so the first is decoded immediately. The
+      // activity is the same whether the form adds a todo or is cancelled, so the stored items are checked too.
       _ = await terminal.lines(afterTyping: "never mind\u{1B}\u{1B}") { $0[22] == " Finish adding a new todo." }
     }
     #expect(items == [])

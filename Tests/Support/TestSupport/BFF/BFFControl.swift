@@ -56,7 +56,7 @@ actor BFFControl {
 
   private static let session: URLSession = {
     let configuration = URLSessionConfiguration.ephemeral
-    // A control request that waits in the server must not block one that ends this wait by opening a gate.
+    // A control request may wait in the server until another one opens a gate, so the two need separate connections.
     configuration.httpMaximumConnectionsPerHost = 100
     // Longer than the server's own timeout, because the server's error says which condition wasn't met.
     configuration.timeoutIntervalForRequest = 330

@@ -4,7 +4,7 @@ package import Foundation
 ///
 /// Each test starts its own server, so tests can run in parallel without seeing each other's requests. The server
 /// process ends with the process of the tests, because its standard input is then closed. On Linux, it ends even if
-/// another process keeps that input open.
+/// another process has inherited the other end of that input.
 package struct BFFServer: Sendable {
   /// The URL of the GraphQL endpoint, which stays the same when the server is restarted.
   package let url: URL

@@ -8,7 +8,7 @@ struct SubscriberCost: Codable, CustomStringConvertible {
   let fewest: Int
   let ratio: Double
 
-  /// Returns the costs in the results of the row `producer`; the results of other rows have none.
+  /// Returns the cost of each element type and system, from the results of the row `producer`; ignores other rows.
   static func all(in results: [ComparisonResult<Setting>]) -> [SubscriberCost] {
     Dictionary(grouping: results.filter { $0.setting.row == .producer }, by: \.setting.element)
       .sorted { $0.key < $1.key }

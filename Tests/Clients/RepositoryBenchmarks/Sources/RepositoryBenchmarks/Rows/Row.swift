@@ -29,7 +29,7 @@ enum Row: String, CaseIterable, Codable, Sendable {
 /// A row, or a variant of it.
 struct Setting: ComparisonSetting, Equatable {
   let row: Row
-  /// The variant of the row, such as the size of its workload, or `nil` for the row itself.
+  /// The variant of the row, such as the size of its workload; `nil` for the row itself.
   var variant: String?
 
   var description: String { [row.rawValue, variant].compactMap(\.self).joined(separator: " · ") }

@@ -16,7 +16,7 @@ enum Row: String, CaseIterable, Codable, Sendable {
 
   /// Returns the comparisons of this row, in the order in which they are run and printed.
   ///
-  /// A row `server-…` has none if the options name no server.
+  /// The rows `server-save` and `server-burst` have none if the options name no server.
   func comparisons(_ options: Options, _ workspace: Workspace) async throws -> [Comparison<Setting>] {
     switch self {
     case .save: [Save(options, workspace).comparison]
