@@ -5,7 +5,7 @@ public struct ScriptedSource<
   Key: RepositoryKey, Value: Codable & Equatable & Sendable, Mutation: RepositoryMutation<Value>,
   Failure: Error & Sendable
 >: MutableSource {
-  /// The collection of the values in the store.
+  /// The name of the store's collection of the values.
   public let name: String
 
   private let onFetch: @Sendable (Key) async throws(Failure) -> Value
@@ -17,7 +17,7 @@ public struct ScriptedSource<
   /// Creates a source.
   ///
   /// - Parameters:
-  ///   - name: The collection of the values in the store.
+  ///   - name: The name of the store's collection of the values.
   ///   - fetch: A closure that fetches the value of a key.
   ///   - send: A closure that sends a mutation.
   ///   - disposition: A closure that returns the meaning of a failure.

@@ -43,8 +43,8 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
   /// Creates a repository.
   ///
   /// - Parameters:
-  ///   - name: The collection of the values in the store. A repository of different values on the same store needs a
-  ///     different name.
+  ///   - name: The name of the store's collection of the values. A repository of different values on the same store
+  ///     needs a different name.
   ///   - defaultValue: The value of a key without a stored value.
   ///   - store: The store that keeps the values.
   public init(_ name: String, default defaultValue: Value, store: any KeyValueStore) {

@@ -28,7 +28,7 @@ public protocol RepositorySource<Key, Value>: Sendable {
   /// The type of the mutations; ``NoMutation`` for a read-only source.
   associatedtype Mutation: RepositoryMutation<Value> = NoMutation<Value>
 
-  /// The collection of the values in the store.
+  /// The name of the store's collection of the values.
   ///
   /// The repository keeps its own records in collections whose names begin with this name and a period, for example
   /// `profile.mutations`. No repository of another source may use the same names on the same store.
@@ -110,7 +110,7 @@ public enum FailureDisposition: Hashable, Sendable {
 public struct FetchSource<Key: RepositoryKey, Value: Codable & Equatable & Sendable, Failure: Error & Sendable>:
   RepositorySource
 {
-  /// The collection of the values in the store.
+  /// The name of the store's collection of the values.
   public let name: String
 
   private let fetchValue: @Sendable (Key) async throws(Failure) -> Value
@@ -118,7 +118,7 @@ public struct FetchSource<Key: RepositoryKey, Value: Codable & Equatable & Senda
   /// Creates a source.
   ///
   /// - Parameters:
-  ///   - name: The collection of the values in the store.
+  ///   - name: The name of the store's collection of the values.
   ///   - fetch: A closure that fetches the value of a key.
   public init(_ name: String, fetch: @escaping @Sendable (Key) async throws(Failure) -> Value) {
     self.name = name

@@ -6,8 +6,8 @@ internal import Multicast
 ///
 /// - ``SyncCells`` holds a ``SyncCell`` for each key that is in use or was recently. The cell's ``SyncState`` decides
 ///   which value is visible, and which replies are stored.
-/// - ``SyncChannels`` sends values and states to the observers of a key. ``NewestValue`` sends values to the observers
-///   of all keys.
+/// - ``SyncChannels`` sends values and states to the observers of a key. ``NewestValue`` sends the values of all keys
+///   to the observers of the whole repository.
 /// - ``SyncLoader`` fetches values, and ``SyncWrites`` stores the replies.
 /// - ``MutationQueue`` keeps the mutations. ``MutationAdder`` adds them, and ``MutationSender`` sends them while the
 ///   ``Election`` permits it. ``MutationReader`` and ``MutationWriter`` read and write the mutations' records,
@@ -237,8 +237,9 @@ actor SyncEngine<Source: RepositorySource> {
         let finished = await external.finishedMutations(
           among: mutations.filter { revision > $0.revision }.map(\.id), in: self)
         reader.finishExternally(finished, in: self)
-        // Reads again if mutations were added or removed meanwhile. The value that was read may already include an
-        // added one, and may lack a removed one.
+        // Reads again if mutations were added or removed during the read. One that was added wasn't checked above, and
+        // the value may already include it. One that was removed may have been confirmed after the value was read, so
+        // the value may lack it.
       } while mutations.map(\.id) != queue.liveMutations(of: key).map(\.id)
       if cell.isClosed { return }
       cells.open(cell, stored)
@@ -274,7 +275,7 @@ actor SyncEngine<Source: RepositorySource> {
 
   /// Sends the current value, state and pending mutations of a key to its new observers.
   func observe(_ key: Key) async {
-    // The state of an unknown key is empty until the store has been read.
+    // The state of a key that this repository remembers nothing about is empty until the store has been read.
     if !cells.isKnown(key), users.isOpen(key.userID) { channels.states.sendFirst(RepositoryState(), to: key) }
     do throws(Failure) {
       let cell = try await open(key)
@@ -346,7 +347,7 @@ actor SyncEngine<Source: RepositorySource> {
     await newestValue.observe(in: self)
   }
 
-  /// Opens a stored key, so that the observers of all keys receive its value.
+  /// Opens a stored key, so that the observers of the whole repository receive its value.
   func openForEveryValue(_ key: StoreKey<Value>) async {
     await newestValue.open(key, in: self)
   }
@@ -356,7 +357,7 @@ actor SyncEngine<Source: RepositorySource> {
   }
 
   /// Applies the pending mutations of a key, records those that are in conflict now, and sends the changes to the
-  /// observers of the key and of all keys.
+  /// observers of the key and of the whole repository.
   func publish(_ cell: Cell) {
     if cell.isClosed { return }
     for conflicted in cell.state.fold() { queue.recordConflict(conflicted.id, conflicted.conflict, in: self) }
@@ -517,7 +518,7 @@ actor SyncEngine<Source: RepositorySource> {
     try await signOuts.signOut(userID, policy, in: self)
   }
 
-  /// Records that new credentials of a user have been reported through the store.
+  /// Resumes the mutations of a user whose stored record shows a new sign-in.
   func takeSignIn(of user: UserDigest) {
     // Includes the users of mutations in flight, because their requests may be using the old credentials.
     let userIDs = queue.usersNeedingSignIn.union(queue.liveCountsByKey.keys.map(\.userID))

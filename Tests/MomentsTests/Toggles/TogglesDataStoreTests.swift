@@ -11,8 +11,8 @@ import Testing
   private enum ForeignToggle: String, ToggleType { case isLikeButtonForMomentEnabled }
 
   private static let likeButton = InternalToggle.isLikeButtonForMomentEnabled
-  /// A key that belongs to no toggle.
-  private static let unrelatedKey = StoreKey<Bool>("toggle-foreign")
+  /// A key that begins like the keys of the toggles, but belongs to none.
+  private static let unrelatedKey = StoreKey<Bool>("toggle-unrelated")
 
   @Test(arguments: InternalToggle.allCases)
   func `A toggle is off until it is turned on, independently of other values`(_ toggle: InternalToggle) async throws {

@@ -32,8 +32,8 @@
     /// - Parameters:
     ///   - connection: A connection in a transaction that has the write lock.
     ///   - limit: The largest size to which the log is extended, in bytes.
-    /// - Complexity: Amortized O(1) for each committed byte, if only one connection commits. Each of several connections
-    ///   also takes the zeros of the others for growth, so the log reaches its limit sooner.
+    /// - Complexity: Amortized O(1) for each committed byte, if only one connection commits. Each of several
+    ///   connections also takes the zeros of the others for growth, so the log reaches its limit sooner.
     mutating func extendIfNeeded(on connection: OpaquePointer, limit: Int64) {
       var file: UnsafeMutablePointer<sqlite3_file>?
       guard sqlite3_file_control(connection, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file) == SQLITE_OK,
