@@ -38,18 +38,22 @@ package final class TemporaryFolder: Sendable {
 
   /// Returns the paths, relative to the folder, that contain a text or lead to a file that contains it.
   ///
-  /// If a file belongs to a database, closing it after the read releases this process's locks on it.
+  /// Searches again if a store has renamed or removed a file meanwhile. If a file belongs to a database, closing it
+  /// after the read releases this process's locks on it.
   package func files(mentioning text: String) throws -> [String] {
+    while true {
+      do {
+        return try searchOnce(for: text)
+      } catch let error as CocoaError where [.fileReadNoSuchFile, .fileNoSuchFile].contains(error.code) {}
+    }
+  }
+
+  private func searchOnce(for text: String) throws -> [String] {
     try FileManager.default.subpathsOfDirectory(atPath: url.path(percentEncoded: false)).filter { path in
       if path.contains(text) { return true }
       let file = url.appending(path: path)
-      do {
-        guard try file.resourceValues(forKeys: [.isRegularFileKey]).isRegularFile ?? false else { return false }
-        return try Data(contentsOf: file).range(of: Data(text.utf8)) != nil
-      } catch let error as CocoaError where [.fileReadNoSuchFile, .fileNoSuchFile].contains(error.code) {
-        // A store has removed or renamed the file meanwhile.
-        return false
-      }
+      guard try file.resourceValues(forKeys: [.isRegularFileKey]).isRegularFile ?? false else { return false }
+      return try Data(contentsOf: file).range(of: Data(text.utf8)) != nil
     }
   }
 
