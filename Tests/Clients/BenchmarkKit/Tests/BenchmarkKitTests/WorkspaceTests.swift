@@ -20,7 +20,8 @@ import Testing
       } catch {
         #expect(error is Failure)
       }
-      #expect(!exists(try #require(passedFolder)))
+      let folder = try #require(passedFolder)
+      #expect(!exists(folder))
     }
   }
 
@@ -37,7 +38,8 @@ import Testing
     } catch {
       #expect(error is Failure)
     }
-    #expect(!exists(try #require(madeFolder).deletingLastPathComponent()))
+    let folder = try #require(madeFolder)
+    #expect(!exists(folder.deletingLastPathComponent()))
   }
 
   @Test func `If a body throws and the removal of its workspace fails, the error of the body is thrown`() async throws {
