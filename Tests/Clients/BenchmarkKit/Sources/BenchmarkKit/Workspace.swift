@@ -13,8 +13,11 @@ public final class Workspace: Sendable {
   /// - Parameters:
   ///   - program: The prefix of the folder's name.
   ///   - parent: The folder in which the workspace is created.
+  ///   - isolation: The isolation of the caller, in which `body` runs.
+  ///   - body: The use of the workspace.
   public static func withNew<Result>(
-    of program: String, in parent: URL, _ body: (Workspace) async throws -> Result
+    of program: String, in parent: URL, isolation: isolated (any Actor)? = #isolation,
+    _ body: (Workspace) async throws -> Result
   ) async throws -> Result {
     let workspace = try Workspace(of: program, in: parent)
     let result: Result
