@@ -77,17 +77,18 @@ let package = Package(
       ],
       path: "Tests/Support/TestChild", swiftSettings: swiftSettings),
     .target(name: "ThreadSanitizerSuppressions", path: "Tests/Support/ThreadSanitizerSuppressions"),
+    .target(name: "TestRounds", path: "Tests/Support/TestRounds", swiftSettings: swiftSettings),
     .target(
       name: "TestSupport", dependencies: ["TerminalUI", "DataStore", "Multicast", "ThreadSanitizerSuppressions"],
       path: "Tests/Support/TestSupport",
       swiftSettings: swiftSettings),
     .testTarget(
-      name: "MulticastTests", dependencies: ["Multicast", "MulticastTesting"],
+      name: "MulticastTests", dependencies: ["Multicast", "MulticastTesting", "TestRounds"],
       swiftSettings: swiftSettings),
     .testTarget(
       name: "DataStoreTests",
       dependencies: [
-        "DataStore", "Multicast", "DataStoreTesting", "MulticastTesting", "TestChild", "TestSupport",
+        "DataStore", "Multicast", "DataStoreTesting", "MulticastTesting", "TestChild", "TestRounds", "TestSupport",
       ],
       exclude: ["Fixtures"],
       swiftSettings: swiftSettings),
@@ -95,18 +96,18 @@ let package = Package(
       name: "RepositoryTests",
       dependencies: [
         "Repository", "DataStore", "Multicast", "DataStoreTesting", "RepositoryTesting", "MulticastTesting",
-        "TestChild", "TestSupport",
+        "TestChild", "TestRounds", "TestSupport",
       ],
       swiftSettings: swiftSettings),
     .testTarget(
       name: "GraphQLClientTests",
-      dependencies: ["GraphQLClient", "Multicast", "MulticastTesting", "TestChild", "TestSupport"],
+      dependencies: ["GraphQLClient", "Multicast", "MulticastTesting", "TestChild", "TestRounds", "TestSupport"],
       swiftSettings: swiftSettings),
     .testTarget(
       name: "MomentsTests",
       dependencies: [
         "Moments", "GraphQLClient", "Repository", "DataStore", "Multicast", "MomentsTesting", "MulticastTesting",
-        "TestChild", "TestSupport",
+        "TestChild", "TestRounds", "TestSupport",
       ],
       swiftSettings: swiftSettings),
     .testTarget(
@@ -129,7 +130,7 @@ let package = Package(
       name: "MomentsCommandTests",
       dependencies: [
         "MomentsCommand", "TerminalUI", "Moments", "GraphQLClient", "SignIn", "Todo", "Repository", "DataStore",
-        "Multicast", "MomentsTesting", "MulticastTesting", "TestSupport", "ThreadSanitizerSuppressions",
+        "Multicast", "MomentsTesting", "MulticastTesting", "TestRounds", "TestSupport", "ThreadSanitizerSuppressions",
       ],
       swiftSettings: swiftSettings),
   ]

@@ -1,6 +1,7 @@
 import Foundation
 import Multicast
 import MulticastTesting
+import TestRounds
 import TestSupport
 import Testing
 
@@ -167,9 +168,8 @@ import Testing
   // MARK: - Rot
 
   @Test func `A journal with bit rot is quarantined, and none of its changes is made`() async throws {
-    let environment = ProcessInfo.processInfo.environment
-    let rounds = environment["MOMENTS_ROT_ROUNDS"].flatMap { Int($0) } ?? 500
-    let seed = environment["MOMENTS_ROT_SEED"].flatMap { UInt64($0) } ?? UInt64.random(in: .min ... .max)
+    let rounds = Rounds.count(60, full: 2_000)
+    let seed = Rounds.fixedSeed ?? .random(in: .min ... .max)
     var random = SplitMix64(seed: seed)
     let interrupted = try await interruptCommit()
     for round in 1...rounds {
@@ -184,7 +184,7 @@ import Testing
         }
       } catch {
         let text = String(decoding: rotten, as: UTF8.self)
-        Issue.record("\(error) in round \(round) of MOMENTS_ROT_SEED=\(seed), with the bytes \(text)")
+        Issue.record("\(error) in round \(round) of MOMENTS_SEED=\(seed), with the bytes \(text)")
         return
       }
     }

@@ -2,6 +2,7 @@ import DataStore
 import Foundation
 import Multicast
 import MulticastTesting
+import TestRounds
 import TestSupport
 import Testing
 
@@ -22,9 +23,8 @@ import Testing
   ]
 
   @Test func `A file with bit rot is quarantined, reported once, and does not prevent the next save`() async throws {
-    let environment = ProcessInfo.processInfo.environment
-    let roundCount = environment["MOMENTS_ROT_ROUNDS"].flatMap { Int($0) } ?? 500
-    let seed = environment["MOMENTS_ROT_SEED"].flatMap { UInt64($0) } ?? UInt64.random(in: .min ... .max)
+    let roundCount = Rounds.count(60, full: 2_000)
+    let seed = Rounds.fixedSeed ?? .random(in: .min ... .max)
     var random = SplitMix64(seed: seed)
     let file = temporary.url.appending(path: "\(try key.keyName.encoded()).value")
     var originals: [Data] = []
@@ -95,7 +95,7 @@ import Testing
     let cause: any Error
 
     var description: String {
-      "\(cause) in round \(round) of MOMENTS_ROT_SEED=\(seed), with the bytes \(String(decoding: bytes, as: UTF8.self))"
+      "\(cause) in round \(round) of MOMENTS_SEED=\(seed), with the bytes \(String(decoding: bytes, as: UTF8.self))"
     }
   }
 }

@@ -7,6 +7,11 @@ import Testing
 @Suite struct ArticleTests {
   static let articles = SourceTree.files(in: "Sources", withSuffix: ".md").filter { $0.contains(".docc/") }
 
+  /// The public symbols of each module that has articles.
+  private static let symbols = Result {
+    try Dictionary(uniqueKeysWithValues: Set(articles.map(module)).map { ($0, try PublicSymbols(module: $0)) })
+  }
+
   @Test func `There are articles`() {
     #expect(Self.articles.contains("Sources/Multicast/Multicast.docc/Multicast.md"))
   }
@@ -16,7 +21,7 @@ import Testing
     let article = try MarkdownFile(path)
     let blocks = article.blocks(of: "swift")
     if blocks.isEmpty { return }
-    let candidates = ["\(module(of: path))\(article.name)", article.name].map {
+    let candidates = ["\(Self.module(of: path))\(article.name)", article.name].map {
       "Tests/DocumentationTests/Articles/\($0)Examples.swift"
     }
     let examples = try #require(
@@ -37,9 +42,9 @@ import Testing
 
   @Test(arguments: articles)
   func `Every symbol link refers to a public symbol`(path: String) throws {
-    let symbols = try PublicSymbols(module: module(of: path))
+    let symbols = try #require(try Self.symbols.get()[Self.module(of: path)])
     for line in try MarkdownFile(path).prose {
-      for link in line.matches(of: /``([^`]+)``/).map({ String($0.1) }) where link != module(of: path) {
+      for link in line.matches(of: /``([^`]+)``/).map({ String($0.1) }) where link != Self.module(of: path) {
         #expect(symbols.contains(link: link), "\(path) links to ``\(link)``, which is not public.")
       }
     }
@@ -58,9 +63,9 @@ import Testing
   @Test(arguments: articles)
   func `A landing page lists every public type and every article`(path: String) throws {
     let page = try MarkdownFile(path)
-    guard page.name == module(of: path) else { return }
+    guard page.name == Self.module(of: path) else { return }
     let topics = page.prose.drop { $0 != "## Topics" }
-    for type in try PublicSymbols(module: page.name).outerTypes {
+    for type in try #require(try Self.symbols.get()[page.name]).outerTypes {
       #expect(topics.contains("- ``\(type)``"), "\(path) does not list \(type).")
     }
     let catalog = path.split(separator: "/").dropLast().joined(separator: "/")
@@ -76,7 +81,7 @@ import Testing
     #expect(numbers == (1...26).map(String.init))
   }
 
-  private func module(of path: String) -> String {
+  private static func module(of path: String) -> String {
     String(path.split(separator: "/")[1])
   }
 }

@@ -38,7 +38,8 @@ import Testing
   /// Returns the documentation comments of a file as one text.
   private func comments(of path: String) throws -> MarkdownFile {
     let lines = try SourceTree.lines(of: path).compactMap { line in
-      line.firstMatch(of: /^ *\/\/\/ ?(.*)$/).map { String($0.1) }
+      let text = line.drop { $0 == " " }
+      return text.hasPrefix("///") ? String(text.dropFirst(text.hasPrefix("/// ") ? 4 : 3)) : nil
     }
     return MarkdownFile(path: path, lines: lines)
   }

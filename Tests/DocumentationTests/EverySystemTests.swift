@@ -19,10 +19,7 @@ import Testing
   /// Returns the names of all tests in files whose names end with `Tests.swift`.
   private static func testNames() throws -> Set<String> {
     let files = SourceTree.files(in: "Tests", withSuffix: "Tests.swift").filter { !$0.contains(".build/") }
-    return try Set(
-      files.flatMap { file in
-        try SourceTree.lines(of: file).compactMap { $0.firstMatch(of: /func `([^`]+)`\(/).map { String($0.1) } }
-      })
+    return try Set(files.flatMap { try SourceTree.testNames(in: $0) })
   }
 
   @Test func `The table has one row for each of the 54 systems, in order`() throws {

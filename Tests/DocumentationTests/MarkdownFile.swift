@@ -75,6 +75,20 @@ enum SourceTree {
     try String(contentsOf: root.appending(path: path), encoding: .utf8).components(separatedBy: "\n")
   }
 
+  /// Returns the names of the tests in a file that are written in backticks.
+  static func testNames(in path: String) throws -> [String] {
+    var names: [String] = []
+    // An attribute with arguments may be some lines above the function.
+    var isTest = false
+    for line in try lines(of: path) {
+      if line.drop(while: { $0 == " " }).hasPrefix("@Test") { isTest = true }
+      guard isTest, let start = line.range(of: "func `") else { continue }
+      names.append(String(line[start.upperBound...].prefix { $0 != "`" }))
+      isTest = false
+    }
+    return names
+  }
+
   static func exists(_ path: String) -> Bool {
     FileManager.default.fileExists(atPath: root.appending(path: path).path(percentEncoded: false))
   }

@@ -42,8 +42,10 @@ import ThreadSanitizerSuppressions
     ]
     process.standardInput = terminal.handle
     process.standardOutput = terminal.handle
-    // If the tests run in the background job of a script, they ignore interrupts, and the program would inherit that.
+    // The program would inherit that the tests ignore interrupts in the background job of a script, or hang-ups under
+    // `nohup`.
     _ = signal(SIGINT, SIG_DFL)
+    _ = signal(SIGHUP, SIG_DFL)
     try process.run()
     _ = await terminal.output(upTo: "up to date")
     return process

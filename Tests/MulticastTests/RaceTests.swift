@@ -1,13 +1,12 @@
 import Foundation
 import Multicast
 import Synchronization
+import TestRounds
 import Testing
 
 /// Races of two or three operations, repeated many times to meet many interleavings.
-///
-/// The environment variable `MOMENTS_RACE_ROUNDS` sets the number of rounds.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct RaceTests {
-  static let rounds = ProcessInfo.processInfo.environment["MOMENTS_RACE_ROUNDS"].flatMap { Int($0) } ?? 1_000
+  static let rounds = Rounds.count(200, full: 10_000)
 
   /// Runs the operations concurrently, and begins each one only after the tasks of all of them have started.
   private func race(_ operations: (@Sendable () async -> Void)...) async {

@@ -277,6 +277,15 @@ extension StoreError {
     }
   }
 
+  /// Whether the server of the medium couldn't be reached.
+  var isLostConnection: Bool {
+    #if PostgreSQL
+      return systemError?.isLostConnection ?? false
+    #else
+      return false
+    #endif
+  }
+
   /// Whether the error may concern only one stored value, and not the whole medium.
   var concernsOneEntry: Bool {
     if case .readFailed(let error) = self { error.concernsOneEntry } else { false }

@@ -31,6 +31,20 @@ extension FileSystem {
     return status.f_flag & UInt(ST_RDONLY) != 0
   }
 
+  /// Returns whether an open folder is still the one at the path with which it was opened.
+  func isAtItsPath(_ folder: borrowing Descriptor) throws(SystemError) -> Bool {
+    var (status, statusAtPath) = (stat(), stat())
+    let (number, path) = (folder.number, folder.path)
+    try perform("fstat", path) { fstat(number, &status) }
+    do throws(SystemError) {
+      try perform("stat", path) { stat(path, &statusAtPath) }
+    } catch {
+      if error.code == ENOENT { return false }
+      throw error
+    }
+    return (status.st_dev, status.st_ino) == (statusAtPath.st_dev, statusAtPath.st_ino)
+  }
+
   /// Makes the name of an existing folder durable in its parent.
   ///
   /// This is needed because the process that created the folder may have ended before it made the name durable. Errors

@@ -56,9 +56,28 @@ final class ChangeChecker<Backend: StoreBackend> {
   ///
   /// - Parameter takesReport: Whether to take the backend's report of external changes first.
   func checkForChanges(takesReport: Bool = true) {
+    do throws(StoreError) {
+      publish(try readChanges(takesReport: takesReport, mayRepeat: takesReport))
+    } catch {
+      contents.send(.watchingFailed(error))
+      if !watch.isWatching { startWatching() }
+    }
+  }
+
+  /// Reads the external changes of observed keys in a snapshot.
+  ///
+  /// If the snapshot can't begin, it doesn't take the report. The report is then taken without a snapshot, because a
+  /// backend need not wake the store again before that. But the report may include a change that was made after the
+  /// failure, such as the return of a missing folder, and then no other report of that change follows. So the changes
+  /// are read once more. If that fails too, the backend reports every later change.
+  ///
+  /// - Parameters:
+  ///   - takesReport: Whether to take the backend's report of external changes first.
+  ///   - mayRepeat: Whether to take the report and to read once more if the snapshot can't begin.
+  private func readChanges(takesReport: Bool, mayRepeat: Bool) throws(StoreError) -> [any AnyCheck] {
     var plan: WatchState.Plan?
     do throws(StoreError) {
-      let checks = try contents.withBackend { (backend: inout Backend) throws(StoreError) in
+      return try contents.withBackend { (backend: inout Backend) throws(StoreError) in
         try backend.snapshot { (backend: inout Backend) throws(StoreError) in
           // If the backend has called this closure before, it has discarded what that call read.
           if let plan { watch.markUnread(plan) }
@@ -68,20 +87,27 @@ final class ChangeChecker<Backend: StoreBackend> {
           return try readObserved(newPlan, from: &backend)
         }
       }
-      publish(checks)
     } catch {
-      contents.send(.watchingFailed(error))
-      if let plan {
-        watch.markUnread(plan)
-      } else if takesReport {
-        // The backend doesn't wake the store again until its report was taken.
-        do throws(StoreError) {
-          _ = try contents.withBackend { (backend: inout Backend) throws(StoreError) in try takeReport(&backend) }
-        } catch {
-          // A broken watch is started again below, and the event above reports the error.
-        }
+      if let plan { watch.markUnread(plan) }
+      // If a server can't be reached, each attempt takes as long as the timeout. The backend of the server wakes the
+      // store again anyway.
+      guard mayRepeat, plan == nil, watch.isWatching, takesReportOfChanges(), !error.isLostConnection else {
+        throw error
       }
-      if !watch.isWatching { startWatching() }
+    }
+    return try readChanges(takesReport: takesReport, mayRepeat: false)
+  }
+
+  /// Takes the report of external changes after a failure.
+  ///
+  /// - Returns: Whether there may be changes; `false` also if the watch has broken.
+  private func takesReportOfChanges() -> Bool {
+    do throws(StoreError) {
+      let changes = try contents.withBackend { (backend: inout Backend) throws(StoreError) in try takeReport(&backend) }
+      return changes != .names([])
+    } catch {
+      // The caller reports the failure, and then the watch is started again.
+      return false
     }
   }
 

@@ -2,28 +2,27 @@ import DataStore
 import Foundation
 import Multicast
 import MulticastTesting
+import TestRounds
 import TestSupport
 import Testing
 
 /// Acknowledged changes survive a loss of power, and no change is made in part.
 ///
-/// A failure names its seed. To reproduce it, set the environment variable `MOMENTS_POWER_LOSS_SEED` to that seed, and
-/// `MOMENTS_POWER_LOSS_ROUNDS` as in the failed run.
+/// A failure names its seed. To reproduce it, set the environment variable `MOMENTS_SEED` to that seed, and
+/// `MOMENTS_ROUNDS` as in the failed run.
 @Suite(.requiresPowerLossVolume, .timeLimit(.minutes(15))) struct PowerLossTests {
-  private static let environment = ProcessInfo.processInfo.environment
-  private static let roundCount = environment["MOMENTS_POWER_LOSS_ROUNDS"].flatMap { Int($0) } ?? 20
+  private static let roundCount = Rounds.count(10, full: 200)
   /// The step between the operations after which the power is cut.
   ///
-  /// Some tests repeat a commit or a recovery in new stores, and cut the power after later and later operations. If
-  /// there are at least 100 rounds, they try every operation. Otherwise they try every fourth one, beginning with a
-  /// random one of the first four.
-  private static let step = roundCount < 100 ? 4 : 1
+  /// Some tests repeat a commit or a recovery in new stores, and cut the power after later and later operations, which
+  /// begin with a random one of the first step.
+  private static let step = Rounds.step(4)
 
   private let seed: UInt64
   private let random: SplitMix64
 
   init() {
-    seed = Self.environment["MOMENTS_POWER_LOSS_SEED"].flatMap { UInt64($0) } ?? .random(in: .min ... .max)
+    seed = Rounds.fixedSeed ?? .random(in: .min ... .max)
     random = SplitMix64(seed: seed)
   }
 
@@ -64,7 +63,7 @@ import Testing
         } catch {
           Issue.record(
             """
-            MOMENTS_POWER_LOSS_SEED=\(seed), round \(round), cut after operation \(operation), \(restoration): \(error)
+            MOMENTS_SEED=\(seed), round \(round), cut after operation \(operation), \(restoration): \(error)
             """)
           return
         }
@@ -143,7 +142,7 @@ import Testing
             // The commit has fewer than `operation` operations, so the power can't be cut after a later one.
             if !isCut { break operations }
           } catch {
-            Issue.record("MOMENTS_POWER_LOSS_SEED=\(seed), cut after operation \(operation), \(restoration): \(error)")
+            Issue.record("MOMENTS_SEED=\(seed), cut after operation \(operation), \(restoration): \(error)")
             return
           }
         }
@@ -180,7 +179,7 @@ import Testing
             } catch {
               Issue.record(
                 """
-                MOMENTS_POWER_LOSS_SEED=\(seed), killed at call \(fatalCall), cut after operation \(operation), \
+                MOMENTS_SEED=\(seed), killed at call \(fatalCall), cut after operation \(operation), \
                 \(restoration): \(error)
                 """)
               return

@@ -1,5 +1,6 @@
 import DataStore
 import Foundation
+import TestRounds
 import TestSupport
 import Testing
 
@@ -37,8 +38,7 @@ import Testing
   ) async throws {
     let place = kind.place(in: temporary)
     var progress = CommitProgress(commits)
-    // If `MOMENTS_KILL_ROUNDS` is at least 100, a process is killed at every call, and otherwise at every fourth.
-    let step = killRoundCount < 100 ? 4 : 1
+    let step = Rounds.step(8)
     for fatalCall in stride(from: Int.random(in: 1...step), through: .max, by: step) {
       let first = progress.number + 1
       // The five mixed commits after the first include all five kinds of commits, so each kind is also made by a store
@@ -58,13 +58,13 @@ import Testing
     }
   }
 
-  @Test func `Staged files of 200 killed processes are removed, and those of a running process stay`() async throws {
+  @Test func `Staged files of many killed processes are removed, and those of a running process stay`() async throws {
     let folder = temporary.url
     var runningChild = try ChildProcess("stage", folder)
     #expect(await runningChild.line() == "staged")
     let filesOfRunningChild = Set(try temporary.fileNames)
     #expect(filesOfRunningChild.count == 5)
-    for _ in 1...25 {
+    for _ in 1...Rounds.count(3, full: 25) {
       var children: [ChildProcess] = []
       for _ in 1...8 { children.append(try ChildProcess("stage", folder)) }
       for index in children.indices { #expect(await children[index].line() == "staged") }
@@ -93,8 +93,8 @@ import Testing
   }
 }
 
-/// The number of rounds in which processes are killed, from the environment variable `MOMENTS_KILL_ROUNDS`.
-let killRoundCount = ProcessInfo.processInfo.environment["MOMENTS_KILL_ROUNDS"].flatMap { Int($0) } ?? 25
+/// The number of rounds in which processes are killed.
+let killRoundCount = Rounds.count(5, full: 100)
 
 extension TemporaryFolder {
   /// The names of all files, in no particular order.

@@ -1,5 +1,6 @@
 import Foundation
 import MulticastTesting
+import TestRounds
 import Testing
 
 @testable import DataStore
@@ -55,7 +56,7 @@ import Testing
   /// Nothing is sent when a value becomes unusable or unreadable, or when such a value is gone: the action is then
   /// `hide`.
   @Test func `In any sequence of events, each change that is found is sent once, in order, and nothing else is sent`() {
-    for seed in 0..<2_000 {
+    for seed in 0..<Rounds.count(200, full: 2_000) {
       var random = SplitMix64(seed: UInt64(seed))
       var state = TopicState()
       var model = Model()

@@ -22,6 +22,21 @@ extension DurableStore {
     }
   }
 
+  /// Stores bytes under a name, with a backend that exists only during the call.
+  func write(_ bytes: Data, to name: String, inFolder folder: URL) throws(StoreError) {
+    let place = place(inFolder: folder)
+    switch self {
+    case .files:
+      var backend = FileBackend(folder: place)
+      try backend.write(bytes, to: name)
+    #if SQLite
+      case .database:
+        var backend = SQLiteBackend(file: place)
+        try backend.write(bytes, to: name)
+    #endif
+    }
+  }
+
   /// Returns whether a file with this name may be in the folder of a store that no process uses.
   func keepsFile(named name: String) -> Bool {
     switch self {

@@ -1,5 +1,6 @@
 import Multicast
 import MulticastTesting
+import TestRounds
 import Testing
 
 @testable import DataStore
@@ -97,14 +98,14 @@ import Testing
 
   @Test func `A change of one element writes only its chunk`() {
     let value = makeStoredValue(count: 1000)
-    for index in value.elements.indices {
+    for index in stride(from: 0, to: 1000, by: Rounds.step(7)) {
       var changed = value
       #expect(changed.save(value.elements.replacing(at: index)) == 1)
       #expect(changed.counts == value.counts)
     }
   }
 
-  @Test(arguments: 0..<50 as Range<UInt64>)
+  @Test(arguments: 0..<UInt64(Rounds.count(10, full: 50)))
   func `Changes in place write only the changed chunks, and move no chunk border`(seed: UInt64) {
     var generator = SplitMix64(seed: seed)
     var value = makeStoredValue(count: .random(in: 1...3000, using: &generator))
@@ -123,7 +124,7 @@ import Testing
 
   @Test func `Inserting or deleting one element writes one chunk, or at most two if a chunk must be split or joined`() {
     let value = makeStoredValue(count: 1000)
-    for index in 0...1000 {
+    for index in stride(from: 0, through: 1000, by: Rounds.step(8)) {
       var longer = value
       #expect(longer.save(value.elements.inserting([-1], at: index)) == 1)
       guard index < 1000 else { continue }
@@ -141,7 +142,7 @@ import Testing
     }
   }
 
-  @Test(arguments: 0..<20 as Range<UInt64>)
+  @Test(arguments: 0..<UInt64(Rounds.count(4, full: 20)))
   func `Inserting or deleting one of many equal elements writes one or two chunks`(seed: UInt64) {
     var generator = SplitMix64(seed: seed)
     var value = DividedValue()
@@ -156,7 +157,7 @@ import Testing
 
   @Test func `Adding a page at the end or at the front writes one or two chunks`() {
     let page = Array(-20..<0)
-    for count in stride(from: 0, through: 2000, by: 7) {
+    for count in stride(from: 0, through: 2000, by: Rounds.step(9) * 7) {
       var (appended, prepended) = (makeStoredValue(count: count), makeStoredValue(count: count))
       for _ in 0..<20 {
         #expect(appended.save(appended.elements + page.map { $0 - appended.elements.count }) <= 2)
@@ -286,7 +287,7 @@ import Testing
 
   // MARK: Random edits
 
-  @Test(arguments: 0..<20 as Range<UInt64>)
+  @Test(arguments: 0..<UInt64(Rounds.count(4, full: 20)))
   func `Every invariant holds after any sequence of edits`(seed: UInt64) {
     var generator = SplitMix64(seed: seed)
     for _ in 0..<100 {
@@ -305,7 +306,7 @@ import Testing
     }
   }
 
-  @Test(arguments: 0..<20 as Range<UInt64>)
+  @Test(arguments: 0..<UInt64(Rounds.count(4, full: 20)))
   func `Any old chunk borders lead to a valid plan`(seed: UInt64) {
     var generator = SplitMix64(seed: seed)
     for _ in 0..<100 {

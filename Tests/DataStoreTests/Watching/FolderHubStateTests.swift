@@ -1,4 +1,5 @@
 import MulticastTesting
+import TestRounds
 import Testing
 
 @testable import DataStore
@@ -112,7 +113,7 @@ import Testing
     }
   }
 
-  @Test(arguments: 0..<50 as Range<UInt64>)
+  @Test(arguments: 0..<UInt64(Rounds.count(12, full: 50)))
   func `Many watches that share descriptors behave as each would alone`(seed: UInt64) throws {
     var generator = SplitMix64(seed: seed)
     var (state, model) = (FolderHubState(), Model())

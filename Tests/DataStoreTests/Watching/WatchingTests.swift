@@ -26,6 +26,12 @@ import Testing
 
   private var file: URL { folder.appending(path: "text.0.value") }
 
+  private static func path(of folder: URL) -> String { String(folder.path(percentEncoded: false).dropLast()) }
+
+  private static func exists(_ folder: URL) -> Bool {
+    FileManager.default.fileExists(atPath: folder.path(percentEncoded: false))
+  }
+
   /// Makes file system calls fail as the current rule, if any, says.
   private final class Faults: Sendable {
     let rule = Lock<(@Sendable (FileSystem.Call) -> CInt?)?>(nil)
@@ -57,16 +63,7 @@ import Testing
       guard call.operation == "open", call.path == inner.path(percentEncoded: false) else { return nil }
       guard isArmed.withLock({ exchange(&$0, with: false) }) else { return nil }
       do {
-        switch kind {
-        case .files:
-          var backend = FileBackend(folder: inner)
-          try backend.write(bytes, to: "text.0")
-        #if SQLite
-          case .database:
-            var backend = SQLiteBackend(file: kind.place(inFolder: inner))
-            try backend.write(bytes, to: "text.0")
-        #endif
-        }
+        try kind.write(bytes, to: "text.0", inFolder: inner)
       } catch {
         Issue.record(error)
       }
@@ -142,6 +139,173 @@ import Testing
     try await FileStore(folder: folder).save("again", for: key)
     #expect(await changes.next()?.stored?.value == "again")
     extendLifetime(elsewhere)
+  }
+
+  @Test(arguments: DurableStore.allCases)
+  func `A folder that returns after a check has found no folder isn't missed`(kind: DurableStore) async throws {
+    let (folder, elsewhere) = (folder, TemporaryFolder())
+    let bytes = try encodedEnvelope("elsewhere")
+    // The check of the folder's disappearance opens the folder. Then the folder returns, and the call fails as if it
+    // had been made before. So the folder's return is reported before the check takes the report of its disappearance.
+    let fileSystem = FileSystem { call in
+      guard call.operation == "open", call.path == Self.path(of: folder), Self.exists(elsewhere.url) else { return nil }
+      do {
+        try kind.write(bytes, to: "text.0", inFolder: elsewhere.url)
+        try FileManager.default.moveItem(at: elsewhere.url, to: folder)
+      } catch {
+        Issue.record(error)
+      }
+      return ENOENT
+    }
+    let store = kind.openPatiently(at: kind.place(inFolder: folder), fileSystem: fileSystem)
+    try await store.save("first", for: key)
+    var changes = try await store.changes(of: key).makeAsyncIterator()
+    #expect(await changes.next()?.stored?.value == "first")
+    try FileManager.default.moveItem(at: folder, to: elsewhere.url)
+    #expect(await changes.next()?.stored?.value == "elsewhere")
+    try await kind.openPatiently(at: kind.place(inFolder: folder)).save("again", for: key)
+    #expect(await changes.next()?.stored?.value == "again")
+  }
+
+  #if !canImport(Darwin)
+    @Test(arguments: DurableStore.allCases)
+    func `A folder that is replaced while a check reads the old one isn't missed`(kind: DurableStore) async throws {
+      let (folder, elsewhere, replacement) = (folder, TemporaryFolder(), TemporaryFolder())
+      try kind.write(try encodedEnvelope("replacement"), to: "text.0", inFolder: replacement.url)
+      let isArmed = Lock(false)
+      // A check takes the report while it has the folder open.
+      let fileSystem = FileSystem { call in
+        guard call.operation == "inotify_read", isArmed.withLock({ exchange(&$0, with: false) }) else { return nil }
+        do {
+          try FileManager.default.moveItem(at: folder, to: elsewhere.url)
+          try FileManager.default.moveItem(at: replacement.url, to: folder)
+        } catch {
+          Issue.record(error)
+        }
+        return nil
+      }
+      let store = kind.openPatiently(at: kind.place(inFolder: folder), fileSystem: fileSystem)
+      try await store.save("first", for: key)
+      let file = folder.appending(path: "other")
+      try Data().write(to: file)
+      var changes = try await store.changes(of: key).makeAsyncIterator()
+      #expect(await changes.next()?.stored?.value == "first")
+      isArmed.withLock { $0 = true }
+      // The removal causes a check. It fails if an earlier check has already moved the folder.
+      try? FileManager.default.removeItem(at: file)
+      #expect(await changes.next()?.stored?.value == "replacement")
+      try await kind.openPatiently(at: kind.place(inFolder: folder)).save("again", for: key)
+      #expect(await changes.next()?.stored?.value == "again")
+      extendLifetime(elsewhere)
+    }
+
+    @Test(arguments: DurableStore.allCases)
+    func `A folder that disappears while a check reads it is reported`(kind: DurableStore) async throws {
+      let (folder, elsewhere) = (folder, TemporaryFolder())
+      let isArmed = Lock(false)
+      // A check takes the report while it has the folder open.
+      let fileSystem = FileSystem { call in
+        guard call.operation == "inotify_read", isArmed.withLock({ exchange(&$0, with: false) }) else { return nil }
+        do {
+          try FileManager.default.moveItem(at: folder, to: elsewhere.url)
+        } catch {
+          Issue.record(error)
+        }
+        return nil
+      }
+      let store = kind.openPatiently(at: kind.place(inFolder: folder), fileSystem: fileSystem)
+      try await store.save("first", for: key)
+      let file = folder.appending(path: "other")
+      try Data().write(to: file)
+      let stream = try await store.changes(of: key)
+      var events = store.events.makeAsyncIterator()
+      isArmed.withLock { $0 = true }
+      // The removal causes a check. It fails if an earlier check has already moved the folder.
+      try? FileManager.default.removeItem(at: file)
+      let error = StoreError.readFailed(SystemError(code: ENOENT, operation: "open", path: Self.path(of: folder)))
+      #expect(await events.next() == .watchingFailed(error))
+      extendLifetime((elsewhere, stream))
+    }
+  #endif
+
+  @Test(arguments: [1, 2])
+  func `A check that cannot begin is made once more, and is reported only if it cannot begin then either`(
+    failureCount: Int
+  ) async throws {
+    let storage = InMemoryStorage()
+    let backend = FailingSnapshotsBackend(base: InMemoryBackend(storage: storage))
+    let store = BackedStore(backend: backend)
+    var changes = try await store.changes(of: key).makeAsyncIterator()
+    backend.failNextSnapshots(failureCount)
+    storage[try key.keyName.encoded()] = try encodedEnvelope("theirs")
+    backend.reportUnknownChange()
+    // This call runs after the check that `reportUnknownChange()` has scheduled.
+    _ = try await store.load(StoreKey<String>("text", id: "1"))
+    try #require(backend.snapshotCount == 2)
+    if failureCount == 1 { #expect(await changes.next()?.stored?.value == "theirs") }
+    // Corrupt bytes cause another event, which must be the next one.
+    storage[try key.keyName.encoded()] = Data("corrupt".utf8)
+    await #expect(throws: StoreError.self) { try await store.load(key) }
+    var events = store.events.makeAsyncIterator()
+    if failureCount == 2 { #expect(await events.next() == .watchingFailed(FailingSnapshotsBackend.error)) }
+    guard case .valueQuarantined = await events.next() else {
+      Issue.record("unexpected event")
+      return
+    }
+  }
+
+  /// A backend in memory whose snapshots fail on request.
+  private final class FailingSnapshotsBackend: StoreBackend, Sendable {
+    static let error = StoreError.readFailed(SystemError(code: EIO, operation: "open", path: "/folder"))
+
+    private struct State {
+      var onChange: @Sendable () -> Void = {}
+      var failureCount = 0
+      var snapshotCount = 0
+    }
+
+    private let base: InMemoryBackend
+    private let state = Lock(State())
+
+    init(base: InMemoryBackend) {
+      self.base = base
+    }
+
+    /// The number of snapshots since the last call of ``failNextSnapshots(_:)``.
+    var snapshotCount: Int { state.withLock { $0.snapshotCount } }
+
+    func failNextSnapshots(_ count: Int) {
+      state.withLock { ($0.failureCount, $0.snapshotCount) = (count, 0) }
+    }
+
+    func reportUnknownChange() {
+      state.withLock { $0.onChange }()
+    }
+
+    func read(_ name: String) -> Data? { base.read(name) }
+    func commit(
+      _ writes: [StoreWrite], deciding decide: (inout FailingSnapshotsBackend) throws(StoreError) -> CommitDecision
+    ) throws(StoreError) -> Bool {
+      var backend = self
+      return try base.make(writes, decide(&backend))
+    }
+    func snapshot<Result>(
+      _ body: (inout FailingSnapshotsBackend) throws(StoreError) -> Result
+    ) throws(StoreError) -> Result {
+      let fails = state.withLock { state in
+        state.snapshotCount += 1
+        return state.snapshotCount <= state.failureCount
+      }
+      if fails { throw Self.error }
+      var backend = self
+      return try body(&backend)
+    }
+    func quarantine(_ bytes: Data, of name: String, at time: Date) -> String? {
+      base.quarantine(bytes, of: name, at: time)
+    }
+    func names() -> [String] { base.names() }
+    func startWatching(_ onChange: @escaping @Sendable () -> Void) { state.withLock { $0.onChange = onChange } }
+    func takeExternalChanges() -> ExternalChanges { .unknown }
   }
 
   @Test func `Bytes that another program corrupts are quarantined, and the next valid value arrives`() async throws {

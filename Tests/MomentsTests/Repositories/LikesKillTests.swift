@@ -1,6 +1,7 @@
 import DataStore
 import Foundation
 import Moments
+import TestRounds
 import TestSupport
 import Testing
 
@@ -111,7 +112,7 @@ import Testing
   @Test func `No acknowledged like is lost, repeated or reordered if a process is killed at any instant`()
     async throws
   {
-    let killCount = ProcessInfo.processInfo.environment["MOMENTS_KILL_ROUNDS"].flatMap { Int($0) } ?? 25
+    let killCount = Rounds.count(8, full: 100)
     // Four tasks take ranges of 25 seeds in turn. The processes of each range use one folder.
     try await sideBySide(4) { number in
       for firstSeed in stride(from: number * 25, to: killCount, by: 100) {
@@ -141,8 +142,10 @@ import Testing
   }
 
   @Test func `No acknowledged like is lost or repeated if a process is killed at any file system call`() async throws {
+    let step = Rounds.step(6)
+    let firstCall = Int.random(in: 1...step)
     try await sideBySide(4) { number in
-      for fatalCall in stride(from: number + 1, through: .max, by: 4) {
+      for fatalCall in stride(from: firstCall + number * step, through: .max, by: 4 * step) {
         if try await Self.bothProcessesSurvive(fatalCall: fatalCall) { break }
       }
     }

@@ -6,15 +6,13 @@ import MomentsTesting
 import Multicast
 import MulticastTesting
 import Repository
+import TestRounds
 import TestSupport
 import Testing
 
 /// Corrupt files of a timeline or of its queued likes don't affect the other likes.
-///
-/// The number of rounds is a fifth of `MOMENTS_ROT_ROUNDS` in the environment, or 100 without it.
 @Suite(.timeLimit(.minutes(15))) struct LikesRotTests {
-  private static let roundCount =
-    ProcessInfo.processInfo.environment["MOMENTS_ROT_ROUNDS"].flatMap { Int($0) }.map { $0 / 5 } ?? 100
+  private static let roundCount = Rounds.count(16, full: 400)
 
   /// The files of a stored timeline, and those of its queued likes in the order in which the likes were made.
   private struct Files: Sendable {

@@ -5,6 +5,7 @@ import MomentsTesting
 import Multicast
 import MulticastTesting
 import Repository
+import TestRounds
 import TestSupport
 import Testing
 
@@ -12,15 +13,14 @@ import Testing
 /// like that is sent again may get its first reply again, and a caller may be cancelled.
 ///
 /// In any order of these steps, observers see no older timeline after a newer one, and no like flickers: none
-/// disappears before it is undone. `MOMENTS_INTERLEAVINGS` in the environment is the number of orders that are tested.
+/// disappears before it is undone.
 @Suite(.timeLimit(.minutes(15))) struct MomentsRepoInterleavingTests {
-  private static let seedCount =
-    ProcessInfo.processInfo.environment["MOMENTS_INTERLEAVINGS"].flatMap { Int($0) } ?? 1_000
+  private static let seedCount = UInt64(Rounds.count(60, full: 1_500))
   private static let momentIDs = ["a", "b", "c"]
 
   @Test func `No observer sees an older timeline after a newer one, or a like that flickers`() async throws {
-    let firstSeed = UInt64.random(in: 0...UInt64(UInt32.max))
-    for seed in firstSeed..<firstSeed + UInt64(Self.seedCount) { try await simulate(seed: seed) }
+    let firstSeed = Rounds.fixedSeed ?? .random(in: 0...UInt64(UInt32.max))
+    for seed in firstSeed..<firstSeed + Self.seedCount { try await simulate(seed: seed) }
   }
 
   private func simulate(seed: UInt64) async throws {

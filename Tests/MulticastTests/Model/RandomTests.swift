@@ -1,5 +1,6 @@
 import Foundation
 import MulticastTesting
+import TestRounds
 import Testing
 
 @testable import Multicast
@@ -8,11 +9,10 @@ import Testing
 ///
 /// A failure reports its seed. Set the environment variable `MOMENTS_SEED` to that seed to repeat the run.
 @Suite struct RandomTests {
-  static let stepCount = 100_000
+  static let stepCount = Rounds.count(10_000, full: 100_000)
   /// The number of steps after which a terminated channel is replaced by a new one.
   static let stepLimitAfterTermination = 50
-  let seed =
-    ProcessInfo.processInfo.environment["MOMENTS_SEED"].flatMap { UInt64($0) } ?? UInt64.random(in: 0...(.max))
+  let seed = Rounds.fixedSeed ?? .random(in: 0...(.max))
 
   @Test(arguments: RandomEvents.configurations)
   func `A long random run of the state machine agrees with the model`(_ configuration: RandomEvents.Configuration) {

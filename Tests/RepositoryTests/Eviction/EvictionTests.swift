@@ -4,6 +4,7 @@ import Foundation
 import Multicast
 import MulticastTesting
 import RepositoryTesting
+import TestRounds
 import TestSupport
 import Testing
 
@@ -70,7 +71,7 @@ import Testing
   }
 
   @Test func `The stored values are within the byte limit after each call`() async throws {
-    let keyCount = try #require(Int(ProcessInfo.processInfo.environment["MOMENTS_EVICTION_KEYS"] ?? "2000"))
+    let keyCount = Rounds.count(200, full: 2000)
     let limit = keyCount * 10
     let repository = makeRepository(
       configuration: makeConfiguration(EvictionPolicy(maximumBytes: limit)), store: memory)

@@ -1,5 +1,6 @@
 import Foundation
 import MulticastTesting
+import TestRounds
 import Testing
 
 /// Runs in which a seed determines the order of the events.
@@ -7,22 +8,17 @@ import Testing
 /// The events are operations, replies that are late, lost or repeated, calls of the store that are slow or fail, and
 /// processes that end at any time. The laws are those of ``Journal``.
 ///
-/// `MOMENTS_INTERLEAVINGS` in the environment sets the number of runs that are checked for violations. A twentieth of
-/// it, but at least 10, is the number of runs that are repeated and compared. `MOMENTS_INTERLEAVING_SEED` repeats and
-/// prints the run of a single seed.
+/// A seed in `MOMENTS_SEED` repeats and prints its run.
 @Suite(.timeLimit(.minutes(15))) struct InterleavingTests {
-  private static let environment = ProcessInfo.processInfo.environment
-  private static let runCount = environment["MOMENTS_INTERLEAVINGS"].flatMap { Int($0) } ?? 1_000
-
   @Test func `No interleaving violates a law`() async {
-    if let seed = Self.environment["MOMENTS_INTERLEAVING_SEED"].flatMap({ UInt64($0) }) {
+    if let seed = Rounds.fixedSeed {
       let (trace, violations) = Self.run(seed: seed)
       print(trace.joined(separator: "\n"))
       #expect(violations == [])
       return
     }
     let firstSeed = UInt64.random(in: 0...UInt64(UInt32.max))
-    for seed in firstSeed..<firstSeed + UInt64(Self.runCount) {
+    for seed in firstSeed..<firstSeed + UInt64(Rounds.count(100, full: 1_500)) {
       await Task.yield()
       let violations = Self.run(seed: seed).violations
       #expect(violations == [], "Seed \(seed)")
@@ -31,7 +27,7 @@ import Testing
 
   @Test func `A seed determines a run completely`() async {
     let firstSeed = UInt64.random(in: 0...UInt64(UInt32.max))
-    for seed in firstSeed..<firstSeed + UInt64(max(Self.runCount / 20, 10)) {
+    for seed in firstSeed..<firstSeed + UInt64(Rounds.count(10, full: 75)) {
       await Task.yield()
       let (firstTrace, secondTrace) = (Self.run(seed: seed).trace, Self.run(seed: seed).trace)
       if firstTrace == secondTrace { continue }

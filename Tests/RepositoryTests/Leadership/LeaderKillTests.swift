@@ -1,12 +1,11 @@
 import Foundation
+import TestRounds
 import TestSupport
 import Testing
 
 /// Several processes on one store perform numbered mutations, called steps, and the leader is killed repeatedly.
 @Suite(.timeLimit(.minutes(15))) struct LeaderKillTests {
-  /// The number of leaders to kill: a twentieth of `MOMENTS_KILL_ROUNDS` in the environment, or 3 without it.
-  private static let killCount =
-    ProcessInfo.processInfo.environment["MOMENTS_KILL_ROUNDS"].flatMap { Int($0) }.map { $0 / 20 } ?? 3
+  private static let killCount = Rounds.count(3, full: 5)
 
   @Test(arguments: SharedPlace.Kind.allCases)
   func `Only one of four processes sends at a time, and each step is applied once and in order despite killed leaders`(

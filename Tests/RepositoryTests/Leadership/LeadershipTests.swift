@@ -3,6 +3,7 @@ import DataStoreTesting
 import Multicast
 import MulticastTesting
 import RepositoryTesting
+import TestRounds
 import TestSupport
 import Testing
 
@@ -345,7 +346,7 @@ import Testing
   }
 
   @Test func `The order of sending doesn't depend on which mutations the leader has noticed`() async throws {
-    for seed in 0..<300 as Range<UInt64> {
+    for seed in 0..<UInt64(Rounds.count(30, full: 300)) {
       let suite = LeadershipTests(orderedBy: seed)
       let (first, second) = (suite.makeProcess("first"), suite.makeProcess("second"))
       _ = suite.perform(.add("1"), first)

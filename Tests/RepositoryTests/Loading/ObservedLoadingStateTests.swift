@@ -1,4 +1,5 @@
 import MulticastTesting
+import TestRounds
 import Testing
 
 @testable import Repository
@@ -333,7 +334,9 @@ import Testing
     }
   }
 
-  @Test(arguments: 0..<300) func `Random histories make the same requests as the model`(seed: UInt64) {
+  @Test(arguments: 0..<UInt64(Rounds.count(60, full: 300))) func `Random histories make the same requests as the model`(
+    seed: UInt64
+  ) {
     var random = SplitMix64(seed: seed)
     var (state, model) = (State(), Model())
     let schedules = [Self.noInterval, Self.every10Seconds, Self.every4Seconds]

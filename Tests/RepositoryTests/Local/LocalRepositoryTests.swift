@@ -3,6 +3,7 @@ import Foundation
 import Multicast
 import MulticastTesting
 import Repository
+import TestRounds
 import TestSupport
 import Testing
 
@@ -207,7 +208,7 @@ import Testing
   }
 
   @Test func `An update during the load for the first observer reaches that observer`() async throws {
-    for round in 0..<500 {
+    for round in 0..<Rounds.count(20, full: 500) {
       let gate = Gate()
       let drafts = makeRepository(in: GatedStore(base: InMemoryStore(), gate: gate))
       let observer = drafts.values(of: "a").subscribe()

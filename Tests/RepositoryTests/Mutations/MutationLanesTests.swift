@@ -1,4 +1,5 @@
 import MulticastTesting
+import TestRounds
 import Testing
 
 @testable import Repository
@@ -189,7 +190,7 @@ import Testing
     var isPaused = false
   }
 
-  @Test(arguments: 0..<30 as Range<UInt64>)
+  @Test(arguments: 0..<UInt64(Rounds.count(8, full: 30)))
   func `In random sequences of events, lanes send their mutations in order and drain`(seed: UInt64) {
     var random = SplitMix64(seed: seed)
     var lanes = MutationLanes(maximumInFlight: 3, slotTimeout: .seconds(5))

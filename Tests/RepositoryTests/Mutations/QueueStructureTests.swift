@@ -1,11 +1,12 @@
 import MulticastTesting
+import TestRounds
 import Testing
 
 @testable import Repository
 
 /// The queue's data structures, each compared with a simple model.
 @Suite struct QueueStructureTests {
-  @Test(arguments: 0..<20 as Range<UInt64>)
+  @Test(arguments: 0..<UInt64(Rounds.count(4, full: 20)))
   func `The FIFO behaves like an array`(seed: UInt64) {
     var generator = SplitMix64(seed: seed)
     var queue = FIFO<Int>()
@@ -29,7 +30,7 @@ import Testing
     }
   }
 
-  @Test(arguments: 0..<20 as Range<UInt64>)
+  @Test(arguments: 0..<UInt64(Rounds.count(4, full: 20)))
   func `The heap returns items in the order of their deadlines`(seed: UInt64) {
     var generator = SplitMix64(seed: seed)
     var heap = DeadlineHeap<Int>()

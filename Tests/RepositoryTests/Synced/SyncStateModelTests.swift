@@ -1,5 +1,6 @@
 import Foundation
 import MulticastTesting
+import TestRounds
 import Testing
 
 @testable import Repository
@@ -9,12 +10,9 @@ import Testing
 /// The world has one key. `empty` is the value to which mutations apply while nothing is stored. If it is `nil`, the
 /// world begins with a stored value.
 @Suite struct SyncStateModelTests {
-  private static let environment = ProcessInfo.processInfo.environment
-
-  /// `MOMENTS_MODEL_DEPTH` sets the number of events of each history.
   @Test(.timeLimit(.minutes(15)), arguments: [nil, Tally()])
   func `No short history breaks a law`(empty: Tally?) async {
-    let depth = Self.environment["MOMENTS_MODEL_DEPTH"].flatMap { Int($0) } ?? 4
+    let depth = Rounds.areFull ? 5 : 3
     var historyCount = 0
     await explore(SyncWorld(empty: empty), [], depth: depth, &historyCount)
     let minimumCount = (0..<depth).reduce(1) { count, _ in 5 * count }
@@ -43,12 +41,11 @@ import Testing
     }
   }
 
-  /// `MOMENTS_MODEL_STEPS` sets the total number of events of all histories.
   @Test(.timeLimit(.minutes(15)), arguments: [nil, Tally()])
   func `No long history breaks a law`(empty: Tally?) async {
-    let totalEventCount = Self.environment["MOMENTS_MODEL_STEPS"].flatMap { Int($0) } ?? 20_000
+    let totalEventCount = Rounds.count(5_000, full: 1_000_000)
     let historyLength = 60
-    let seed = UInt64.random(in: .min ... .max)
+    let seed = Rounds.fixedSeed ?? .random(in: .min ... .max)
     var random = SplitMix64(seed: seed)
     var world = SyncWorld(empty: empty)
     var events: [SyncWorld.Event] = []

@@ -3,6 +3,7 @@ import Foundation
 import Multicast
 import MulticastTesting
 import RepositoryTesting
+import TestRounds
 import TestSupport
 import Testing
 
@@ -731,7 +732,7 @@ import Testing
     let highestCount = Setting(0)
     let values = repository.values(of: "a").subscribe()
     let observing = Task { for await value in values { highestCount.value = max(highestCount.value, value.count) } }
-    let count = 2000
+    let count = Rounds.count(500, full: 2000)
     for _ in 1...count { _ = try await repository.perform(.increment, on: "a") }
     isOffline.value = false
     await repository.retryNow()
@@ -754,7 +755,7 @@ import Testing
           return .value(Sum(count: serverCount.value))
         }, disposition: { $0.disposition }), store: memory, configuration: configuration)
     try await memory.save(Sum(), for: StoreKey("tally", id: "a"))
-    let count = 2000
+    let count = Rounds.count(500, full: 2000)
     for _ in 1...count { _ = try await repository.perform(CountedIncrement(), on: "a") }
     CountedIncrement.applications.reset()
     isOffline.value = false

@@ -1,4 +1,5 @@
 import Foundation
+import TestRounds
 import TestSupport
 import Testing
 
@@ -24,11 +25,10 @@ import Testing
     }
   }
 
-  /// The number of rounds of the first test, each of which kills one process at a random instant: `MOMENTS_KILL_ROUNDS`
-  /// in the environment, or 24 without it.
+  /// The number of rounds of the first test, each of which kills one process at a random instant.
   ///
-  /// A higher number also makes the other tests kill more processes.
-  private static let roundCount = ProcessInfo.processInfo.environment["MOMENTS_KILL_ROUNDS"].flatMap { Int($0) } ?? 24
+  /// A higher number also makes the second test kill more processes.
+  private static let roundCount = Rounds.count(8, full: 100)
 
   /// The maximum number of launches between two calls of ``EditHistory/deliverAndCheck(_:)``.
   ///
@@ -89,8 +89,7 @@ import Testing
   func `An edit is applied at most once when the process is killed at a file system call`(
     store: SharedPlace.Kind, answer: Answer
   ) async throws {
-    // With at least 100 rounds, a process is killed at each file system call, and otherwise at every sixth call.
-    let step = Self.roundCount < 100 ? 6 : 1
+    let step = Rounds.step(18)
     let firstCall = Int.random(in: 1...step)
     try await sideBySide(Self.workerCount) { worker in
       for fatalCall in stride(from: firstCall + worker * step, through: .max, by: Self.workerCount * step) {

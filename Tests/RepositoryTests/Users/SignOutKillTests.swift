@@ -1,17 +1,15 @@
 import Foundation
+import TestRounds
 import TestSupport
 import Testing
 
 /// A process is killed at a file system call of a sign-out, and the next process completes the sign-out if it began.
 @Suite(.timeLimit(.minutes(15))) struct SignOutKillTests {
-  private static let rounds = ProcessInfo.processInfo.environment["MOMENTS_KILL_ROUNDS"].flatMap { Int($0) } ?? 24
-
   @Test(arguments: SharedPlace.Kind.inFileSystem)
   func `A sign-out whose process is killed at any file system call hasn't begun, or the next process completes it`(
     kind: SharedPlace.Kind
   ) async throws {
-    // If `MOMENTS_KILL_ROUNDS` is at least 100, a process is killed at every call, and otherwise at every eighth.
-    let step = Self.rounds < 100 ? 8 : 1
+    let step = Rounds.step(16)
     let firstCall = Int.random(in: 1...step)
     try await sideBySide(2) { number in
       for fatalCall in stride(from: firstCall + number * step, through: .max, by: 2 * step) {

@@ -34,10 +34,11 @@ package struct FileBackend: StoreBackend {
   private var watch: FolderWatch?
   /// Asks the store to check for changes.
   private var wake: (@Sendable () -> Void)?
-  /// Whether the last check for changes found no folder.
+  /// Whether the last check for changes found no folder, or read one that was no longer at the path.
   ///
-  /// That check may have taken the only report that the folder appeared; see ``recheckIfFolderAppeared()``.
-  private var checkFoundNoFolder = false
+  /// That check may have taken the only report of the folder that is at the path now; see
+  /// ``recheckIfFolderAppeared()`` and ``recheckIfFolderWasReplaced()``.
+  private var checkMissedFolder = false
   private var stagedNames = StagedFile.Names()
   private var events: [StoreEvent] = []
   /// The folder, while this backend holds its lock.
@@ -186,11 +187,12 @@ package struct FileBackend: StoreBackend {
     guard let watch else { return .names([]) }
     do throws(SystemError) {
       let files = try watch.takeChangedFiles()
-      let lastCheckFoundFolder = !checkFoundNoFolder
+      let lastCheckMissedFolder = checkMissedFolder
       // A check calls this function in a snapshot or decision, during which the folder counts as missing if it was
       // missing at the beginning.
-      checkFoundNoFolder = folderCountsAsMissing
-      guard let files, lastCheckFoundFolder else { return .unknown }
+      checkMissedFolder = folderCountsAsMissing
+      if files == nil { recheckIfFolderWasReplaced() }
+      guard let files, !lastCheckMissedFolder else { return .unknown }
       return .names(files.compactMap(FileName.decode))
     } catch {
       self.watch = nil
@@ -203,12 +205,27 @@ package struct FileBackend: StoreBackend {
   /// The folder may have appeared after that check looked for it and before the check took the watch's reports. Then no
   /// other report follows.
   private mutating func recheckIfFolderAppeared() {
-    guard checkFoundNoFolder, !folderCountsAsMissing else { return }
+    guard checkMissedFolder, !folderCountsAsMissing else { return }
     do throws(SystemError) {
       if try openFolder() == nil { return }
     } catch {
       // The requested check meets the same error, and reports it.
     }
+    wake?()
+  }
+
+  /// Requests another check if the locked folder is no longer at its path.
+  ///
+  /// The folder may have been replaced or moved away after this backend opened it and before the check took the watch's
+  /// reports. The check then reads the old folder, and no other report follows.
+  private mutating func recheckIfFolderWasReplaced() {
+    guard let lockedFolder else { return }
+    do throws(SystemError) {
+      if try lockedFolder.isAtItsPath { return }
+    } catch {
+      // The requested check meets the same error, and reports it.
+    }
+    checkMissedFolder = true
     wake?()
   }
 

@@ -23,6 +23,11 @@ final class StoreFolder {
     self.fileSystem = fileSystem
   }
 
+  /// Whether this folder is still the one at the path with which it was opened.
+  var isAtItsPath: Bool {
+    get throws(SystemError) { try fileSystem.isAtItsPath(descriptor) }
+  }
+
   // MARK: - Reading
 
   /// Returns the bytes of a file, or `nil` if there is no such file.

@@ -262,6 +262,9 @@
           throw .readFailed(error)
         }
         watch.restartScheduleIfReported()
+        // The database may have been replaced or moved away after the snapshot began and before the report was taken.
+        // This check then reads the old database, and no other report follows, so another check is requested.
+        if transaction != nil, database.hasMoved { watch.wake() }
       }
       let (seen, writer) = (watch.seen, writer)
       do throws(StoreError) {

@@ -1,4 +1,5 @@
 import TerminalUI
+import TestRounds
 import Testing
 
 @testable import MomentsCommand
@@ -108,7 +109,7 @@ struct SignInScreenTests {
 
   @Test func `At every size, no line of the sign-in screen is wider than the terminal`() {
     for model in [signedOutModel, signedInModel] {
-      for columns in 0..<100 {
+      for columns in stride(from: 0, to: 100, by: Rounds.step(3)) {
         for rows in [0, 1, 9, 10, 15, 16, 24] {
           #expect(lines(of: model, columns, rows).allSatisfy { TerminalText.width(of: $0) <= columns })
         }

@@ -4,6 +4,7 @@ import Moments
 import MomentsTesting
 import Repository
 import TerminalUI
+import TestRounds
 import Testing
 
 @testable import MomentsCommand
@@ -247,7 +248,7 @@ struct TimelineScreenTests {
 
   @Test func `At every size, no line of the timeline screen is wider than the terminal`() async throws {
     let model = try await model(selection: 6)
-    for columns in 0..<130 {
+    for columns in stride(from: 0, to: 130, by: Rounds.step(3)) {
       for rows in [0, 1, 9, 10, 11, 17, 18, 24, 40] {
         let frame = TimelineScreen.frame(of: model, size: TerminalSize(columns: columns, rows: rows))
         #expect(frame.lines.allSatisfy { TerminalText.width(of: $0) <= columns })

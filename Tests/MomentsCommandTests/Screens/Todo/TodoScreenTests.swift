@@ -1,5 +1,6 @@
 import Foundation
 import TerminalUI
+import TestRounds
 import Testing
 
 @testable import MomentsCommand
@@ -107,7 +108,7 @@ struct TodoScreenTests {
     var model = model
     for form in [nil, form] {
       model.form = form
-      for columns in 0..<100 {
+      for columns in stride(from: 0, to: 100, by: Rounds.step(3)) {
         for rows in [0, 1, 9, 10, 17, 18, 24] {
           let frame = TodoScreen.frame(of: model, size: TerminalSize(columns: columns, rows: rows))
           #expect(frame.lines.allSatisfy { TerminalText.width(of: $0) <= columns })
