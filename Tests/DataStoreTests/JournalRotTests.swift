@@ -168,7 +168,7 @@ import Testing
   // MARK: - Rot
 
   @Test func `A journal with bit rot is quarantined, and none of its changes is made`() async throws {
-    let rounds = Rounds.count(60, full: 2_000)
+    let rounds = Rounds.count(30, full: 2_000)
     let seed = Rounds.fixedSeed ?? .random(in: .min ... .max)
     var random = SplitMix64(seed: seed)
     let interrupted = try await interruptCommit()

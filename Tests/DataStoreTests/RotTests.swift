@@ -23,7 +23,7 @@ import Testing
   ]
 
   @Test func `A file with bit rot is quarantined, reported once, and does not prevent the next save`() async throws {
-    let roundCount = Rounds.count(60, full: 2_000)
+    let roundCount = Rounds.count(30, full: 2_000)
     let seed = Rounds.fixedSeed ?? .random(in: .min ... .max)
     var random = SplitMix64(seed: seed)
     let file = temporary.url.appending(path: "\(try key.keyName.encoded()).value")

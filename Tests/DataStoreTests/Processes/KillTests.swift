@@ -38,7 +38,7 @@ import Testing
   ) async throws {
     let place = kind.place(in: temporary)
     var progress = CommitProgress(commits)
-    let step = Rounds.step(8)
+    let step = Rounds.step(12)
     for fatalCall in stride(from: Int.random(in: 1...step), through: .max, by: step) {
       let first = progress.number + 1
       // The five mixed commits after the first include all five kinds of commits, so each kind is also made by a store

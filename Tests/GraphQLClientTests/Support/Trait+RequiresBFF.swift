@@ -2,10 +2,8 @@ import TestSupport
 import Testing
 
 extension Trait where Self == ConditionTrait {
-  /// Skips the test if the GraphQL server, `BFFServer`, isn't available, unless the server is required.
-  ///
-  /// If a required server isn't available, the test runs and fails.
+  /// Skips the test unless the environment names what the GraphQL server, `BFFServer`, needs.
   static var requiresBFF: Self {
-    .enabled(if: BFFServer.isAvailable || BFFServer.isRequired, "\(BFFServer.requirement)")
+    .enabled(if: BFFServer.isRequested, "\(BFFServer.requirement)")
   }
 }

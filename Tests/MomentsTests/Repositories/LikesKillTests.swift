@@ -142,7 +142,7 @@ import Testing
   }
 
   @Test func `No acknowledged like is lost or repeated if a process is killed at any file system call`() async throws {
-    let step = Rounds.step(6)
+    let step = Rounds.step(10)
     let firstCall = Int.random(in: 1...step)
     try await sideBySide(4) { number in
       for fatalCall in stride(from: firstCall + number * step, through: .max, by: 4 * step) {

@@ -6,6 +6,6 @@ extension Trait where Self == ConditionTrait {
   ///
   /// If a required server isn't available, the test runs and fails.
   static var requiresBFF: Self {
-    .enabled(if: BFFServer.isAvailable || BFFServer.isRequired, "\(BFFServer.requirement)")
+    .enabled(if: BFFServer.isRequested, "\(BFFServer.requirement)")
   }
 }

@@ -89,7 +89,7 @@ import Testing
   func `An edit is applied at most once when the process is killed at a file system call`(
     store: SharedPlace.Kind, answer: Answer
   ) async throws {
-    let step = Rounds.step(18)
+    let step = Rounds.step(30)
     let firstCall = Int.random(in: 1...step)
     try await sideBySide(Self.workerCount) { worker in
       for fatalCall in stride(from: firstCall + worker * step, through: .max, by: Self.workerCount * step) {

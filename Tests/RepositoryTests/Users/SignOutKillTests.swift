@@ -9,7 +9,7 @@ import Testing
   func `A sign-out whose process is killed at any file system call hasn't begun, or the next process completes it`(
     kind: SharedPlace.Kind
   ) async throws {
-    let step = Rounds.step(16)
+    let step = Rounds.step(24)
     let firstCall = Int.random(in: 1...step)
     try await sideBySide(2) { number in
       for fatalCall in stride(from: firstCall + number * step, through: .max, by: 2 * step) {

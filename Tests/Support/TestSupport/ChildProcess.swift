@@ -54,18 +54,18 @@ package struct ChildProcess {
     self.socket = socket
     let (lines, lineContinuation) = AsyncStream<String>.makeStream()
     lineIterator = lines.makeAsyncIterator()
-    termination = Task {
-      await withCheckedContinuation { continuation in
-        // A read blocks its thread, which therefore must not belong to Swift concurrency.
-        Thread.detachNewThread {
-          SocketPair.forEachLine(from: socket.fileDescriptor) { lineContinuation.yield($0) }
-          lineContinuation.finish()
-          var status: CInt = 0
-          while waitpid(identifier, &status, 0) == -1, errno == EINTR {}
-          continuation.resume(returning: End(waitStatus: status))
-        }
-      }
+    let (ends, endContinuation) = AsyncStream<End>.makeStream()
+    // A read blocks its thread, which therefore must not belong to Swift concurrency. The thread starts now, and not in
+    // the task below, which may start late if other tests are busy: while a child that has ended isn't waited for, the
+    // testing library's monitor of exit tests polls for it all the time.
+    Thread.detachNewThread {
+      SocketPair.forEachLine(from: socket.fileDescriptor) { lineContinuation.yield($0) }
+      lineContinuation.finish()
+      var status: CInt = 0
+      while waitpid(identifier, &status, 0) == -1, errno == EINTR {}
+      endContinuation.yield(End(waitStatus: status))
     }
+    termination = Task { await ends.first { _ in true }! }
   }
 
   /// Waits for the next line, and returns it; `nil` at the end of the child's output.

@@ -13,27 +13,13 @@ package struct BFFServer: Sendable {
 
   private let process: BFFProcess
 
-  /// Whether the Python interpreter exists and has graphql-core; determined once.
-  package static let isAvailable: Bool = {
-    let probe = BFFProcess.python(arguments: ["-c", "import graphql"])
-    probe.standardInput = FileHandle.nullDevice
-    probe.standardOutput = FileHandle.nullDevice
-    probe.standardError = FileHandle.nullDevice
-    do {
-      try probe.run()
-    } catch {
-      return false
-    }
-    probe.waitUntilExit()
-    return probe.terminationStatus == 0
-  }()
+  /// Whether the tests that need the server run: whether `MOMENTS_BFF_PYTHON` in the environment names a Python
+  /// interpreter with graphql-core.
+  package static let isRequested = ProcessInfo.processInfo.environment["MOMENTS_BFF_PYTHON"] != nil
 
   /// The requirements of the server, as the message of a skipped test states them.
   package static let requirement =
-    "needs Python 3 with graphql-core: pip install -r Tests/Support/bff/requirements.txt (MOMENTS_BFF_PYTHON names another python3)"
-
-  /// Whether tests fail if the server isn't available (`MOMENTS_REQUIRE_BFF=1` in the environment).
-  package static let isRequired = ProcessInfo.processInfo.environment["MOMENTS_REQUIRE_BFF"] == "1"
+    "needs a Python 3 with graphql-core, which MOMENTS_BFF_PYTHON names: pip install -r Tests/Support/bff/requirements.txt"
 
   /// Starts a server, passes it to `body`, and stops it when `body` returns or throws.
   ///

@@ -108,12 +108,11 @@ actor PowerLossProcess {
   /// Returns a process that runs `power_loss.py` when it is started.
   static func makeScriptProcess(arguments: [String]) -> Process {
     var environment = ProcessInfo.processInfo.environment
-    let python = environment["MOMENTS_POWER_LOSS_PYTHON"] ?? "python3"
     // Keeps Python from writing compiled files next to the sources.
     environment["PYTHONDONTWRITEBYTECODE"] = "1"
     let process = Process()
     process.executableURL = URL(filePath: "/usr/bin/env")
-    process.arguments = [python, scriptURL.path(percentEncoded: false)] + arguments
+    process.arguments = ["python3", scriptURL.path(percentEncoded: false)] + arguments
     process.environment = environment
     return process
   }

@@ -18,31 +18,12 @@ package struct PowerLossVolume: Sendable {
 
   private let process: PowerLossProcess
 
-  /// Whether a volume can be mounted; determined once.
-  package static let isAvailable: Bool = {
-    #if os(Linux)
-      let checkProcess = PowerLossProcess.makeScriptProcess(arguments: ["--check"])
-      checkProcess.standardInput = FileHandle.nullDevice
-      checkProcess.standardOutput = FileHandle.nullDevice
-      checkProcess.standardError = FileHandle.nullDevice
-      do {
-        try checkProcess.run()
-      } catch {
-        return false
-      }
-      checkProcess.waitUntilExit()
-      return checkProcess.terminationStatus == 0
-    #else
-      return false
-    #endif
-  }()
+  /// Whether the tests that need a volume run (`MOMENTS_REQUIRE_POWER_LOSS=1` in the environment).
+  package static let isRequested = ProcessInfo.processInfo.environment["MOMENTS_REQUIRE_POWER_LOSS"] == "1"
 
   /// The requirements of a volume, as the message of a skipped test states them.
   package static let requirement =
-    "needs Linux with /dev/fuse, fusermount3 and Python 3 (MOMENTS_POWER_LOSS_PYTHON names another python3)"
-
-  /// Whether tests fail if a volume isn't available (`MOMENTS_REQUIRE_POWER_LOSS=1` in the environment).
-  package static let isRequired = ProcessInfo.processInfo.environment["MOMENTS_REQUIRE_POWER_LOSS"] == "1"
+    "needs MOMENTS_REQUIRE_POWER_LOSS=1 and Linux with /dev/fuse, fusermount3 and Python 3"
 
   /// Mounts an empty volume, passes it to `body`, and unmounts it when `body` returns or throws.
   ///
