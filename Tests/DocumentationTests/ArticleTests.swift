@@ -78,7 +78,7 @@ import Testing
   @Test func `The guarantees are numbered from C1 to C26 without a gap`() throws {
     let guarantees = try MarkdownFile("Sources/Multicast/Multicast.docc/Guarantees.md")
     let numbers = guarantees.prose.compactMap { $0.firstMatch(of: /^- \*\*C(\d+)\b/).map { String($0.1) } }
-    #expect(numbers == (1...26).map(String.init))
+    #expect(numbers == (1...26).map { "\($0)" })
   }
 
   private static func module(of path: String) -> String {

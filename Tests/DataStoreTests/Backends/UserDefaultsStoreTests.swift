@@ -78,7 +78,7 @@ import Testing
   @Test func `A snapshot sees another store's commit completely or not at all`() throws {
     let suiteName = "DataStoreTests-\(UUID().uuidString)"
     defer { UserDefaults.standard.removePersistentDomain(forName: suiteName) }
-    let names = (0..<10).map(String.init)
+    let names = (0..<10).map { "\($0)" }
     let isDone = Lock(false)
     let savingThread = OtherThread {
       defer { isDone.withLock { $0 = true } }

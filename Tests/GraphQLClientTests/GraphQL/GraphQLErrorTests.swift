@@ -55,7 +55,7 @@ struct GraphQLErrorTests {
     func makePath(length: Int) -> [GraphQLError.PathElement] { (0..<length).map { .index($0) } }
     #expect(GraphQLError(message: "m", path: makePath(length: 32)).path == makePath(length: 32))
     #expect(GraphQLError(message: "m", path: makePath(length: 33)).path == makePath(length: 32))
-    let numbers = (0..<10_000).map(String.init).joined(separator: ",")
+    let numbers = (0..<10_000).map { "\($0)" }.joined(separator: ",")
     #expect(try Self.decode(#"{"message":"m","path":[\#(numbers)]}"#).path == makePath(length: 32))
   }
 

@@ -13,7 +13,7 @@ struct DemonstrationServerTests {
   @Test func `A timeline has likes, and isLiked derived from them`() async throws {
     let details = try await DemonstrationServer().getMoments(userID: "0")
     #expect(details.userDetails.name == "Jake Lin")
-    #expect(details.moments.map(\.id) == (0...15).map(String.init))
+    #expect(details.moments.map(\.id) == (0...15).map { "\($0)" })
     #expect(
       details.moments.map { $0.isLiked }
         == DemonstrationData.timelines[0].moments.map { $0.likes?.contains { $0.id == "0" } })

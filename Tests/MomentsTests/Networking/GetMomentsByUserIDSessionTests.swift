@@ -19,7 +19,7 @@ struct GetMomentsByUserIDSessionTests {
           == .init(
             id: "0", name: "Jake Lin", avatar: "https://example.com/avatars/jake-lin.png",
             backgroundImage: "https://example.com/backgrounds/jake-lin.jpg"))
-      #expect(details.moments.map(\.id) == (0...15).map(String.init))
+      #expect(details.moments.map(\.id) == (0...15).map { "\($0)" })
       #expect(
         details.moments[0]
           == .init(
@@ -104,7 +104,7 @@ struct GetMomentsByUserIDSessionTests {
       #expect(first.moments[3].url == "https://example.com/articles/structured-concurrency")
       #expect(first.pageInfo?.hasNextPage == true)
       let second = try await session.getMoments(userID: "0", first: 100, after: first.pageInfo?.endCursor)
-      #expect(second.moments.map(\.id) == (4...15).map(String.init))
+      #expect(second.moments.map(\.id) == (4...15).map { "\($0)" })
       #expect(second.pageInfo?.hasNextPage == false)
       let requests = try await server.received()
       #expect(requests.map(\.operation) == ["getMomentsPage", "getMomentsPage"])
@@ -122,7 +122,7 @@ struct GetMomentsByUserIDSessionTests {
       let copy = session
       for session in [session, copy, session] {
         let details = try await session.getMoments(userID: "0", first: 4, after: nil)
-        #expect(details.moments.map(\.id) == (0...15).map(String.init))
+        #expect(details.moments.map(\.id) == (0...15).map { "\($0)" })
         #expect(details.pageInfo == nil)
       }
       #expect(

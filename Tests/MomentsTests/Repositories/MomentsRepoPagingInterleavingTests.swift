@@ -23,7 +23,7 @@ import Testing
 
   private func simulate(seed: UInt64) async throws {
     var random = SplitMix64(seed: seed)
-    let server = SimulatedServer(momentIDs: (0..<12).map(String.init))
+    let server = SimulatedServer(momentIDs: (0..<12).map { "\($0)" })
     let store = PersistentDataStore(InMemoryStore())
     var repo: MomentsRepo? = MomentsRepo(
       persistentDataStore: store, getMomentsByUserIDSession: server, updateMomentLikeSession: server, pageSize: 3,

@@ -150,11 +150,11 @@ struct BFFServerTests {
   @Test func `Moments inserted at the head don't change the page after a cursor`() async throws {
     try await BFFServer.run { server in
       let firstPage = try await Self.fetchPage(first: 10, from: server)
-      #expect(firstPage.moments.map(\.id) == (0..<10).map(String.init))
+      #expect(firstPage.moments.map(\.id) == (0..<10).map { "\($0)" })
       #expect(firstPage.pageInfo.hasNextPage)
       try await server.insertMoment(id: "new", title: "Just now", userID: "0")
       let secondPage = try await Self.fetchPage(first: 10, after: firstPage.pageInfo.endCursor, from: server)
-      #expect(secondPage.moments.map(\.id) == (10..<16).map(String.init))
+      #expect(secondPage.moments.map(\.id) == (10..<16).map { "\($0)" })
       #expect(!secondPage.pageInfo.hasNextPage)
       #expect(try await Self.fetchPage(first: 2, from: server).moments.map(\.id) == ["new", "0"])
       let variables = try await server.received()[0].variables

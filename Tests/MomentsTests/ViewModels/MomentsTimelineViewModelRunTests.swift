@@ -151,7 +151,7 @@ import Testing
     let reloadGate = Gate()
     let nextPageGate = Gate()
     let server = PagedTimeline(
-      (0...4).map(String.init),
+      (0...4).map { "\($0)" },
       onRequest: { request throws(APISessionError) in
         if request.after != nil {
           await nextPageGate.pass()
@@ -287,7 +287,7 @@ import Testing
   // MARK: - Pages
 
   @Test func `Each page is shown below the previous ones, and new moments above them`() async throws {
-    let server = PagedTimeline((0...4).map(String.init))
+    let server = PagedTimeline((0...4).map { "\($0)" })
     let repo = MomentsRepo(
       persistentDataStore: PersistentDataStore(InMemoryStore()), getMomentsByUserIDSession: server,
       updateMomentLikeSession: server, pageSize: 2)
@@ -313,7 +313,7 @@ import Testing
   @Test func `A failed load of a page sets the error, and the next call fetches the page again`() async throws {
     let fetchesFail = Lock(false)
     let server = PagedTimeline(
-      (0...4).map(String.init),
+      (0...4).map { "\($0)" },
       onRequest: { _ throws(APISessionError) in if fetchesFail.withLock({ $0 }) { throw .timedOut } })
     let repo = MomentsRepo(
       persistentDataStore: PersistentDataStore(InMemoryStore()), getMomentsByUserIDSession: server,

@@ -75,26 +75,37 @@ final class RealPlace: SignOutPlace {
     return KillableStore(store, hooks, calls)
   }
 
-  /// Runs the search in another process, because closing a database file in this process would release the locks on it.
   func mentions(of text: String) throws -> [String] {
-    let path = folder.url.path(percentEncoded: false)
-    let names = (FileManager.default.enumerator(atPath: path)?.compactMap { $0 as? String } ?? [])
-    let search = Process()
-    search.executableURL = URL(filePath: "/usr/bin/env")
-    search.arguments = ["grep", "--recursive", "--text", "--fixed-strings", "--files-with-matches", text, path]
-    let output = Pipe()
-    (search.standardOutput, search.standardError) = (output, FileHandle.nullDevice)
-    try search.run()
-    let files = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-    search.waitUntilExit()
-    // The status is 1 if no file has the text, and 2 if a file is removed meanwhile. Without `grep`, it is another one.
-    guard [0, 1, 2].contains(search.terminationStatus) else { throw SearchFailure(status: search.terminationStatus) }
-    return names.filter { $0.contains(text) } + files.split(separator: "\n").map(String.init)
+    switch kind {
+    case .files: try folder.files(mentioning: text)
+    #if SQLite
+      case .database: try mentionsFoundByAnotherProcess(of: text)
+    #endif
+    }
   }
 
-  private struct SearchFailure: Error {
-    let status: Int32
-  }
+  #if SQLite
+    /// Runs the search in another process, because closing a database file in this process would release the locks on it.
+    private func mentionsFoundByAnotherProcess(of text: String) throws -> [String] {
+      let path = folder.url.path(percentEncoded: false)
+      let names = (FileManager.default.enumerator(atPath: path)?.compactMap { $0 as? String } ?? [])
+      let search = Process()
+      search.executableURL = URL(filePath: "/usr/bin/env")
+      search.arguments = ["grep", "--recursive", "--text", "--fixed-strings", "--files-with-matches", text, path]
+      let output = Pipe()
+      (search.standardOutput, search.standardError) = (output, FileHandle.nullDevice)
+      try search.run()
+      let files = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+      search.waitUntilExit()
+      // The status is 1 if no file has the text, and 2 if a file is removed meanwhile. Without `grep`, it is another one.
+      guard [0, 1, 2].contains(search.terminationStatus) else { throw SearchFailure(status: search.terminationStatus) }
+      return names.filter { $0.contains(text) } + files.split(separator: "\n").map(String.init)
+    }
+
+    private struct SearchFailure: Error {
+      let status: Int32
+    }
+  #endif
 
   func corrupt(_ key: UserKey) throws {
     let name = try StoreKeyName("notes", id: key.storeID).encoded()

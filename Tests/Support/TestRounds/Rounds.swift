@@ -1,4 +1,10 @@
-import Foundation
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
 
 /// How often random tests repeat what they do, and how far exhaustive tests go.
 ///
@@ -12,7 +18,7 @@ package enum Rounds {
   package static let areFull = setting == "full"
 
   /// The seed from the environment.
-  package static let fixedSeed = environment["MOMENTS_SEED"].map { text in
+  package static let fixedSeed = variable("MOMENTS_SEED").map { text in
     guard let seed = UInt64(text) else { preconditionFailure("MOMENTS_SEED must be a number, but is “\(text)”.") }
     return seed
   }
@@ -28,13 +34,17 @@ package enum Rounds {
     areFull ? 1 : defaultStep
   }
 
-  private static let environment = ProcessInfo.processInfo.environment
-  private static let setting = environment["MOMENTS_ROUNDS"]
+  private static let setting = variable("MOMENTS_ROUNDS")
   private static let fixedCount: Int? = setting.flatMap { text in
     if text == "full" { return nil }
     guard let count = Int(text), count > 0 else {
       preconditionFailure("MOMENTS_ROUNDS must be “full” or a positive number, but is “\(text)”.")
     }
     return count
+  }
+
+  /// Returns a variable of the environment.
+  private static func variable(_ name: String) -> String? {
+    getenv(name).map { String(cString: $0) }
   }
 }

@@ -163,7 +163,7 @@ struct LiveTimelineStateTests {
   }
 
   @Test func `A page key moves by the height of a page`() {
-    let screen = Screen(Self.details((0..<10).map(String.init)))
+    let screen = Screen(Self.details((0..<10).map { "\($0)" }))
     screen.press(.pageDown, pageHeight: 4)
     #expect(screen.model().selection == 4)
     screen.press(.pageUp, pageHeight: 4)
