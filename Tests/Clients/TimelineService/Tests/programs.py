@@ -17,6 +17,14 @@ PACKAGE = pathlib.Path(__file__).resolve().parents[1]
 SUPPORT = PACKAGE.parents[1] / "Support"
 SERVICE = pathlib.Path(os.environ.get("SERVICE", PACKAGE / ".build" / "debug" / "TimelineService"))
 
+ROUNDS = os.environ.get("MOMENTS_ROUNDS")
+
+
+def rounds(default: int, full: int) -> int:
+    """Returns how much a test does: `MOMENTS_ROUNDS` in the environment is `full` or a number."""
+    return full if ROUNDS == "full" else int(ROUNDS or default)
+
+
 LONGEST_WAIT = 120.0
 """The limit, in seconds, of waits that have no limit of their own."""
 

@@ -29,7 +29,7 @@ HUB, FIRST, SECOND, DATABASE = (f"{PREFIX}{name}" for name in ("hub", "a", "b", 
 NETWORK = "10.213.7."
 ADDRESSES = {FIRST: NETWORK + "2", SECOND: NETWORK + "3", DATABASE: NETWORK + "4"}
 
-PARTITION = float(os.environ.get("MOMENTS_PARTITION_SECONDS", "30"))
+PARTITION = 30.0 if programs.ROUNDS == "full" else 10.0
 """The number of seconds for which a service is cut off."""
 
 

@@ -3,8 +3,8 @@
     python3 -m unittest --quiet test_storm
 
 needs PostgreSQL, what the server of the timelines needs, and a service that is built with PostgreSQL. In the
-environment, `SERVICE` is the path of the built service, and `MOMENTS_LIKES` the number of likes. Without PostgreSQL the
-test is skipped, unless `MOMENTS_REQUIRE_POSTGRESQL` is 1.
+environment, `SERVICE` is the path of the built service, and `MOMENTS_ROUNDS` the number of likes. Without PostgreSQL the test is
+skipped.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ import unittest
 
 import programs
 
-IS_REQUIRED = os.environ.get("MOMENTS_REQUIRE_POSTGRESQL") == "1"
 CLUSTER = str(programs.SUPPORT / "postgresql" / "cluster")
-LIKES = int(os.environ.get("MOMENTS_LIKES", "1000"))
+LIKES = programs.rounds(200, full=10_000)
 USERS = 100
 SERVICES = 4
 CALLERS = 16
@@ -154,7 +153,7 @@ class Disturber(threading.Thread):
         self.join()
 
 
-@unittest.skipIf(not IS_REQUIRED and shutil.which("psql") is None, "There is no PostgreSQL.")
+@unittest.skipIf(shutil.which("psql") is None, "There is no PostgreSQL.")
 class StormTest(unittest.TestCase):
     def setUp(self) -> None:
         folder = pathlib.Path(tempfile.mkdtemp())
