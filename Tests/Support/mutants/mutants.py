@@ -1,26 +1,14 @@
 """The mutants: deliberate defects of Sources/Multicast that the tests must detect."""
 
-from dataclasses import dataclass
+from mutant import mutants_of
+
+mutant = mutants_of("Multicast")
 
 STATE = "Core/ChannelState.swift"
 CONTENTS = "Core/ChannelContents.swift"
 CORE = "Core/ChannelCore.swift"
 SUBSCRIBER = "Core/ChannelSubscriber.swift"
 RING = "Core/ElementRing.swift"
-
-
-@dataclass(frozen=True)
-class Mutant:
-    name: str
-    # The part of the contract that the mutant violates.
-    contract: str
-    # Triples of a file in Sources/Multicast, a text that occurs in it exactly once, and its replacement.
-    patches: tuple
-
-
-def mutant(name, contract, *patches):
-    return Mutant(name, contract, patches)
-
 
 MUTANTS = [
     mutant(

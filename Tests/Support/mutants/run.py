@@ -1,33 +1,40 @@
 #!/usr/bin/env python3
-"""Applies the mutants to Sources/Multicast one at a time, and checks that a test fails for each.
+"""Applies the mutants to copies of their modules one at a time, and checks that a test of the module fails for each.
 
-The tests must pass without a mutant first.
+The tests must pass without a mutant first. They have their default sizes, whatever MOMENTS_ROUNDS says.
 
 usage: run.py [--list] [--keep] [--sanitize SANITIZER] [name ...]
 """
 
 import argparse
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-from mutants import MUTANTS
+import data_store
+import mutants
+import repository
+
+MUTANTS = mutants.MUTANTS + data_store.MUTANTS + repository.MUTANTS
 
 ROOT = Path(__file__).resolve().parents[3]
-TEST = ["swift", "test", "--disable-xctest", "--filter", "MulticastTests"]
+TEST = ["swift", "test", "--disable-xctest"]
 BUILD = ["swift", "build", "--build-tests"]
 # Timeouts are in seconds.
-BUILD_TIMEOUT = 600
+BUILD_TIMEOUT = 1800
 # For the tests without a mutant. The timeout with a mutant is three times as long as they take, but at least a minute.
 TEST_TIMEOUT = 600
 
-# Only the module and its tests, because the whole package would be rebuilt for every mutant.
-MANIFEST = """\
+# Only Multicast and its tests, because the whole package would be rebuilt for every mutant.
+MULTICAST_MANIFEST = """\
 // swift-tools-version: 6.1
 
 import PackageDescription
@@ -45,17 +52,71 @@ let package = Package(
     .target(name: "Multicast", swiftSettings: swiftSettings),
     .target(
       name: "MulticastTesting", dependencies: ["Multicast"], swiftSettings: swiftSettings),
+    .target(name: "TestRounds", path: "Tests/Support/TestRounds", swiftSettings: swiftSettings),
     .testTarget(
-      name: "MulticastTests", dependencies: ["Multicast", "MulticastTesting"], swiftSettings: swiftSettings),
+      name: "MulticastTests", dependencies: ["Multicast", "MulticastTesting", "TestRounds"],
+      swiftSettings: swiftSettings),
   ]
 )
 """
 
 
-def copy_package(folder):
-    for part in ("Sources/Multicast", "Sources/MulticastTesting", "Tests/MulticastTests"):
-        shutil.copytree(ROOT / part, folder / part)
-    (folder / "Package.swift").write_text(MANIFEST)
+@dataclass(frozen=True)
+class Group:
+    """Modules whose mutants are tested in the same copy of the package."""
+
+    modules: tuple
+    # Paths of the folders that the copy needs.
+    folders: tuple
+    # A function without parameters that returns the manifest of the copy.
+    manifest: Callable[[], str]
+
+
+def manifest_with_tests(kept):
+    """Returns the manifest of the package without test targets, except those with the given names."""
+    text = (ROOT / "Package.swift").read_text()
+    parts, position = [], 0
+    for start in [match.start() for match in re.finditer(r"\.testTarget\(", text)]:
+        end = end_of_call(text, start)
+        if re.search(r'name: "(\w+)"', text[start:end])[1] not in kept:
+            parts.append(text[position:start])
+            position = end + 1 if text[end] == "," else end
+    return "".join(parts) + text[position:]
+
+
+def end_of_call(text, start):
+    """Returns the position after the closing parenthesis of the first call at or after a position."""
+    depth = 0
+    for match in re.compile(r"[()]").finditer(text, start):
+        depth += 1 if match[0] == "(" else -1
+        if depth == 0:
+            return match.end()
+    raise ValueError(f"no closing parenthesis after position {start}")
+
+
+GROUPS = [
+    Group(
+        ("Multicast",),
+        ("Sources/Multicast", "Sources/MulticastTesting", "Tests/MulticastTests", "Tests/Support/TestRounds"),
+        lambda: MULTICAST_MANIFEST,
+    ),
+    Group(
+        ("DataStore", "Repository"),
+        ("Sources", "Tests/DataStoreTests", "Tests/RepositoryTests", "Tests/Support"),
+        lambda: manifest_with_tests({"DataStoreTests", "RepositoryTests"}),
+    ),
+]
+
+
+def copy_package(group, folder):
+    for part in group.folders:
+        shutil.copytree(ROOT / part, folder / part, symlinks=True)
+    (folder / "Package.swift").write_text(group.manifest())
+
+
+def test(module):
+    """Returns the command that runs the tests of a module."""
+    return TEST + ["--filter", f"{module}Tests"]
 
 
 def kill_session(session):
@@ -74,9 +135,15 @@ def kill_session(session):
 
 def run(command, folder, timeout):
     """Runs a command, and returns its exit status (None after the timeout) and its output."""
+    environment = {name: value for name, value in os.environ.items() if name != "MOMENTS_ROUNDS"}
     with tempfile.TemporaryFile("w+", errors="replace") as output:
         process = subprocess.Popen(
-            command, cwd=folder, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+            command,
+            cwd=folder,
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
         try:
             status = process.wait(timeout)
@@ -93,7 +160,7 @@ def patched(mutant, folder):
     """Returns the new text of each file that the mutant changes; raises LookupError if the mutant doesn't apply."""
     texts = {}
     for name, search, replacement in mutant.patches:
-        path = folder / "Sources/Multicast" / name
+        path = folder / "Sources" / mutant.module / name
         text = texts.get(path) or path.read_text()
         if text.count(search) != 1:
             raise LookupError(f"{name} has {text.count(search)} occurrences of: {search.strip().splitlines()[0]}")
@@ -124,7 +191,7 @@ def verdict(mutant, folder, timeout, options):
         if status != 0:
             errors = [line for line in output.splitlines() if "error:" in line]
             return "DOES NOT BUILD", errors[0] if errors else output[-300:]
-        status, output = run(TEST + options + ["--skip-build"], folder, timeout)
+        status, output = run(test(mutant.module) + options + ["--skip-build"], folder, timeout)
         if status == 0:
             return "SURVIVED", mutant.contract
         tests = failed_tests(output)
@@ -138,6 +205,51 @@ def verdict(mutant, folder, timeout, options):
     finally:
         for path, text in originals.items():
             path.write_text(text)
+
+
+def test_mutants(members, group, options, keeps_copy):
+    """Tests mutants of a group in a copy of its modules, and returns the names of those that weren't killed.
+
+    Returns None if the tests fail without a mutant.
+    """
+    # The system's temporary folder may be too small for a build.
+    parent = ROOT / ".build"
+    parent.mkdir(exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="mutants-", dir=parent))
+    try:
+        copy_package(group, folder)
+        timeouts = test_without_mutants({mutant.module for mutant in members}, folder, options)
+        if timeouts is None:
+            return None
+        survivors = []
+        for mutant in members:
+            start = time.monotonic()
+            result, detail = verdict(mutant, folder, timeouts[mutant.module], options)
+            if result != "killed":
+                survivors.append(mutant.name)
+            print(f"{result:18}{mutant.name} ({time.monotonic() - start:.0f} s): {detail}", flush=True)
+        return survivors
+    finally:
+        if keeps_copy:
+            print(f"kept: {folder}")
+        else:
+            shutil.rmtree(folder)
+
+
+def test_without_mutants(modules, folder, options):
+    """Returns the timeout of each module's tests with a mutant; None if they fail without one."""
+    status, output = run(BUILD + options, folder, BUILD_TIMEOUT)
+    timeouts = {}
+    for module in sorted(modules):
+        start = time.monotonic()
+        if status == 0:
+            status, output = run(test(module) + options + ["--skip-build"], folder, TEST_TIMEOUT)
+        timeouts[module] = max(60, 3 * (time.monotonic() - start))
+    if status == 0:
+        return timeouts
+    print(output)
+    print("The tests failed without a mutant; they must pass before mutants can be tested.")
+    return None
 
 
 def failed_tests(output):
@@ -170,34 +282,15 @@ def main():
     options = [f"--sanitize={arguments.sanitize}"] if arguments.sanitize else []
     # On SIGTERM, the `finally` blocks must still end all processes and remove the temporary files.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))
-    # The system's temporary folder may be too small for a build.
-    parent = ROOT / ".build"
-    parent.mkdir(exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="mutants-", dir=parent))
-    try:
-        copy_package(folder)
-        status, output = run(BUILD + options, folder, BUILD_TIMEOUT)
-        start = time.monotonic()
-        if status == 0:
-            status, output = run(TEST + options + ["--skip-build"], folder, TEST_TIMEOUT)
-        timeout = max(60, 3 * (time.monotonic() - start))
-        if status != 0:
-            print(output)
-            print("The tests failed without a mutant; they must pass before mutants can be tested.")
-            return 2
-        for mutant in chosen:
-            start = time.monotonic()
-            result, detail = verdict(mutant, folder, timeout, options)
-            if result != "killed":
-                faults.append(mutant.name)
-            print(f"{result:18}{mutant.name} ({time.monotonic() - start:.0f} s): {detail}", flush=True)
-        print(f"{len(chosen) - len(faults)} of {len(chosen)} mutants were killed.")
-        return 1 if faults else 0
-    finally:
-        if arguments.keep:
-            print(f"kept: {folder}")
-        else:
-            shutil.rmtree(folder)
+    for group in GROUPS:
+        members = [mutant for mutant in chosen if mutant.module in group.modules]
+        if members:
+            survivors = test_mutants(members, group, options, arguments.keep)
+            if survivors is None:
+                return 2
+            faults += survivors
+    print(f"{len(chosen) - len(faults)} of {len(chosen)} mutants were killed.")
+    return 1 if faults else 0
 
 
 if __name__ == "__main__":
