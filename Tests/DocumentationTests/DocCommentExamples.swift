@@ -174,6 +174,8 @@ enum RepositoryDocCommentExamples {
     func send(
       _ mutation: CommentsMutation, to key: String, id: MutationID
     ) async throws(ClientError) -> MutationReply<[Comment]> { .done }
+
+    func disposition(of failure: ClientError) -> FailureDisposition { .unknownOutcome }
   }
 
   struct Message: Codable, Equatable, Identifiable, Sendable {

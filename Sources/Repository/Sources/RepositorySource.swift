@@ -42,9 +42,9 @@ public protocol RepositorySource<Key, Value>: Sendable {
 
   /// Returns the meaning of an error for the repository.
   ///
-  /// Decide by the type of the error, not by its text. The default implementation returns
-  /// ``FailureDisposition/retryLater(after:)``, which says that the server didn't apply the mutation. So implement this
-  /// function if the reply to a mutation can get lost.
+  /// Decide by the type of the error, not by its text. A ``MutableSource`` must implement this function, because only
+  /// the source knows which errors mean that the server may have applied a mutation. For a read-only source, the
+  /// default implementation returns ``FailureDisposition/retryLater(after:)``.
   func disposition(of failure: Failure) -> FailureDisposition
 
   /// Returns whether the value of a key must stay in the store, regardless of the ``EvictionPolicy``.
@@ -54,10 +54,12 @@ public protocol RepositorySource<Key, Value>: Sendable {
   func isPinned(_ key: Key) -> Bool
 }
 
-extension RepositorySource {
+extension RepositorySource where Mutation == NoMutation<Value> {
   /// Returns ``FailureDisposition/retryLater(after:)``.
   public func disposition(of failure: Failure) -> FailureDisposition { .retryLater() }
+}
 
+extension RepositorySource {
   /// Returns `false`.
   public func isPinned(_ key: Key) -> Bool { false }
 }

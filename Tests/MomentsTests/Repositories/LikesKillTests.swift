@@ -70,7 +70,8 @@ import Testing
       #expect(Set(changes.map(\.key)).count == changes.count)
       // The stored timeline and the observed one agree with the server.
       let userIDs = Set(changes.map { $0.content.prefix(1) }).sorted()
-      #expect(lines == ["0 likes left"] + userIDs.flatMap { ["\($0) agrees", "\($0) agrees"] })
+      let agreements = userIDs.flatMap { userID in Array(repeating: "\(userID) agrees", count: 2) }
+      #expect(lines == ["0 likes left"] + agreements)
       // Only the likes of one user have an order. Those of user 0 have even numbers, and those of user 1 odd ones.
       for userID in 0...1 {
         var remainingChanges = changes.filter { $0.content.hasPrefix("\(userID) ") }[...]

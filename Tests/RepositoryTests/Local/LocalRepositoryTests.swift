@@ -106,7 +106,7 @@ import Testing
     }
     let texts = try await drafts.value(of: "a").texts
     #expect(texts.count == 101)
-    #expect(Set(texts) == Set((0..<100).map { "\($0)" } + ["default"]))
+    #expect(Set(texts) == Set((0..<100).map { "\($0)" }).union(["default"]))
   }
 
   @Test(arguments: [false, true])
@@ -123,7 +123,7 @@ import Testing
     }
     let texts = try await repositories[0].value(of: "a").texts
     #expect(texts.count == 61)
-    #expect(Set(texts) == Set((0..<60).map { "\($0)" } + ["default"]))
+    #expect(Set(texts) == Set((0..<60).map { "\($0)" }).union(["default"]))
     try await #expect(repositories[1].value(of: "a").texts == texts)
   }
 

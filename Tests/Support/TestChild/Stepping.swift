@@ -22,6 +22,8 @@ extension TestChild {
     func send(_ mutation: Step, to key: String, id: MutationID) async -> MutationReply<Steps> {
       await server.take(mutation, key, id)
     }
+
+    func disposition(of failure: Never) -> FailureDisposition {}
   }
 
   private static let lanes = ["0", "1", "2", "3"]

@@ -1,7 +1,297 @@
-"""Deliberate defects of Sources/Repository that the tests must detect."""
+"""Deliberate defects of Sources/Repository that the tests must detect, by the laws that they break.
+
+The laws are in Sources/Repository/Repository.docc/Laws.md.
+"""
 
 from mutant import mutants_of
 
 mutant = mutants_of("Repository")
 
-MUTANTS = []
+ADDER = "Mutations/MutationAdder.swift"
+DECISIONS = "Mutations/MutationDecisions.swift"
+LANES = "Mutations/MutationLanes.swift"
+LEDGER = "Mutations/MutationLedger.swift"
+QUEUE_STATE = "Mutations/MutationQueueState.swift"
+READER = "Mutations/MutationReader.swift"
+SENDER = "Mutations/MutationSender.swift"
+STATE = "Synced/SyncState.swift"
+VERSIONS = "Synced/VersionBarriers.swift"
+WRITES = "Synced/SyncWrites.swift"
+EXTERNAL = "Synced/SyncExternalChanges.swift"
+CELLS = "Synced/SyncCells.swift"
+EVICTION = "Eviction/EvictionState.swift"
+SIGN_OUTS = "Users/SignOuts.swift"
+USERS = "Users/SyncUsers.swift"
+
+MUTANTS = [
+    mutant(
+        "confirmed-mutation-applied-again",
+        "the base changes in one step with the mutations that it includes (L1)",
+        (STATE, "    for id in write.confirmed { pending.remove(id) }\n", ""),
+    ),
+    mutant(
+        "external-value-published-before-its-mutations-end",
+        "the base changes in one step with the mutations that it includes (L1)",
+        (
+            EXTERNAL,
+            "    cell.receive(change)\n",
+            "    cell.receive(change)\n    engine.publish(cell)\n",
+        ),
+    ),
+    mutant(
+        "restart-after-each-conflict",
+        "the work of a change is linear in the number of pending mutations (L1)",
+        (STATE, "      continuesAfterConflicts = true\n", "      continuesAfterConflicts = false\n"),
+    ),
+    mutant(
+        "published-after-its-record",
+        "a mutation is visible before anything is written or sent (L2)",
+        (
+            ADDER,
+            "    // The value is published before the changes of the queue, because the user waits for the value.\n"
+            "    engine.publish(cell)\n",
+            "",
+        ),
+        (ADDER, "    return id\n  }\n", "    engine.publish(cell)\n    return id\n  }\n"),
+    ),
+    mutant(
+        "old-fetch-accepted-after-a-confirmation",
+        "a reply that began before the last acceptance isn't stored (L3)",
+        (
+            VERSIONS,
+            "    guard request.number > lastChange else { return false }\n",
+            "    guard request.number > lastReplacement else { return false }\n",
+        ),
+    ),
+    mutant(
+        "old-reply-accepted-after-an-external-value",
+        "a reply that began before another process stored a value isn't stored (L3)",
+        (STATE, "    versions.recordReplacement(at: versions.now())\n", ""),
+    ),
+    mutant(
+        "base-not-required",
+        "a reply is stored only if the value that it was judged against is still stored (L3)",
+        (WRITES, "      batch.require(write.baseTag, of: cell.storeKey)\n", ""),
+    ),
+    mutant(
+        "external-value-without-pending-mutations",
+        "a pending mutation stays visible on an external value (L4)",
+        (
+            STATE,
+            "    versions.recordReplacement(at: versions.now())\n    invalidateVisible()\n",
+            "    versions.recordReplacement(at: versions.now())\n"
+            "    (folded, needsFold) = (stored?.value, false)\n"
+            "    visibleVersion += 1\n",
+        ),
+    ),
+    mutant(
+        "hidden-until-the-fetch",
+        "a mutation whose reply isn't accepted stays visible until the base includes it (L4)",
+        (
+            "Synced/ReplyJudgement.swift",
+            "        pending.setPhase(.confirmed(at: arrivedAt), of: id)\n",
+            "        pending.remove(id)\n        partialWrite.keepsVisible = false\n",
+        ),
+    ),
+    mutant(
+        "newest-mutation-first",
+        "the mutations of a lane are sent in order (L5)",
+        (
+            LANES,
+            "    lanes[laneID, default: Lane(userID: userID)].waiting.append(id)\n",
+            "    lanes[laneID, default: Lane(userID: userID)].waiting.prepend(id)\n",
+        ),
+    ),
+    mutant(
+        "failed-mutation-sent-last",
+        "the mutations of a lane are sent in order (L5)",
+        (
+            LANES,
+            "    lanes[laneID]?.waiting.prepend(id)\n    lanes[laneID]?.failures += 1\n",
+            "    lanes[laneID]?.waiting.append(id)\n    lanes[laneID]?.failures += 1\n",
+        ),
+    ),
+    mutant(
+        "ordered-by-clock",
+        "the order of mutations doesn't depend on clocks (L5)",
+        (
+            LEDGER,
+            "    fileprivate var position: (UInt64, UInt64) { (record.sequence, additionNumber) }\n",
+            "    fileprivate var position: (UInt64, UInt64) {\n"
+            "      if record.sequence == .max { return (.max, additionNumber) }\n"
+            "      return (UInt64(max(0, record.madeAt.timeIntervalSince1970 * 1000)), additionNumber)\n"
+            "    }\n",
+        ),
+    ),
+    mutant(
+        "new-id-at-each-attempt",
+        "all attempts of a mutation have the same id (L6)",
+        (
+            SENDER,
+            "sending.send(entry.record.mutation, entry.key, entry.id)",
+            "sending.send(\n"
+            "        entry.record.mutation, entry.key, entry.record.attempts > 1 ? MutationID() : entry.id)",
+        ),
+    ),
+    mutant(
+        "requeued-under-a-new-id",
+        "a mutation that the server may have applied is requeued under its id (L6)",
+        (
+            DECISIONS,
+            "      entry, by: entry.record.mutation, as: entry.record.isOutcomeUnknown ? entry.id : MutationID(), in: engine)\n",
+            "      entry, by: entry.record.mutation, as: MutationID(), in: engine)\n",
+        ),
+    ),
+    mutant(
+        "repeated-reply-trusted",
+        "a reply that may repeat the reply to an earlier attempt isn't stored (L6)",
+        (SENDER, "isTrusted: !entry.record.isOutcomeUnknown)", "isTrusted: true)"),
+    ),
+    mutant(
+        "sent-before-its-record",
+        "a mutation is durable before it is sent (L7)",
+        (LANES, "    if !isDurable { blocked.insert(id) }\n", ""),
+    ),
+    mutant(
+        "records-removed-in-a-second-commit",
+        "one commit stores a value and removes the records of the mutations that it includes (L8)",
+        (
+            WRITES,
+            "      for id in write.confirmed { batch.remove(records.keys.record(id)) }\n"
+            "      commit = try await store.commit(batch)\n",
+            "      commit = try await store.commit(batch)\n"
+            "      var removals = StoreBatch()\n"
+            "      for id in write.confirmed { removals.remove(records.keys.record(id)) }\n"
+            "      if !write.confirmed.isEmpty { _ = try await store.commit(removals) }\n",
+        ),
+    ),
+    mutant(
+        "sign-in-awaited-by-all-users",
+        "only the lanes of the user who has to sign in wait (L9)",
+        (
+            LANES,
+            "      if usersNeedingSignIn.contains(lane.userID) {\n        lanes[laneID]?.status = .needsSignIn\n",
+            "      if !usersNeedingSignIn.isEmpty {\n        lanes[laneID]?.status = .needsSignIn\n",
+        ),
+    ),
+    mutant(
+        "values-of-all-users-erased",
+        "a sign-out erases only the data of its user (L9)",
+        (
+            SIGN_OUTS,
+            "      case valueCollection: return key.id.map { user.owns(storeID: $0, as: Key.self) } ?? false\n",
+            "      case valueCollection: return true\n",
+        ),
+    ),
+    mutant(
+        "reply-stored-after-a-sign-out",
+        "no process stores a value of a user after the user's sign-out (L10)",
+        (WRITES, "      engine.users.requirement(of: cell.key.userID)?.add(to: &batch)\n", ""),
+    ),
+    mutant(
+        "mutation-added-after-a-sign-out",
+        "no process stores a mutation of a user after the user's sign-out (L10)",
+        (
+            ADDER,
+            "          entry.id, entry.record, replacing: replaced.map { ($0.id, $0.tag) }, requiring: requirement)\n",
+            "          entry.id, entry.record, replacing: replaced.map { ($0.id, $0.tag) }, requiring: nil)\n",
+        ),
+    ),
+    mutant(
+        "earlier-sign-in-prevails",
+        "a sign-in that began before a sign-out doesn't undo it (L10)",
+        (USERS, "        if record.signOutCount != count { return nil }\n", ""),
+    ),
+    mutant(
+        "one-mutation-too-many",
+        "a mutation that would exceed the limits of the queue isn't made (L11)",
+        (
+            QUEUE_STATE,
+            "    guard ledger.count < limits.maximumCount,",
+            "    guard ledger.count <= limits.maximumCount,",
+        ),
+    ),
+    mutant(
+        "one-value-too-many",
+        "the stored values don't exceed the limits of the eviction policy (L11)",
+        (
+            EVICTION,
+            "    policy.maximumCount.map { count > $0 } ?? false ||",
+            "    policy.maximumCount.map { count > $0 + 1 } ?? false ||",
+        ),
+    ),
+    mutant(
+        "evicted-after-the-call",
+        "a call that stores a value evicts others before it returns (L11)",
+        (
+            WRITES,
+            "    if write.value != nil { await engine.evictions.makeRoom(afterSaving: cell.storeKey, of: cell, in: engine) }\n",
+            "",
+        ),
+    ),
+    mutant(
+        "idle-keys-kept",
+        "the state of a key that nothing uses is released (L11)",
+        (
+            CELLS,
+            "    while idleKeys.count > Self.idleLimit, let key = idleKeys.removeFirst() {\n",
+            "    while idleKeys.count > 16 * Self.idleLimit, let key = idleKeys.removeFirst() {\n",
+        ),
+    ),
+    mutant(
+        "slot-of-a-slow-send-lost",
+        "a slow send delays no other lane for longer than its time limit (L12)",
+        (
+            LANES,
+            ", hasSlot: false, signInCount: signInCount)\n    usedSlotCount -= 1\n",
+            ", hasSlot: false, signInCount: signInCount)\n",
+        ),
+    ),
+    mutant(
+        "lane-stuck-after-its-backoff",
+        "the queue drains while the server can be reached (L12)",
+        (
+            LANES,
+            "    lanes[backOff.lane]?.status = .idle\n    makeReadyOrForget(backOff.lane)\n",
+            "    lanes[backOff.lane]?.status = .idle\n",
+        ),
+    ),
+    mutant(
+        "confirmed-mutation-not-pending",
+        "isPending is true while the base doesn't include a mutation (L13)",
+        (
+            STATE,
+            "  var isPending: Bool { !pending.isEmpty }\n",
+            "  var isPending: Bool {\n"
+            "    pending.all.contains { if case .confirmed = $0.phase { false } else { true } }\n"
+            "  }\n",
+        ),
+    ),
+    mutant(
+        "cancelled-reported-as-confirmed",
+        "a call is never confirmed for a mutation that was cancelled (L13)",
+        (
+            READER,
+            "        if withdrawals.contains(entry.id) {\n",
+            "        if hasSignedOut, withdrawals.contains(entry.id) {\n",
+        ),
+    ),
+    mutant(
+        "not-fetched-after-a-rejected-reply",
+        "the value is fetched again after a reply that isn't accepted (L14)",
+        (
+            WRITES,
+            "    if !cell.isClosed, cell.state.needsWholeValue { engine.loader.fetchWhole(cell, in: engine) }\n",
+            "",
+        ),
+    ),
+    mutant(
+        "rejected-fetch-not-repeated",
+        "a fetch whose value is rejected is repeated (L14)",
+        (
+            WRITES,
+            "    for fetch in write.rejected { engine.loader.end(fetch, .success(false)) }\n",
+            "    for fetch in write.rejected { engine.loader.end(fetch, .success(true)) }\n",
+        ),
+    ),
+]

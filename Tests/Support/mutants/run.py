@@ -76,7 +76,7 @@ def manifest_with_tests(kept):
     """Returns the manifest of the package without test targets, except those with the given names."""
     text = (ROOT / "Package.swift").read_text()
     parts, position = [], 0
-    for start in [match.start() for match in re.finditer(r"\.testTarget\(", text)]:
+    for start in [match.start() for match in re.finditer(r"\s+\.testTarget\(", text)]:
         end = end_of_call(text, start)
         if re.search(r'name: "(\w+)"', text[start:end])[1] not in kept:
             parts.append(text[position:start])

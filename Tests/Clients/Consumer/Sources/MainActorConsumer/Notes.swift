@@ -61,4 +61,6 @@ struct NotesSource: MutableSource {
   ) async throws(NotesError) -> MutationReply<[Note]> {
     .value(try await client.make(change, in: key.folder, requestID: id.rawValue))
   }
+
+  func disposition(of failure: NotesError) -> FailureDisposition { .retryLater() }
 }

@@ -62,6 +62,8 @@ struct CounterSource: MutableSource {
     _ = try server.make(mutation, on: key)
     return .done
   }
+
+  func disposition(of failure: ServerUnreachable) -> FailureDisposition { .retryLater() }
 }
 
 extension RetryPolicy {
