@@ -3,16 +3,24 @@ import Testing
 /// The parts of the scripts in `.ci` are those that the workflows run and that `CONTRIBUTING.md` lists.
 @Suite struct ChecksTests {
   @Test(arguments: [("run", "ci"), ("long", "long")])
-  func `A workflow runs every part of its script, and each part is documented`(script: String, workflow: String) throws
-  {
-    let parts = try #require(
-      SourceTree.lines(of: ".ci/\(script)").lazy.compactMap { $0.firstMatch(of: /^parts=\((.+)\)$/)?.1 }.first)
-    let names = parts.split(separator: " ")
-    let matrix = try #require(
-      SourceTree.lines(of: ".github/workflows/\(workflow).yml").lazy
-        .compactMap { $0.firstMatch(of: /^ +part: \[(.+)\]$/)?.1 }.first)
-    #expect(Set(matrix.split(separator: ", ")) == Set(names))
+  func `A workflow runs every part of its script, and each part is documented`(
+    script: String, workflow: String
+  ) throws {
+    let parts = try Self.words(in: ".ci/\(script)", between: "parts=(", and: ")")
+    let matrix = try Self.words(in: ".github/workflows/\(workflow).yml", between: "part: [", and: "]")
+    #expect(!parts.isEmpty)
+    #expect(Set(matrix) == Set(parts))
     let contributing = try MarkdownFile(".github/CONTRIBUTING.md").prose.joined(separator: "\n")
-    for name in names { #expect(contributing.contains("`\(name)`"), "CONTRIBUTING.md doesn't mention \(name).") }
+    for part in parts { #expect(contributing.contains("`\(part)`"), "CONTRIBUTING.md doesn't mention \(part).") }
+  }
+
+  /// Returns the words between two texts in the first line that begins with the first text.
+  private static func words(in path: String, between start: String, and end: String) throws -> [String] {
+    for line in try SourceTree.lines(of: path) {
+      let text = line.drop { $0 == " " }
+      guard text.hasPrefix(start), text.hasSuffix(end) else { continue }
+      return text.dropFirst(start.count).dropLast(end.count).split { ", ".contains($0) }.map { String($0) }
+    }
+    return []
   }
 }

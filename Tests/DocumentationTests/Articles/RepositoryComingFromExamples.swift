@@ -74,6 +74,8 @@ enum RepositoryComingFromExamples {
     func send(
       _ mutation: Mutation, to draftID: String, id: MutationID
     ) async throws(ClientError) -> MutationReply<Draft> { .done }
+
+    func disposition(of failure: ClientError) -> FailureDisposition { .unknownOutcome }
   }
 
   static func store5(_ drafts: SyncedRepository<DraftsSource>, id: String) async throws {
