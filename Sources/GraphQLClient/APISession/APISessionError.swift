@@ -18,7 +18,7 @@ public enum APISessionError: Error, Equatable, Sendable {
   ///
   /// The server may have received the request before the cancellation.
   case cancelled
-  /// The server, or a gateway in front of it, answered with a failure status and without trustworthy GraphQL errors.
+  /// The server, or a gateway in front of it, answered with a failure status and without GraphQL errors.
   ///
   /// `bodyExcerpt` is the beginning of the body, on one line and with at most ``excerptLength`` characters.
   /// `retryAfter` is the wait that the response requests, at most a day.
@@ -26,9 +26,7 @@ public enum APISessionError: Error, Equatable, Sendable {
   /// The server reported errors, with or without partial data.
   ///
   /// The array of errors is never empty. `status` is the status of the HTTP response, except that
-  /// ``APISession/post(document:operationName:variables:headers:as:)`` reports partial data with the default, 200. If
-  /// the status isn't a success, the media type of the response was `application/graphql-response+json`, which only a
-  /// GraphQL server sends.
+  /// ``APISession/post(document:operationName:variables:headers:as:)`` reports partial data with the default, 200.
   case graphQL([GraphQLError], status: Int = 200, retryAfter: Duration? = nil)
   /// The response isn't from this API: for example, it is a redirection that the session doesn't follow, the HTML of a
   /// login page or a proxy, or JSON with neither a `data` nor an `errors` member.
@@ -62,14 +60,41 @@ public enum APISessionError: Error, Equatable, Sendable {
   /// statuses 408, 425, 429 and 5xx. Also true if something other than the server answered:
   /// ``notAnAPIResponse(status:location:bodyExcerpt:)``. False if the server rejected the request, if its response is
   /// invalid, empty or too large, if the request itself is invalid, and for ``cancelled``.
+  ///
+  /// If ``GraphQLErrorCodes/standard`` has the codes of reported errors, the codes decide instead of the status.
   public var isTransient: Bool {
     switch self {
     case .transport, .timedOut, .notAnAPIResponse: true
-    case .statusCode(let status, _, _), .graphQL(_, let status, _):
-      [408, 425, 429].contains(status) || (500...599).contains(status)
+    case .statusCode(let status, _, _): Self.isTransient(status)
+    case .graphQL(let errors, let status, _):
+      [.unknownOutcome, .retryLater].contains(
+        GraphQLErrorCodes.standard.meaning(of: errors, otherwise: Self.isTransient(status) ? .retryLater : .refused))
     case .cancelled, .emptyReply, .replyTooLarge, .undecodable, .unencodableVariables, .unsupportedURL, .invalidHeader:
       false
     }
+  }
+
+  private static func isTransient(_ status: Int) -> Bool {
+    [408, 425, 429].contains(status) || (500...599).contains(status)
+  }
+
+  /// Returns what reported errors mean for the request; `nil` if the error isn't ``graphQL(_:status:retryAfter:)``.
+  ///
+  /// Each error has the meaning of its code. The status determines the meaning of an error without a known code: 401
+  /// and 407 ask for a sign-in. 408, 409, 425, 429 and 5xx ask for a later attempt if the response requests a wait, and
+  /// leave the outcome unknown if it requests none. Any other status is a refusal.
+  ///
+  /// - Parameter codes: The table of the server's codes.
+  public func meaning(by codes: GraphQLErrorCodes) -> GraphQLErrorCodes.Meaning? {
+    guard case .graphQL(let errors, let status, let retryAfter) = self else { return nil }
+    let meaningOfStatus: GraphQLErrorCodes.Meaning =
+      switch status {
+      case 401, 407: .needsSignIn
+      case 409: retryAfter == nil ? .unknownOutcome : .retryLater
+      case _ where Self.isTransient(status): retryAfter == nil ? .unknownOutcome : .retryLater
+      default: .refused
+      }
+    return codes.meaning(of: errors, otherwise: meaningOfStatus)
   }
 
   /// The HTTP status of the response; `nil` if no response arrived, or if its status was a success.
@@ -109,8 +134,7 @@ extension APISessionError: CustomStringConvertible {
       "The server answered with HTTP status \(status)" + Self.clause(quoting: bodyExcerpt)
         + (isTransient ? tryAgainAdvice : "Check the server's address and the credentials of the request.")
     case .graphQL(let errors, _, _):
-      "The server reported errors: \(Self.quoted(errors)). "
-        + (isTransient ? tryAgainAdvice : "Correct the request; sending it again unchanged will not help.")
+      "The server reported errors: \(Self.quoted(errors)). " + adviceOnReportedErrors
     case .notAnAPIResponse(let status, let location, let bodyExcerpt):
       "Something that is not the API answered, with HTTP status \(status)" + Self.clause(quoting: bodyExcerpt)
         + (location.map { "It redirects to “\($0)”; if that is the server, use its address or allow its host. " } ?? "")
@@ -130,6 +154,14 @@ extension APISessionError: CustomStringConvertible {
     case .invalidHeader(let name):
       "The HTTP header “\(name)” cannot be sent. "
         + "Use only letters, digits and -_.!#$%&'*+^`|~ in its name, and no line breaks or NUL in its value."
+    }
+  }
+
+  private var adviceOnReportedErrors: String {
+    switch meaning(by: .standard) {
+    case .unknownOutcome, .retryLater: tryAgainAdvice
+    case .needsSignIn: "Sign in again, then repeat the request."
+    case .refused, nil: "Correct the request; sending it again unchanged will not help."
     }
   }
 

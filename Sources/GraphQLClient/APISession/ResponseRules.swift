@@ -8,8 +8,9 @@ internal import Foundation
 ///   status. With a failure status, a body without decodable GraphQL errors becomes the error
 ///   ``APISessionError/statusCode(_:bodyExcerpt:retryAfter:)``, which quotes the beginning of the body.
 /// - An `application/json` body is decoded only if the status is a success, because a gateway may send this type too.
-///   With a failure status other than 3xx, JSON that is shaped like a GraphQL response becomes the same error. Other
-///   `+json` types, and a missing type, count as `application/json`.
+///   With a failure status other than 3xx, the errors of JSON that is shaped like a GraphQL response are reported too,
+///   because servers send codes such as `UNAUTHENTICATED` with such a status. If it has no errors, it becomes the same
+///   error as above. Other `+json` types, and a missing type, count as `application/json`.
 /// - Any other response isn't from the API, and neither is a success whose body is markup, or JSON that isn't shaped
 ///   like a GraphQL response. As an exception, some failure statuses (about credentials, conflicts, limits and server
 ///   failures) mean the same whether the server or a gateway sends them. A response with such a status also becomes
@@ -132,11 +133,16 @@ struct ResponseRules {
   }
 
   private func failure(body: Data, isComplete: Bool, now: Date) -> APISessionError {
-    guard isUnambiguousFailure || mediaType == .graphQLResponse || isGraphQLShaped(body, isComplete: isComplete) else {
+    let isGraphQLShaped = isGraphQLShaped(body, isComplete: isComplete)
+    guard isUnambiguousFailure || mediaType == .graphQLResponse || isGraphQLShaped else {
       return notAnAPIResponse(body)
     }
-    return .statusCode(
-      status, bodyExcerpt: ServerText.line(of: body), retryAfter: RetryAfter.delay(in: headers, now: now))
+    let retryAfter = RetryAfter.delay(in: headers, now: now)
+    if isGraphQLShaped {
+      let errors = GraphQLShape.errors(in: body)
+      if !errors.isEmpty { return .graphQL(errors, status: status, retryAfter: retryAfter) }
+    }
+    return .statusCode(status, bodyExcerpt: ServerText.line(of: body), retryAfter: retryAfter)
   }
 
   private func isGraphQLShaped(_ body: Data, isComplete: Bool) -> Bool {

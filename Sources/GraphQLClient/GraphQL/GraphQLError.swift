@@ -23,7 +23,11 @@ public struct GraphQLError: Error, Hashable, Sendable {
   ///
   /// Errors that concern the request as a whole have no path.
   public let path: [PathElement]?
-  /// The server's machine-readable name for the error (`extensions.code`), if it is text.
+  /// The server's machine-readable name for the error, if it has one that is text.
+  ///
+  /// Most servers send it as `extensions.code`. If there is none, the name is `extensions.errorType` (Netflix DGS),
+  /// `extensions.classification` (graphql-java, Spring for GraphQL), `errorType` (AWS AppSync) or `type` (GitHub), in
+  /// this order. ``GraphQLErrorCodes`` says what a name means.
   public let code: String?
   /// Additional data about the error, as the server sent it.
   ///
@@ -35,14 +39,15 @@ public struct GraphQLError: Error, Hashable, Sendable {
   /// - Parameters:
   ///   - message: The description of the error.
   ///   - path: The path of the field that failed.
-  ///   - code: The machine-readable name. The default, `nil`, stands for the text under `code` in `extensions`.
+  ///   - code: The machine-readable name. The default, `nil`, stands for the text under `code`, `errorType` or
+  ///     `classification` in `extensions`.
   ///   - extensions: Additional data about the error.
   public init(
     message: String, path: [PathElement]? = nil, code: String? = nil, extensions: [String: JSONValue] = [:]
   ) {
     self.message = ServerText.line(message)
     self.path = path.map { $0.prefix(Self.maximumPathLength).map(\.sanitized) }
-    self.code = (code ?? extensions["code"]?.string).map(ServerText.name)
+    self.code = (code ?? Self.code(in: extensions)).map(ServerText.name)
     self.extensions = extensions
   }
 }
@@ -78,7 +83,7 @@ extension GraphQLError.PathElement: CustomStringConvertible {
 
 extension GraphQLError: Decodable {
   private enum CodingKeys: CodingKey {
-    case message, path, extensions
+    case message, path, extensions, errorType, type
   }
 
   /// Decodes an entry of `errors`.
@@ -90,14 +95,21 @@ extension GraphQLError: Decodable {
   /// - Throws: `DecodingError` if the entry isn't an object, or if its message is missing or isn't text.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
+    let extensions = container.extensions(forKey: .extensions)
     self.init(
       message: try container.decode(String.self, forKey: .message),
       path: Self.path(in: container),
-      extensions: container.extensions(forKey: .extensions))
+      code: Self.code(in: extensions) ?? container.text(forKey: .errorType) ?? container.text(forKey: .type),
+      extensions: extensions)
   }
 }
 
 extension GraphQLError {
+  /// Returns the name of an error in its `extensions`; `nil` if there is none that is text.
+  private static func code(in extensions: [String: JSONValue]) -> String? {
+    ["code", "errorType", "classification"].lazy.compactMap { extensions[$0]?.string }.first
+  }
+
   /// Returns the path, truncated to the maximum length; `nil` if it is missing or invalid.
   ///
   /// A valid path is a list of names and integers. Elements beyond the maximum length aren't checked.
@@ -129,6 +141,12 @@ extension GraphQLError.PathElement: Decodable {
 }
 
 extension KeyedDecodingContainer {
+  /// Returns the text of a member; `nil` if it is missing or isn't text.
+  fileprivate func text(forKey key: Key) -> String? {
+    // A name that isn't text doesn't invalidate the error.
+    try? decodeIfPresent(String.self, forKey: key)
+  }
+
   /// Returns the members of an `extensions` object; none if there is no such object, or if it exceeds the limits.
   func extensions(forKey key: Key) -> [String: JSONValue] {
     // Invalid extensions don't invalidate the rest of the response.

@@ -82,6 +82,11 @@ struct GraphQLShape: Decodable {
     let message: String
   }
 
+  /// A payload of any shape, of which nothing is decoded.
+  private struct IgnoredPayload: Decodable {
+    init(from decoder: any Decoder) {}
+  }
+
   private enum CodingKeys: CodingKey {
     case data, errors
   }
@@ -91,6 +96,16 @@ struct GraphQLShape: Decodable {
     if container.contains(.data) { return }
     var errors = try container.nestedUnkeyedContainer(forKey: .errors)
     _ = try errors.decode(ErrorEntry.self)
+  }
+
+  /// Returns the errors of a body that ``matches(_:)``; none if the body has no list of errors.
+  static func errors(in body: Data) -> [GraphQLError] {
+    do {
+      return try GraphQLReply<IgnoredPayload>.decode(body).errors
+    } catch {
+      // The status and the beginning of the body still describe the failure.
+      return []
+    }
   }
 
   /// Whether `body` is a JSON object with `data`, or with a list of `errors` whose first entry has a message.

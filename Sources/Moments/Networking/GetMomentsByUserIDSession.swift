@@ -106,7 +106,7 @@ extension APISessionError {
   fileprivate var isRefusalOfDocument: Bool {
     switch self {
     case _ where isTransient: false
-    case .graphQL(let errors, _, _): errors.allSatisfy { $0.path == nil }
+    case .graphQL(let errors, _, _): meaning(by: .standard) == .refused && errors.allSatisfy { $0.path == nil }
     case .statusCode(400, _, _), .statusCode(422, _, _): true
     default: false
     }

@@ -1,6 +1,6 @@
 internal import DataStore
 public import Foundation
-internal import GraphQLClient
+public import GraphQLClient
 public import Multicast
 public import Repository
 
@@ -27,6 +27,8 @@ public actor MomentsRepo: MomentsRepoType {
   ///   - getMomentsByUserIDSession: The session that fetches timelines.
   ///   - updateMomentLikeSession: The session that sends likes. Each like has an idempotency key, which stays the same
   ///     for all attempts.
+  ///   - errorCodes: The meanings of the server's error codes, which decide whether a like is sent again after an
+  ///     error.
   ///   - pageSize: The maximum number of moments on a page; at least 1.
   ///   - freshness: The rule by which ``refreshMoments(userID:)`` decides whether a stored timeline is fresh.
   ///   - retryPolicy: The number of attempts to send a like, and the delays between them.
@@ -40,6 +42,7 @@ public actor MomentsRepo: MomentsRepoType {
     persistentDataStore: any PersistentDataStoreType,
     getMomentsByUserIDSession: any GetMomentsByUserIDSessionType,
     updateMomentLikeSession: any UpdateMomentLikeSessionType,
+    errorCodes: GraphQLErrorCodes = .standard,
     pageSize: Int = 20,
     freshness: Freshness = Freshness(timeToLive: .seconds(60)),
     retryPolicy: RetryPolicy = RetryPolicy(),
@@ -52,7 +55,9 @@ public actor MomentsRepo: MomentsRepoType {
   ) {
     validate = { userID throws(StoreError) in try persistentDataStore.validate(userID: userID) }
     timelines = SyncedRepository(
-      MomentsSource(getMomentsSession: getMomentsByUserIDSession, updateLikeSession: updateMomentLikeSession),
+      MomentsSource(
+        getMomentsSession: getMomentsByUserIDSession, updateLikeSession: updateMomentLikeSession,
+        errorCodes: errorCodes),
       store: persistentDataStore,
       configuration: RepositoryConfiguration(
         pageSize: pageSize, freshness: freshness, retryPolicy: retryPolicy, clock: clock, now: now, random: random,

@@ -27,6 +27,8 @@ public struct MomentsSource: PagedSource, MutableSource {
 
   let getMomentsSession: any GetMomentsByUserIDSessionType
   let updateLikeSession: any UpdateMomentLikeSessionType
+  /// The meanings of the server's error codes.
+  var errorCodes = GraphQLErrorCodes.standard
   /// The name of the store collection that contains the timelines.
   public let name = "moments-details"
 
@@ -76,10 +78,19 @@ public struct MomentsSource: PagedSource, MutableSource {
   }
 
   /// Returns how to proceed after a failed request.
+  ///
+  /// The codes of reported errors take precedence over the HTTP status; see `APISessionError.meaning(by:)`.
   public func disposition(of failure: APISessionError) -> FailureDisposition {
     switch failure {
     case .emptyReply, .replyTooLarge, .undecodable, .notAnAPIResponse, .timedOut, .cancelled: .unknownOutcome
     case .transport(let error): error.impliesUnsentRequest ? .retryLater() : .unknownOutcome
+    case .graphQL:
+      switch failure.meaning(by: errorCodes) {
+      case .unknownOutcome: .unknownOutcome
+      case .needsSignIn: .needsSignIn
+      case .retryLater: .retryLater(after: failure.retryAfter)
+      case .refused, nil: .refused
+      }
     case _ where [401, 407].contains(failure.status): .needsSignIn
     case _ where failure.isFinal: .refused
     case _ where failure.retryAfter != nil: .retryLater(after: failure.retryAfter)

@@ -79,6 +79,11 @@ struct ResponseRulesTests {
     Dictionary(uniqueKeysWithValues: Body.allCases.map { ($0, meaning) })
   }
 
+  /// The meanings of the bodies with errors, if these are reported.
+  private static let reportedErrors: [Body: Meaning] = [
+    .dataAndErrors: .graphQLErrors, .nullDataAndErrors: .graphQLErrors, .errors: .graphQLErrors,
+  ]
+
   static let table: [Row] = [
     Row(
       testDescription: "success, GraphQL or plain JSON", contentTypes: graphQLTypes + jsonTypes, statuses: successes,
@@ -96,18 +101,20 @@ struct ResponseRulesTests {
         .html: .statusCode, .nothing: .statusCode, .cutOff: .statusCode,
       ]),
     Row(
-      testDescription: "unambiguous failure, any type except GraphQL", contentTypes: jsonTypes + otherTypes,
-      statuses: unambiguousFailures, meanings: sameForAllBodies(.statusCode)),
+      testDescription: "unambiguous failure, plain JSON", contentTypes: jsonTypes, statuses: unambiguousFailures,
+      meanings: sameForAllBodies(.statusCode).merging(reportedErrors) { $1 }),
+    Row(
+      testDescription: "unambiguous failure, not JSON", contentTypes: otherTypes, statuses: unambiguousFailures,
+      meanings: sameForAllBodies(.statusCode)),
     Row(
       testDescription: "redirection, plain JSON", contentTypes: jsonTypes, statuses: redirections,
       meanings: sameForAllBodies(.notAnAPI)),
     Row(
       testDescription: "other failure, plain JSON", contentTypes: jsonTypes, statuses: otherFailures,
       meanings: [
-        .data: .statusCode, .dataAndErrors: .statusCode, .nullData: .statusCode, .nullDataAndErrors: .statusCode,
-        .errors: .statusCode, .emptyObject: .notAnAPI, .list: .notAnAPI, .html: .notAnAPI, .nothing: .notAnAPI,
-        .cutOff: .notAnAPI,
-      ]),
+        .data: .statusCode, .nullData: .statusCode, .emptyObject: .notAnAPI, .list: .notAnAPI, .html: .notAnAPI,
+        .nothing: .notAnAPI, .cutOff: .notAnAPI,
+      ].merging(reportedErrors) { $1 }),
     Row(
       testDescription: "any status except an unambiguous failure, not JSON", contentTypes: otherTypes,
       statuses: successes + redirections + otherFailures, meanings: sameForAllBodies(.notAnAPI)),

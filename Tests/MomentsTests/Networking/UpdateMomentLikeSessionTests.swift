@@ -114,8 +114,8 @@ struct UpdateMomentLikeSessionTests {
       let error = await #expect(throws: APISessionError.self) {
         try await session.updateLike(true, momentID: "3", fromUserID: "0", idempotencyKey: "key")
       }
-      let message = #"The Idempotency-Key \"key\" belongs to another request. Give each change its own key."#
-      #expect(error == .statusCode(422, bodyExcerpt: #"{"errors":[{"message":"\#(message)"}]}"#))
+      let message = #"The Idempotency-Key "key" belongs to another request. Give each change its own key."#
+      #expect(error == .graphQL([GraphQLError(message: message)], status: 422))
       #expect(error?.isTransient == false)
       #expect(try await server.received().map(\.effect) == [.applied, .refused])
     }

@@ -90,12 +90,16 @@ import Testing
     #expect(harness.updateLike.requests.count == 2)
   }
 
-  private static let temporaryErrors = [401, 407, 409, 425].flatMap { status in
-    [
-      APISessionError.statusCode(status, bodyExcerpt: ""),
-      .graphQL([GraphQLError(message: "not now")], status: status),
-    ]
-  }
+  private static let temporaryErrors =
+    [401, 407, 409, 425].flatMap { status in
+      [
+        APISessionError.statusCode(status, bodyExcerpt: ""),
+        .graphQL([GraphQLError(message: "not now")], status: status),
+      ]
+    }
+    + ["UNAUTHENTICATED", "THROTTLED", "INTERNAL_SERVER_ERROR"].map { code in
+      .graphQL([GraphQLError(message: "not now", code: code)])
+    }
 
   @Test(arguments: temporaryErrors)
   func `A like that the server doesn't accept yet stays queued and visible`(

@@ -30,4 +30,43 @@ import Testing
   @Test func `A timeout has an unknown outcome`() {
     #expect(source.disposition(of: .timedOut) == .unknownOutcome)
   }
+
+  // MARK: - Codes
+
+  private static func failure(_ codes: [String?], status: Int = 200, retryAfter: Duration? = nil) -> APISessionError {
+    .graphQL(codes.map { GraphQLError(message: "m", code: $0) }, status: status, retryAfter: retryAfter)
+  }
+
+  @Test(arguments: [
+    (["UNAUTHENTICATED"], FailureDisposition.needsSignIn), (["invalid-jwt"], .needsSignIn),
+    (["THROTTLED"], .retryLater(after: .seconds(1))), (["RATE_LIMITED"], .retryLater(after: .seconds(1))),
+    (["SERVICE_UNAVAILABLE"], .retryLater(after: .seconds(1))), (["TIMEOUT"], .unknownOutcome),
+    (["INTERNAL_SERVER_ERROR"], .unknownOutcome), (["BAD_USER_INPUT"], .refused), ([nil], .refused),
+    (["BAD_USER_INPUT", "UNAUTHENTICATED", "THROTTLED"], .needsSignIn),
+    (["INTERNAL_SERVER_ERROR", "UNAUTHENTICATED"], .unknownOutcome),
+  ])
+  func `The codes of reported errors decide how to proceed`(codes: [String?], disposition: FailureDisposition) {
+    for status in [200, 400, 422] {
+      let failure = Self.failure(codes, status: status, retryAfter: .seconds(1))
+      #expect(source.disposition(of: failure) == disposition, "\(status)")
+    }
+  }
+
+  @Test func `Reported errors without a known code are judged by the status, as before`() {
+    for codes in [[nil], ["A_CODE_OF_THE_APP"]] as [[String?]] {
+      #expect(source.disposition(of: Self.failure(codes, status: 401)) == .needsSignIn)
+      #expect(source.disposition(of: Self.failure(codes, status: 503)) == .unknownOutcome)
+      #expect(
+        source.disposition(of: Self.failure(codes, status: 503, retryAfter: .seconds(2)))
+          == .retryLater(after: .seconds(2)))
+      #expect(source.disposition(of: Self.failure(codes, status: 409)) == .unknownOutcome)
+    }
+  }
+
+  @Test func `The app can replace the table of codes`() {
+    var source = source
+    source.errorCodes = ["E1": .needsSignIn]
+    #expect(source.disposition(of: Self.failure(["E1"])) == .needsSignIn)
+    #expect(source.disposition(of: Self.failure(["UNAUTHENTICATED"])) == .refused)
+  }
 }
