@@ -139,7 +139,7 @@ private struct ReplyListBuilder {
     add(.transportOrTimeout, "headers without end", okLine, then: .flood(Data("a: b\r\n".utf8)))
     add(.transportOrTimeout, "a line without end", "\(okLine)X: ", then: .flood(Data("y".utf8)))
     let types = String(repeating: "Content-Type: application/json\r\n", count: 200)
-    add(.notAnAPIResponse, "200 content types", "\(okLine)\(types)\r\n\(validBody)")
+    add(.value, "200 content types", "\(okLine)\(types)\r\n\(validBody)")
     add(.transportOrTimeout, "1,000 content types", "\(okLine)\(types)\(types)\(types)\(types)\(types)\r\n\(validBody)")
     add(.notAnAPIResponse, "a content type with a control character", body: validBody, type: "application/\u{1B}[2J")
     let notUTF8 = Data("X: ".utf8) + Data([0xFF, 0xFE]) + Data("\r\n\r\n".utf8)
