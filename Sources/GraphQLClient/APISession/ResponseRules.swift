@@ -12,8 +12,8 @@ internal import Foundation
 ///   because servers send codes such as `UNAUTHENTICATED` with such a status. If it has no errors, it becomes the same
 ///   error as above. Other `+json` types, and a missing type, count as `application/json`.
 /// - Any other response isn't from the API, and neither is a success whose body is markup, or JSON that isn't shaped
-///   like a GraphQL response. As an exception, some failure statuses (about credentials, conflicts, limits and server
-///   failures) mean the same whether the server or a gateway sends them. A response with such a status also becomes
+///   like a GraphQL response. As an exception, some failure statuses (about credentials, conflicts, the method, limits
+///   and server failures) mean the same whether the server or a gateway sends them. A response with such a status also becomes
 ///   ``APISessionError/statusCode(_:bodyExcerpt:retryAfter:)``.
 struct ResponseRules {
   let status: Int
@@ -40,7 +40,7 @@ struct ResponseRules {
 
   /// Whether the status is a failure whose meaning doesn't depend on the sender.
   private var isUnambiguousFailure: Bool {
-    [401, 407, 408, 409, 425, 429].contains(status) || (500...599).contains(status)
+    [401, 405, 407, 408, 409, 413, 414, 425, 429, 431].contains(status) || (500...599).contains(status)
   }
 
   /// The maximum number of bytes to read of the body.

@@ -31,6 +31,11 @@ import Testing
     #expect(source.disposition(of: .timedOut) == .unknownOutcome)
   }
 
+  @Test(arguments: [405, 413, 414, 431])
+  func `A request that the server can never accept is refused`(status: Int) {
+    #expect(source.disposition(of: .statusCode(status, bodyExcerpt: "<html>")) == .refused)
+  }
+
   // MARK: - Codes
 
   private static func failure(_ codes: [String?], status: Int = 200, retryAfter: Duration? = nil) -> APISessionError {
