@@ -12,11 +12,12 @@ public import Foundation
 ///   treats a response with `errors` as a failure, even if it also has `data`.
 ///   ``response(to:operationName:variables:headers:as:)`` returns the data together with the errors.
 /// - **Cancellation**: Cancelling the calling task cancels the request immediately and throws
-///   ``APISessionError/cancelled``. A call from a task that is already cancelled sends nothing. If the request was sent
+///   ``APISessionError/cancelled``, unless the `authorization` closure ignores the cancellation. A call from a task that is already cancelled sends nothing. If the request was sent
 ///   before the cancellation, the server may still act on it. A response that was complete before the cancellation is
 ///   decoded as usual.
 /// - **Time**: The timeout covers the whole exchange, from connecting to the last byte of the response, including
-///   redirections. Decoding the response takes additional time, about 30 milliseconds per megabyte of JSON. A large
+///   redirections. If it expires before the request was sent, the error says so; see ``APISessionError/timedOut``.
+///   Decoding the response takes additional time, about 30 milliseconds per megabyte of JSON. A large
 ///   response is decoded on a separate thread.
 /// - **Memory**: A session keeps at most ``maximumReplySize`` bytes of a response, and at most 64 KiB of one whose
 ///   status and media type don't identify it as a GraphQL response. The session counts the bytes, and relies on the
@@ -42,6 +43,7 @@ public struct APISession: Sendable {
   private let standardHeaders: HTTPHeaders
   /// The caller's headers for every request of the session.
   private let sessionHeaders: [String: String]
+  private let authorization: (@Sendable () async -> String?)?
   private let transport: any HTTPTransport
   private let clock: any Clock<Duration>
 
@@ -51,6 +53,10 @@ public struct APISession: Sendable {
   ///   - url: The URL of the GraphQL server, with the scheme `http` or `https`.
   ///   - headers: The headers for every request. They take precedence over the default `Content-Type` and `Accept` and
   ///     over ``defaultHeaders(appVersion:)``; the case of their names doesn't matter.
+  ///   - authorization: A closure that returns the value of the header `Authorization`, such as `Bearer` and a token,
+  ///     or `nil` for a request without that header. The session calls it for every request, so the token may change. It
+  ///     takes precedence over `headers`; it isn't called for a request that has its own `Authorization`. Its time
+  ///     counts towards `timeout`. It must return soon after its task is cancelled, because the call ends only then.
   ///   - timeout: The maximum duration of a whole exchange.
   ///   - maximumReplySize: The maximum size of a response's body in bytes, after decompression. It can't be negative.
   ///   - redirects: The redirections to follow.
@@ -59,6 +65,7 @@ public struct APISession: Sendable {
   public init(
     url: URL,
     headers: [String: String] = [:],
+    authorization: (@Sendable () async -> String?)? = nil,
     timeout: Duration = .seconds(30),
     maximumReplySize: Int = 8 * 1024 * 1024,
     redirects: RedirectPolicy = .sameOrigin,
@@ -70,6 +77,7 @@ public struct APISession: Sendable {
     self.timeout = timeout
     self.maximumReplySize = maximumReplySize
     self.redirects = redirects
+    self.authorization = authorization
     standardHeaders = HTTPHeaders([
       "Content-Type": "application/json",
       "Accept": "application/graphql-response+json, application/json;q=0.9",
@@ -125,14 +133,15 @@ public struct APISession: Sendable {
     let exchange = APIExchange(
       request: try request(
         GraphQLRequest(document: document, operationName: operationName, variables: variables), headers: headers),
+      authorization: HTTPHeaders(headers)["Authorization"] == nil ? authorization : nil,
       crossOriginHeaders: crossOriginHeaders(with: headers), maximumReplySize: maximumReplySize, redirects: redirects,
       transport: transport)
     let received = try await exchange.run(timeout: timeout, clock: clock)
-    guard received.body.count >= LongWork.threshold else { return try Self.decode(received).get() }
-    return try await LongWork.run { Self.decode(received) }.get()
+    guard received.body.count >= LongWork.threshold else { return try decode(received).get() }
+    return try await LongWork.run { decode(received) }.get()
   }
 
-  private static func decode<Reply: Decodable & Sendable>(_ received: APIExchange.Received) -> Result<
+  private func decode<Reply: Decodable & Sendable>(_ received: APIExchange.Received) -> Result<
     GraphQLResponse<Reply>, APISessionError
   > {
     do throws(APISessionError) {
@@ -150,9 +159,9 @@ public struct APISession: Sendable {
     guard Origin(url) != nil else { throw .unsupportedURL(url.withoutCredentials.absoluteString) }
     let headers = standardHeaders.merging(sessionHeaders).merging(headers)
     if let name = headers.nameOfFirstInvalidField { throw .invalidHeader(name: name) }
+    let encoder = JSONEncoder()
     do {
-      return HTTPRequest(
-        url: url, method: "POST", headers: headers, body: try JSONEncoder().encode(body), timeout: timeout)
+      return HTTPRequest(url: url, method: "POST", headers: headers, body: try encoder.encode(body), timeout: timeout)
     } catch {
       throw .unencodableVariables(reason: CodingFailure.reason(of: error))
     }

@@ -11,8 +11,13 @@ public import Foundation
 /// data.
 public enum APISessionError: Error, Equatable, Sendable {
   /// No complete response arrived, for example because the connection failed or was lost, or the host wasn't found.
+  ///
+  /// `URLError.impliesUnsentRequest` says whether the server certainly didn't receive the request.
   case transport(URLError)
   /// The timeout of the whole exchange, or a limit of the transport, expired before the response was complete.
+  ///
+  /// The server may have received the request. If it expired before the request was sent, the error is
+  /// ``transport(_:)`` with the code `timedOut` and `impliesUnsentRequest`.
   case timedOut
   /// The calling task was cancelled, and the request with it.
   ///

@@ -29,6 +29,7 @@ public protocol HTTPTransport: Sendable {
   ///   - `badServerResponse`: The server has answered, but its response isn't HTTP, or its head is too large.
   ///   - `cancelled`: The calling task was cancelled, or the system cancelled the exchange. The server may have acted
   ///     on the request.
+  ///   - Any code, if the error was created by `URLError.unsentRequest(_:_:)`: The server received nothing.
   ///   - Any other code, such as that of a TLS failure: It is unknown whether the server received the request.
   func send(_ request: HTTPRequest) async throws(URLError) -> HTTPResponse
 }

@@ -134,9 +134,9 @@ final class Transfer: Sendable {
       defer { state.network = nil }
       return (state.machine.cancel(), state.network)
     }
-    guard case .stop(let headWaiter, let chunkWaiter) = action else { return }
-    headWaiter?.resume(returning: .failure(URLError(.cancelled)))
-    chunkWaiter?.resume(returning: .failure(URLError(.cancelled)))
+    guard case .stop(let headWaiter, let chunkWaiter, let error) = action else { return }
+    headWaiter?.resume(returning: .failure(error))
+    chunkWaiter?.resume(returning: .failure(error))
     network?.stop()
   }
 }

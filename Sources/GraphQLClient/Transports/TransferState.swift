@@ -22,7 +22,8 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
     case running
     /// The network side is done, with or without an error. Chunks may still be pending.
     case ended(URLError?)
-    case cancelled
+    /// The error says whether the request was sent, that is, whether the transfer had begun.
+    case cancelled(URLError)
   }
 
   private var phase = Phase.created
@@ -62,7 +63,7 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
   /// Takes the head, or registers the caller's waiter for it; called once.
   mutating func awaitHead(_ waiter: HeadWaiter) -> AwaitHeadAction {
     precondition(headWaiter == nil, "A transfer has one caller.")
-    if case .cancelled = phase { return .resume(waiter, .failure(URLError(.cancelled))) }
+    if case .cancelled(let error) = phase { return .resume(waiter, .failure(error)) }
     if let head { return .resume(waiter, .success(head)) }
     if case .ended(let error) = phase { return .resume(waiter, .failure(error ?? URLError(.badServerResponse))) }
     headWaiter = waiter
@@ -127,7 +128,7 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
       chunkWaiter = waiter
       return .wait
     case .ended(let error): return .end(error)
-    case .cancelled: return .end(URLError(.cancelled))
+    case .cancelled(let error): return .end(error)
     }
   }
 
@@ -149,9 +150,8 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
   }
 
   enum CancelAction {
-    /// Resume the waiters with `URLError(.cancelled)`, and stop the network side if it is running, even while it is
-    /// paused.
-    case stop(HeadWaiter?, ChunkWaiter?)
+    /// Resume the waiters with the error, and stop the network side if it is running, even while it is paused.
+    case stop(HeadWaiter?, ChunkWaiter?, URLError)
     /// The network side isn't running and there are no waiters, so there is nothing to stop.
     case ignore
   }
@@ -160,10 +160,12 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
   mutating func cancel() -> CancelAction {
     let wasRunning = isRunning
     if case .cancelled = phase { return .ignore }
-    phase = .cancelled
+    var error = URLError(.cancelled)
+    if case .created = phase { error = .unsentRequest(.cancelled) }
+    phase = .cancelled(error)
     chunks = []
     let (headWaiter, chunkWaiter) = (self.headWaiter.take(), self.chunkWaiter.take())
-    return wasRunning || headWaiter != nil || chunkWaiter != nil ? .stop(headWaiter, chunkWaiter) : .ignore
+    return wasRunning || headWaiter != nil || chunkWaiter != nil ? .stop(headWaiter, chunkWaiter, error) : .ignore
   }
 
   /// Whether the transfer has begun, and has neither ended nor been cancelled.

@@ -150,14 +150,3 @@ extension APISessionError {
     }
   }
 }
-
-extension URLError {
-  /// Whether the server certainly didn't receive the request; see `HTTPTransport`.
-  fileprivate var impliesUnsentRequest: Bool {
-    switch code {
-    case .unsupportedURL, .badURL, .cannotFindHost, .dnsLookupFailed, .cannotConnectToHost, .notConnectedToInternet:
-      true
-    default: false
-    }
-  }
-}

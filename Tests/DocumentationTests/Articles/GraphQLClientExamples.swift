@@ -40,6 +40,20 @@ enum GraphQLClientExamples {
     }
   }
 
+  actor Tokens {
+    func current() -> String? { nil }
+  }
+
+  static func session(server: URL, tokens: Tokens) -> APISession {
+    let session = APISession(
+      url: server,
+      authorization: {
+        guard let token = await tokens.current() else { return nil }
+        return "Bearer \(token)"
+      })
+    return session
+  }
+
   struct Echo: HTTPTransport {
     func send(_ request: HTTPRequest) async throws(URLError) -> HTTPResponse {
       HTTPResponse(status: 200, body: HTTPBody(request.body))

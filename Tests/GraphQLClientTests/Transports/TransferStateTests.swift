@@ -54,6 +54,32 @@ struct TransferStateTests {
     #expect(machine.awaitHead(1) == .failHead(1, .cancelled))
   }
 
+  @Test func cancel_whenCreated_saysThatNothingWasSent() {
+    var waiting = TransferState<Int, Int>()
+    guard case .wait = waiting.awaitHead(1), case .stop(1, nil, let error) = waiting.cancel() else {
+      Issue.record("expected the waiter")
+      return
+    }
+    #expect(error.code == .cancelled && error.impliesUnsentRequest)
+    var cancelled = TransferState<Int, Int>()
+    _ = cancelled.cancel()
+    guard case .resume(1, .failure(let laterError)) = cancelled.awaitHead(1) else {
+      Issue.record("expected a failure")
+      return
+    }
+    #expect(laterError.code == .cancelled && laterError.impliesUnsentRequest)
+  }
+
+  @Test func cancel_whenRunning_doesNotSayThatNothingWasSent() {
+    var running = TransferState<Int, Int>()
+    #expect(running.begin() == .send)
+    guard case .wait = running.awaitHead(1), case .stop(1, nil, let error) = running.cancel() else {
+      Issue.record("expected the waiter")
+      return
+    }
+    #expect(error.code == .cancelled && !error.impliesUnsentRequest)
+  }
+
   // MARK: - Head
 
   @Test func awaitHead_whenCreated_waitsForTheHead() {
@@ -370,7 +396,7 @@ private struct Machine {
 
   mutating func cancel() -> Action {
     switch state.cancel() {
-    case .stop(let head, let chunk): .stop(head: head, chunk: chunk)
+    case .stop(let head, let chunk, _): .stop(head: head, chunk: chunk)
     case .ignore: .ignore
     }
   }

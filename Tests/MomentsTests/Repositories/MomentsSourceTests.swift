@@ -31,6 +31,11 @@ import Testing
     #expect(source.disposition(of: .timedOut) == .unknownOutcome)
   }
 
+  @Test(arguments: [URLError.Code.timedOut, .cancelled, .unknown])
+  func `A request that ended before it was sent is retried later`(code: URLError.Code) {
+    #expect(source.disposition(of: .transport(.unsentRequest(code))) == .retryLater())
+  }
+
   @Test(arguments: [405, 413, 414, 431])
   func `A request that the server can never accept is refused`(status: Int) {
     #expect(source.disposition(of: .statusCode(status, bodyExcerpt: "<html>")) == .refused)

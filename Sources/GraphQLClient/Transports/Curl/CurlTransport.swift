@@ -43,7 +43,7 @@
 
     /// Sends a request on one of the transport's threads.
     public func send(_ request: HTTPRequest) async throws(URLError) -> HTTPResponse {
-      if Task.isCancelled { throw URLError(.cancelled) }
+      if Task.isCancelled { throw .unsentRequest(.cancelled) }
       try request.check()
       guard let origin = Origin(request.url) else { throw URLError(.unsupportedURL) }
       let transfer = Transfer()

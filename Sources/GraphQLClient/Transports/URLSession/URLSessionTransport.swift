@@ -67,7 +67,7 @@ public final class URLSessionTransport: HTTPTransport {
 
   /// Sends a request with a task of the transport's session.
   public func send(_ request: HTTPRequest) async throws(URLError) -> HTTPResponse {
-    if Task.isCancelled { throw URLError(.cancelled) }
+    if Task.isCancelled { throw .unsentRequest(.cancelled) }
     try request.check()
     let transfer = Transfer()
     let urlRequest = URLRequest(request)
