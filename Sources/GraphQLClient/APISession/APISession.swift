@@ -38,6 +38,8 @@ public struct APISession: Sendable {
   public let maximumReplySize: Int
   /// The redirections that the session follows.
   public let redirects: RedirectPolicy
+  /// The format of the dates in variables and in data.
+  public let dates: DateCoding
 
   /// The headers that don't come from the caller: `Content-Type`, `Accept` and ``defaultHeaders(appVersion:)``.
   private let standardHeaders: HTTPHeaders
@@ -60,6 +62,7 @@ public struct APISession: Sendable {
   ///   - timeout: The maximum duration of a whole exchange.
   ///   - maximumReplySize: The maximum size of a response's body in bytes, after decompression. It can't be negative.
   ///   - redirects: The redirections to follow.
+  ///   - dates: The format of the dates in variables and in data.
   ///   - transport: The transport that carries the requests; `nil` creates a new ``PlatformTransport``.
   ///   - clock: The clock that measures the timeout.
   public init(
@@ -69,6 +72,7 @@ public struct APISession: Sendable {
     timeout: Duration = .seconds(30),
     maximumReplySize: Int = 8 * 1024 * 1024,
     redirects: RedirectPolicy = .sameOrigin,
+    dates: DateCoding = .iso8601,
     transport: (any HTTPTransport)? = nil,
     clock: any Clock<Duration> = ContinuousClock()
   ) {
@@ -77,6 +81,7 @@ public struct APISession: Sendable {
     self.timeout = timeout
     self.maximumReplySize = maximumReplySize
     self.redirects = redirects
+    self.dates = dates
     self.authorization = authorization
     standardHeaders = HTTPHeaders([
       "Content-Type": "application/json",
@@ -147,7 +152,7 @@ public struct APISession: Sendable {
     do throws(APISessionError) {
       return .success(
         try received.rules.response(
-          body: received.body, isComplete: received.isComplete, now: Date(), as: Reply.self))
+          body: received.body, isComplete: received.isComplete, now: Date(), dates: dates, as: Reply.self))
     } catch {
       return .failure(error)
     }
@@ -160,6 +165,7 @@ public struct APISession: Sendable {
     let headers = standardHeaders.merging(sessionHeaders).merging(headers)
     if let name = headers.nameOfFirstInvalidField { throw .invalidHeader(name: name) }
     let encoder = JSONEncoder()
+    encoder.dateEncodingStrategy = dates.encoding
     do {
       return HTTPRequest(url: url, method: "POST", headers: headers, body: try encoder.encode(body), timeout: timeout)
     } catch {

@@ -69,10 +69,11 @@ struct ResponseRules {
   ///   - body: The first bytes of the body, at most ``maximumBodySize``.
   ///   - isComplete: Whether `body` is the complete body.
   ///   - now: The time at which the response arrived.
+  ///   - dates: The format of the dates in `data`.
   ///   - payloadType: The type of `data`.
   /// - Throws: ``APISessionError``.
   func response<Payload: Decodable & Sendable>(
-    body: Data, isComplete: Bool, now: Date, as payloadType: Payload.Type
+    body: Data, isComplete: Bool, now: Date, dates: DateCoding = .iso8601, as payloadType: Payload.Type
   ) throws(APISessionError) -> GraphQLResponse<Payload> {
     guard isTrusted else { throw failure(body: body, isComplete: isComplete, now: now) }
     guard isComplete else {
@@ -85,7 +86,7 @@ struct ResponseRules {
     }
     let reply: GraphQLReply<Payload>
     do {
-      reply = try GraphQLReply.decode(body)
+      reply = try GraphQLReply.decode(body, dates: dates)
     } catch {
       if !isSuccess { throw failure(body: body, isComplete: true, now: now) }
       // JSON that isn't an object comes from another API, and markup from a login page or a proxy. Other invalid JSON

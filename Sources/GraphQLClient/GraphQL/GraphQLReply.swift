@@ -65,12 +65,13 @@ struct GraphQLReply<Payload: Decodable & Sendable>: Decodable, Sendable {
     return errors
   }
 
-  /// Decodes the body of a response.
+  /// Decodes the body of a response, whose dates have the given format.
   ///
   /// - Throws: `DecodingError`.
-  static func decode(_ body: Data) throws -> GraphQLReply {
+  static func decode(_ body: Data, dates: DateCoding = .iso8601) throws -> GraphQLReply {
     try JSONText.check(body)
     let decoder = JSONDecoder()
+    decoder.dateDecodingStrategy = dates.decoding
     decoder.userInfo[JSONValue.Budget.key] = JSONValue.Budget()
     return try decoder.decode(GraphQLReply.self, from: body)
   }
