@@ -40,6 +40,77 @@ extension StoreConformance {
       let saved = try await store.save(Note("long"), for: Key(longest))
       try expect(await store.load(Key(longest)), is: saved, "load")
     },
+    Check("Ids of up to 4096 bytes work in every call, and are told apart") { harness in
+      let (store, other) = (try await harness.open(), try await harness.open())
+      let saved = try await saveNotes(for: longKeys, in: store)
+      try await expectStored(saved, in: store)
+      try expect(
+        await store.load(Key("note", id: String(repeating: "e\u{301}", count: 100)))?.value,
+        is: saved[Key("note", id: String(repeating: "\u{E9}", count: 100))]?.value, "another normalization")
+      for (key, stored) in saved {
+        try expect(await other.load(key)?.value, is: stored.value, "\(key) in another store")
+      }
+      // A store that has not used the keys lists them, with their ids.
+      let later = try await harness.open()
+      let observation = try await later.observe(collection: "note", as: Note.self)
+      let entries = Dictionary(
+        observation.stored.map { ($0.key, $0.stored.value) }, uniquingKeysWith: { first, _ in first })
+      try expect(entries, is: saved.mapValues(\.value), "the observed values")
+      let changedKey = longKeys[0]
+      var batch = StoreBatch()
+      batch.require(saved[changedKey]?.tag, of: changedKey)
+      batch.save(Note("changed"), for: changedKey)
+      batch.remove(longKeys[1])
+      let commit = try await other.commit(batch)
+      // If the medium isn't watched, a call notices only the change of its own key.
+      if !harness.isWatched { for key in longKeys.prefix(2) { _ = try await later.load(key) } }
+      var changes: [Change] = []
+      while changes.count < 2 { changes += try await read(1, from: observation.changes, on: harness)[0] }
+      try expect(Set(changes.map(\.key)), is: Set(longKeys.prefix(2)), "the keys of the external changes")
+      try expect(changes.compactMap(\.stored).map(\.tag), is: [commit.tag], "the tags of the external changes")
+      try expect(await store.load(changedKey)?.value, is: Note("changed"), "load of the changed key")
+      try expect(await store.load(longKeys[1]), is: nil, "load of the removed key")
+      try await harness.open().removeAll(in: "note")
+      for key in longKeys { try expect(await harness.open().load(key), is: nil, "\(key) after its removal") }
+    },
+    Check("A value in parts may have an id of 4096 bytes") { harness in
+      let key = StoreKey<Album>("album", id: longestID)
+      for value in Album.versions {
+        let saved = try await harness.open().save(value, for: key)
+        let store = try await harness.open()
+        try expect(await store.load(key)?.value, is: value, "load")
+        let entries = try await store.observe(collection: key.collection, as: Album.self).stored
+        try expect(entries.map(\.key), is: [key], "the observed keys")
+        try expect(entries.map(\.stored.tag), is: [saved.tag], "the observed tags")
+      }
+      let secondKey = StoreKey<Album>("album", id: longestID.uppercased())
+      try await harness.open().save(Album.versions[1], for: secondKey)
+      try await harness.open().erase { $0.key == key.keyName }
+      try expect(await harness.open().load(key), is: nil, "load after the erasure")
+      try expect(await harness.open().load(secondKey)?.value, is: Album.versions[1], "load of another key")
+    },
+    Check("Corrupt bytes of a long id are quarantined like those of a short one", needsCorruption: true) { harness in
+      let key = Key("note", id: longestID)
+      let store = try await harness.open()
+      for _ in 1...2 {
+        try await store.save(Note("lost"), for: key)
+        try await corrupt(key, on: harness)
+        let isExpected = { (error: StoreError) in
+          if case .undecodable(key.keyName, _, _) = error { true } else { false }
+        }
+        try await expectError("undecodable", from: "load", where: isExpected) { () throws(StoreError) in
+          try await store.load(key)
+        }
+      }
+      try await store.save(Note("lost"), for: key)
+      try await corrupt(key, on: harness)
+      // A store that has not used the key can't know its id, but neither fails nor leaves the bytes.
+      let other = try await harness.open()
+      try expect(await other.observe(collection: "note", as: Note.self).stored.count, is: 0, "the observed values")
+      try expect(await other.load(key), is: nil, "load after the quarantine")
+      let saved = try await other.save(Note("new"), for: key)
+      try expect(await store.load(key)?.tag, is: saved.tag, "load after a save")
+    },
     Check("Every call refuses a key with an empty collection or id, and a key that is too long") { harness in
       let store = try await harness.open()
       for (key, fault) in invalidKeys {
@@ -111,8 +182,23 @@ extension StoreConformance {
     (Key("note", id: ""), .emptyID),
     (Key(String(repeating: "a", count: 201)), .tooLong(encodedLength: 201)),
     (Key(String(repeating: "名", count: 23)), .tooLong(encodedLength: 207)),
-    (Key("note", id: String(repeating: "A", count: 66)), .tooLong(encodedLength: 203)),
+    // The id has one byte more than the maximum.
+    (Key("note", id: String(repeating: "a", count: 4097)), .tooLong(encodedLength: 4102)),
+    (Key("note", id: String(repeating: "名", count: 1366)), .tooLong(encodedLength: 12_299)),
+    // The collection leaves no room for the digest of the id.
+    (Key(String(repeating: "a", count: 135), id: String(repeating: "a", count: 66)), .tooLong(encodedLength: 202)),
   ]
+
+  private static let longestID = String(repeating: "a", count: StoreKeyName.maximumIDLength)
+
+  /// Keys whose encoded names would be longer than the maximum, and some short ones.
+  private static let longKeys: [Key] = [
+    longestID, String(repeating: "名", count: 1365), String(repeating: "A", count: 4096),
+    String(repeating: "a", count: 4095), String(repeating: "A", count: 66), String(repeating: "\u{E9}", count: 100),
+    "https://example.com/search?q=" + String(repeating: "%20", count: 60), "一个很长的搜索短语，有二十五个以上的汉字，还有标点符号。",
+    String(repeating: "/", count: 300), String(repeating: "\u{0}\n\"\\", count: 60), "short",
+    "~" + longestID.prefix(64),
+  ].map { Key("note", id: $0) }
 
   private static func saveNotes(for keys: [Key], in store: any KeyValueStore) async throws -> [Key: StoredValue<Note>] {
     var saved: [Key: StoredValue<Note>] = [:]

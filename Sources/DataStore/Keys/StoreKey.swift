@@ -11,8 +11,9 @@
 ///
 /// Within one store, all values of a collection must have the same type; see
 /// ``StoreError/collectionHasAnotherType(collection:existing:requested:)``. A collection or id may be any text that
-/// isn't empty. A key whose encoded name is longer than ``StoreKeyName/maximumEncodedLength`` is invalid.
-/// ``validate()`` checks a key before other work depends on it.
+/// isn't empty. An id may have up to ``StoreKeyName/maximumIDLength`` bytes, and a collection up to
+/// ``StoreKeyName/maximumEncodedLength`` in its encoded form, or 134 beside an id that makes the encoded name longer
+/// than that. ``validate()`` checks a key before other work depends on it.
 public struct StoreKey<Value: Codable & Sendable>: Hashable, Sendable {
   /// The key without its type, as it appears in errors and events.
   public let keyName: StoreKeyName

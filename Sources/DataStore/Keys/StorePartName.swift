@@ -11,7 +11,7 @@ enum StorePartName {
   /// Returns whether a name consists of an encoded key, the separator and a valid id of a part.
   static func isValid(_ name: String) -> Bool {
     let components = name.split(separator: separator, omittingEmptySubsequences: false)
-    return components.count == 2 && StoreKeyName(encoded: String(components[0])) != nil
+    return components.count == 2 && StoreKeyName.isEncoded(String(components[0]))
       && PartID.isValid(String(components[1]))
   }
 

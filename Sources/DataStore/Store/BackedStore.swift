@@ -178,26 +178,24 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     // Validates the name of the collection.
     _ = try StoreKeyName(collection).encoded()
     commits.performPending()
-    let names = try contents.withBackend { (backend: inout Backend) throws(StoreError) in try backend.names() }
-    var keys = Set(names.compactMap { StoreKeyName(encoded: $0) }.filter { $0.collection == collection })
-    let pendingKeys: [any AnyPendingKey]
-    if let topic = contents.topics[collection] {
-      keys.formUnion(topic.storedKeys)
-      pendingKeys = try removals(of: keys, in: topic)
-    } else {
-      pendingKeys = try removals(of: keys, in: Topic<UntypedValue>(collection: collection))
+    let topic: any AnyTopic = contents.topics[collection] ?? Topic<UntypedValue>(collection: collection)
+    let entries = try contents.withBackend { (backend: inout Backend) throws(StoreError) in
+      try backend.snapshot { (backend: inout Backend) throws(StoreError) in
+        try Self.entries(in: collection, of: topic, &backend)
+      }
     }
+    let pendingKeys = try removals(of: entries, in: topic)
     _ = try await withCheckedContinuation { continuation in
       enqueue(PendingCommit(keys: pendingKeys, savedAt: now(), tag: StoreTag(), continuation))
     }.get()
   }
 
   private func removals<T: AnyTopic>(
-    of keys: Set<StoreKeyName>, in topic: T
+    of entries: [(key: StoreKeyName, name: String)], in topic: T
   ) throws(StoreError) -> [any AnyPendingKey] {
     var removals: [any AnyPendingKey] = []
-    for key in keys.sorted(by: { ($0.id ?? "") < ($1.id ?? "") }) {
-      let slot = topic.typed.slot(StoreKey(key), named: try key.encoded())
+    for (key, name) in entries.sorted(by: { ($0.key.id ?? "") < ($1.key.id ?? "") }) {
+      let slot = topic.typed.slot(StoreKey(key), named: name)
       let entry = StoreBatchEntry(key: slot.key, change: .remove)
       // The time and the tag here are unused, because nothing is encoded for a removal.
       removals.append(PendingKey(slot, try PreparedChange(entry, savedAt: now(), tag: StoreTag())))
@@ -325,8 +323,8 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
       let reads = try contents.withBackend { (backend: inout Backend) throws(StoreError) in
         try backend.snapshot { (backend: inout Backend) throws(StoreError) in
           var reads: [(Slot<Value>, ReadResult<Value>)] = []
-          for key in try Self.keys(in: collection, of: topic, &backend) {
-            let slot = topic.slot(StoreKey(key), named: try key.encoded())
+          for (key, name) in try Self.entries(in: collection, of: topic, &backend) {
+            let slot = topic.slot(StoreKey(key), named: name)
             reads.append((slot, try slot.readEntry(from: &backend, needsValue: true)))
           }
           return reads
@@ -384,13 +382,21 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     executor.enqueue { [weak self] in self?.assumeIsolated { $0.checker.checkForChanges() } }
   }
 
-  /// Returns all keys of a collection that have stored bytes, or had some when they were last read or written.
-  private static func keys(
-    in collection: String, of topic: some AnyTopic, _ backend: inout Backend
-  ) throws(StoreError) -> [StoreKeyName] {
-    let listed = try backend.names().compactMap { StoreKeyName(encoded: $0) }.filter { $0.collection == collection }
-    let listedSet = Set(listed)
-    return listed + topic.storedKeys.filter { !listedSet.contains($0) }
+  /// Returns all keys of a collection that have stored bytes, or had some when they were last read or written, with
+  /// their names.
+  private static func entries(
+    in collection: String, of topic: any AnyTopic, _ backend: inout Backend
+  ) throws(StoreError) -> [(key: StoreKeyName, name: String)] {
+    var entries: [(key: StoreKeyName, name: String)] = []
+    for name in try backend.names() {
+      // The values of other collections aren't read for their ids.
+      if let longName = LongKeyName(name), longName.collection != collection { continue }
+      guard let key = try StoreKeyName.stored(under: name, in: &backend), key.collection == collection else { continue }
+      entries.append((key, name))
+    }
+    let listed = Set(entries.map(\.key))
+    for key in topic.storedKeys where !listed.contains(key) { entries.append((key, try key.encoded())) }
+    return entries
   }
 }
 

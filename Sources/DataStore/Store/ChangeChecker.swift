@@ -269,8 +269,9 @@ final class ChangeChecker<Backend: StoreBackend> {
   ) throws(StoreError) -> [any AnyCheck] {
     var checks: [any AnyCheck] = []
     var seenNames: Set<String> = []
+    var longNames = LongNames()
     for name in try plan.names + (plan.includesAllObserved ? contents.topics.observedNames(&backend) : []) {
-      guard seenNames.insert(name).inserted, let keyName = StoreKeyName(encoded: name),
+      guard seenNames.insert(name).inserted, let keyName = try key(named: name, &longNames, &backend),
         let topic = contents.topics[keyName.collection], topic.isObserved(keyName.id)
       else { continue }
       if unrecordedNames.contains(name) {
@@ -281,6 +282,29 @@ final class ChangeChecker<Backend: StoreBackend> {
       checks.append(try makeCheck(of: keyName, named: name, in: topic, &backend))
     }
     return checks.groupedByCommit()
+  }
+
+  /// The keys whose values may be missing and whose encoded names don't contain their ids, by these names, of the
+  /// collections for which a check needed them.
+  private typealias LongNames = [String: [String: StoreKeyName]]
+
+  /// Returns the key with an encoded name, or `nil` if no observer can know the key.
+  private func key(
+    named name: String, _ longNames: inout LongNames, _ backend: inout Backend
+  ) throws(StoreError) -> StoreKeyName? {
+    guard let longName = LongKeyName(name) else { return StoreKeyName(encoded: name) }
+    guard let topic = contents.topics[longName.collection] else { return nil }
+    if let key = try StoreKeyName.stored(under: name, in: &backend) { return key }
+    // The value was removed, and its id with it. The observers know the value only if the topic does.
+    if longNames[longName.collection] == nil {
+      var keys: [String: StoreKeyName] = [:]
+      for key in topic.storedKeys {
+        let name = try key.encoded()
+        if LongKeyName.isLong(name) { keys[name] = key }
+      }
+      longNames[longName.collection] = keys
+    }
+    return longNames[longName.collection]?[name]
   }
 
   private func makeCheck<T: AnyTopic>(

@@ -175,7 +175,7 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
     do {
       let encoded = try format.encode(value, over: storedParts) { readPart(StorePartName.encode($0, of: name)) }
       let header = Envelope.Header(
-        schema: format.schema.version, savedAt: savedAt, tag: tag, partIDs: encoded.partIDs)
+        schema: format.schema.version, savedAt: savedAt, tag: tag, partIDs: encoded.partIDs, longID: slot.longID)
       let bytes = try Envelope.encode(header, body: encoded.body)
       let partIDs = encoded.partIDs ?? []
       var sizes = storedPartSizes

@@ -31,7 +31,8 @@ struct PreparedChange<Value: Codable & Sendable>: AnyPreparedChange {
     }
     do {
       let header = Envelope.Header(
-        schema: StoreSchema.of(Value.self).version, savedAt: savedAt, tag: tag, partIDs: nil)
+        schema: StoreSchema.of(Value.self).version, savedAt: savedAt, tag: tag, partIDs: nil,
+        longID: entry.key.keyName.longID(besides: name))
       let bytes = try Envelope.encode(header, body: JSONEncoder.ofWholeValues.encode(value))
       whole = Whole(edition: Edition(fingerprint: Fingerprint(bytes), header: header), bytes: bytes)
     } catch {

@@ -9,6 +9,9 @@ struct Slot<Value: Codable & Sendable> {
   let topic: Topic<Value>
 
   var id: String? { key.id }
+
+  /// The id in the form in which the stored value contains it; `nil` if the name of the value contains the id.
+  var longID: String? { key.keyName.longID(besides: name) }
 }
 
 extension Slot {
@@ -71,6 +74,10 @@ extension Slot {
     case .future(let version): return .future(version, fingerprint)
     case .corrupt(let reason): return .corrupt(bytes: bytes, reason: reason)
     case .value(let header, let body):
+      // A short name contains the id, so only the name of a long id leaves it open.
+      if let longID, header.longID != longID {
+        return .corrupt(bytes: bytes, reason: "the value is that of another id")
+      }
       let partIDs = header.partIDs ?? []
       if !partIDs.isEmpty, !isSnapshot {
         // Without a snapshot, another process may replace the value while its parts are read.

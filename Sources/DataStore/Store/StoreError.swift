@@ -14,8 +14,10 @@ public enum StoreError: Error, Hashable, Sendable {
     /// If the collection has only one value, use `nil` as its id.
     case emptyID
 
-    /// The encoded key is longer than ``StoreKeyName/maximumEncodedLength``. The associated value is its length in
-    /// bytes.
+    /// The collection or the id is too long; see ``StoreKeyName/maximumEncodedLength`` and
+    /// ``StoreKeyName/maximumIDLength``.
+    ///
+    /// The associated value is the length of the collection and the id in their encoded form, in bytes.
     case tooLong(encodedLength: Int)
   }
 
@@ -96,8 +98,10 @@ extension StoreError: CustomStringConvertible {
     case .invalidKey(.emptyID):
       "The key's id is empty: give it an id, or nil for the only value of its collection."
     case .invalidKey(.tooLong(let encodedLength)):
-      "The key needs \(encodedLength) bytes, but \(StoreKeyName.maximumEncodedLength) is the limit: shorten it. "
-        + "A character other than a-z, 0-9, _ and - needs three bytes or more."
+      "The key needs \(encodedLength) bytes in its encoded form, which is too long: shorten an id to "
+        + "\(StoreKeyName.maximumIDLength) bytes of UTF-8, and the encoded collection to "
+        + "\(LongKeyName.maximumCollectionLength) bytes beside a long id, or to \(StoreKeyName.maximumEncodedLength). "
+        + "In the encoded form, a character other than a-z, 0-9, _ and - needs three bytes or more."
     case .collectionHasAnotherType(let collection, let existing, let requested):
       "The collection \"\(collection)\" is already used with the type \(existing), not \(requested): use another "
         + "collection."

@@ -7,6 +7,9 @@ public import Foundation
 public struct StoredItem {
   /// The key that the item is or was stored under; `nil` if it belongs to no single key, such as a quarantined
   /// database.
+  ///
+  /// If the bytes of a value have lost their id, which is possible only for an id that isn't a part of the value's
+  /// name, then `~` and the SHA-256 of the id take its place. The collection is the right one.
   public let key: StoreKeyName?
 
   private let read: () -> Data
@@ -58,27 +61,24 @@ extension StoredItem {
 
   /// Variant of ``decide(_:_:bytes:)`` for a backend's name of a value, a part or quarantined bytes.
   static func decide(
-    name: String, _ isErased: (StoredItem) -> Bool, bytes: @escaping () throws(SystemError) -> Data
+    name: String, _ keys: StoredItemKeys, _ isErased: (StoredItem) -> Bool,
+    bytes: @escaping () throws(SystemError) -> Data
   ) throws(SystemError) -> Bool {
-    try decide(key(ofName: name), isErased, bytes: bytes)
+    try decide(keys[name], isErased, bytes: bytes)
   }
 
   /// Creates an item from a backend's name for a value, a part or quarantined bytes.
   ///
   /// - Parameters:
   ///   - name: The name that a ``StoreBackend`` uses.
+  ///   - keys: The keys of the items of the backend.
   ///   - bytes: A function that reads all bytes of the item.
-  package init(name: String, bytes: @escaping () -> Data) {
-    self.init(key: Self.key(ofName: name), bytes: bytes)
-  }
-
-  private static func key(ofName name: String) -> StoreKeyName? {
-    // The name of a part or of quarantined bytes begins with the encoded key, and is never an encoded key itself.
-    StoreKeyName(encoded: name) ?? StoreKeyName(encoded: encodedKey(in: name))
+  package init(name: String, keys: StoredItemKeys = StoredItemKeys(), bytes: @escaping () -> Data) {
+    self.init(key: keys[name], bytes: bytes)
   }
 
   /// Returns the encoded key that the name of a part or of quarantined bytes begins with.
-  private static func encodedKey(in name: String) -> String {
+  fileprivate static func encodedKey(in name: String) -> String {
     // The separator is looked for first, because no encoded key contains it. The quarantine mark, on the other hand, is
     // in each encoded key whose id begins with `corrupt-`.
     if let separator = name.firstIndex(of: StorePartName.separator) { return String(name[..<separator]) }
@@ -88,4 +88,40 @@ extension StoredItem {
 
   /// The text between the original name and the time in the name of quarantined bytes.
   static var quarantineMark: String { ".corrupt-" }
+}
+
+/// The keys of a backend's items.
+///
+/// The name of an item contains its key, unless the id of the key is too long for a name. Then the value contains the
+/// id, or the quarantined bytes of the value do, and all items whose names begin with the same digest have the same key.
+package struct StoredItemKeys {
+  private var keys: [String: StoreKeyName] = [:]
+
+  package init() {}
+
+  /// Records the key of an item whose bytes contain the id that its name lacks.
+  ///
+  /// - Parameters:
+  ///   - name: The backend's name for a value, a part or quarantined bytes.
+  ///   - read: Reads the bytes of the item. It is called only if they are needed.
+  mutating func add<Failure>(_ name: String, read: () throws(Failure) -> Data) throws(Failure) {
+    // A part doesn't contain the id.
+    guard LongKeyName.isLong(name), !StorePartName.isPart(name) else { return }
+    let encodedKey = LongKeyName(name) == nil ? StoredItem.encodedKey(in: name) : name
+    guard let longName = LongKeyName(encodedKey), !hasID(encodedKey) else { return }
+    keys[encodedKey] = longName.key(of: try read())
+  }
+
+  /// Whether the key with an encoded name was recorded with its id, and not with the placeholder of a lost one.
+  private func hasID(_ encodedName: String) -> Bool {
+    do throws(StoreError) { return try keys[encodedName]?.encoded() == encodedName } catch { return false }
+  }
+
+  /// Returns the key of the item with a name; `nil` if no item has such a name.
+  subscript(name: String) -> StoreKeyName? {
+    // The name of a part or of quarantined bytes begins with the encoded key, and is never an encoded key itself.
+    if let key = StoreKeyName(encoded: name) { return key }
+    let encodedKey = LongKeyName(name) == nil ? StoredItem.encodedKey(in: name) : name
+    return StoreKeyName(encoded: encodedKey) ?? keys[encodedKey] ?? LongKeyName(encodedKey)?.key(of: Data())
+  }
 }

@@ -17,11 +17,14 @@ internal import Foundation
 /// The header of a ``PartitionedValue`` also has `parts`: the ids of the value's parts, in order. The second line
 /// then has only the value's head. The id of a part contains the checksum of the part; see ``PartID``.
 ///
+/// If the id of the key is too long for the name of the value, the header also has `id`: the id in the form that it
+/// would have in the name; see ``LongKeyName``. Future formats keep this key, so that their values can be listed.
+///
 /// | format | added |
 /// | --- | --- |
 /// | 1 | `format`, `savedAt`, `schema` |
 /// | 2 | `checksum` |
-/// | 3 | `tag`, `parts` |
+/// | 3 | `tag`, `parts`, `id` |
 enum Envelope {
   /// The format that is written, which is the newest one that can be read.
   static let format = 3
@@ -33,6 +36,8 @@ enum Envelope {
     let tag: StoreTag
     /// The ids of the parts, in order; `nil` for a value that is stored whole.
     let partIDs: [String]?
+    /// The id of the key in its encoded form, if it isn't in the name of the value; see ``LongKeyName``.
+    var longID: String? = nil
   }
 
   /// The result of verifying the checksum and reading the header line.
@@ -61,9 +66,10 @@ enum Envelope {
     // less if a row keeps its size.
     let time = "\(savedAt)"
     let padding = String(repeating: " ", count: max(0, 20 - time.utf8.count))
+    let id = header.longID.map { #"\#(idKey)\#($0)""# } ?? ""
     let parts = header.partIDs.map { #","parts":["# + $0.map { "\"\($0)\"" }.joined(separator: ",") + "]" } ?? ""
     let line = """
-      ,"format":\(format)\(parts),"savedAt":\(time)\(padding),"schema":\(header.schema),"tag":"\(header.tag.text)"}
+      ,"format":\(format)\(id)\(parts),"savedAt":\(time)\(padding),"schema":\(header.schema),"tag":"\(header.tag.text)"}
 
       """
     var bytes = Data((Checksum.placeholder + line).utf8)
@@ -105,7 +111,8 @@ enum Envelope {
       }
       guard let body else { return .corrupt(reason: "the value is missing") }
       let savedAt = Date(timeIntervalSinceReferenceDate: line.savedAt)
-      return .value(Header(schema: line.schema, savedAt: savedAt, tag: tag, partIDs: line.parts), body: body)
+      let header = Header(schema: line.schema, savedAt: savedAt, tag: tag, partIDs: line.parts, longID: line.id)
+      return .value(header, body: body)
     } catch {
       return .corrupt(reason: String(describing: error))
     }
@@ -113,6 +120,20 @@ enum Envelope {
 }
 
 extension Envelope {
+  /// The text in the header line before an id, up to the quotation mark that opens it.
+  private static let idKey = #","id":""#
+
+  /// Returns the id in the header line, whatever the rest of the bytes is like.
+  ///
+  /// The bytes may be corrupt or of a future format, so the caller must verify the id; see ``LongKeyName``.
+  static func longID(in bytes: Data) -> String? {
+    let line = split(bytes).header
+    guard let start = line.range(of: Data(idKey.utf8))?.upperBound,
+      let end = line[start...].firstIndex(of: UInt8(ascii: "\""))
+    else { return nil }
+    return StoreKeyName.decodeComponent(String(decoding: line[start..<end], as: UTF8.self))
+  }
+
   /// Whether the checksum at the start of the bytes is right.
   private enum Checksum {
     case right, wrong, missing
@@ -177,6 +198,7 @@ extension Envelope {
   }
 
   private struct HeaderLine: Decodable {
+    let id: String?
     let parts: [String]?
     /// The seconds since the reference date, as the shortest decimal number that is parsed to the same value.
     let savedAt: Double

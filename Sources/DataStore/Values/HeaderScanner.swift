@@ -12,6 +12,11 @@ enum HeaderScanner {
     line.withUnsafeBytes { bytes in
       var rest = bytes[...]
       guard take(#","format":3"#, from: &rest) else { return nil }
+      var longID: String?
+      if take(#","id":"#, from: &rest) {
+        guard let id = takeString(from: &rest) else { return nil }
+        longID = id
+      }
       var partIDs: [String]?
       if take(#","parts":["#, from: &rest) {
         var ids: [String] = []
@@ -33,7 +38,8 @@ enum HeaderScanner {
         take("}", from: &rest), rest.isEmpty
       else { return nil }
       return Envelope.Header(
-        schema: schema, savedAt: Date(timeIntervalSinceReferenceDate: savedAt), tag: tag, partIDs: partIDs)
+        schema: schema, savedAt: Date(timeIntervalSinceReferenceDate: savedAt), tag: tag, partIDs: partIDs,
+        longID: longID)
     }
   }
 
@@ -49,14 +55,16 @@ enum HeaderScanner {
     return true
   }
 
-  /// Consumes a quoted string of lower-case letters and digits.
+  /// Consumes a quoted string of the characters of encoded names: lower-case letters, digits, `%`, `_` and `-`.
   ///
   /// - Returns: The string without its quotation marks.
   private static func takeString(from rest: inout Bytes) -> String? {
     guard take("\"", from: &rest) else { return nil }
     let string = rest.prefix { byte in
       switch byte {
-      case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"): true
+      case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "%"),
+        UInt8(ascii: "_"), UInt8(ascii: "-"):
+        true
       default: false
       }
     }

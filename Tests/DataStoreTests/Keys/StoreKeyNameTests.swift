@@ -42,6 +42,36 @@ import Testing
     #expect(StoreKeyName(encoded: encoded) == nil)
   }
 
+  @Test func `A digest replaces an id that makes the encoding longer than the limit`() throws {
+    // The digest is that of `printf %s aaa… | sha256sum`.
+    let longID = String(repeating: "a", count: 196)
+    let encoded = try StoreKeyName("page", id: longID).encoded()
+    #expect(encoded == "page.~96b864ee9e10a31f8425084ed115df8951bb8d1303cb13f43c0a600eb03643b0")
+    #expect(StoreKeyName.isEncoded(encoded))
+    #expect(StoreKeyName(encoded: encoded) == nil)
+    #expect(try StoreKeyName("page", id: String(longID.dropLast())).encoded() == "page.\(longID.dropLast())")
+  }
+
+  @Test func `Long ids that differ have different encodings, also if only their case differs`() throws {
+    let ids = ["a", "A", "名", "\u{E9}", "e\u{301}\u{302}"].map { String(repeating: $0, count: 300) }
+    let encodings = try ids.map { try StoreKeyName("page", id: $0).encoded() }
+    #expect(Set(encodings).count == ids.count)
+    #expect(Set(encodings.map { $0.lowercased() }).count == ids.count)
+    #expect(encodings.allSatisfy { $0.utf8.count <= StoreKeyName.maximumEncodedLength })
+    #expect(
+      try StoreKeyName("page", id: String(repeating: "e\u{301}", count: 300)).encoded() == encodings[3])
+  }
+
+  @Test(arguments: [
+    "page.~", "page.~abc", "page.~" + String(repeating: "A", count: 64), "page.~" + String(repeating: "0", count: 65),
+    "page.x~" + String(repeating: "0", count: 64), ".~" + String(repeating: "0", count: 64),
+    "page.~" + String(repeating: "0", count: 64) + ".corrupt-20201116T102240.000Z",
+    String(repeating: "a", count: 135) + ".~" + String(repeating: "0", count: 64),
+  ])
+  func `Text that only resembles the name of a long id is not one`(text: String) {
+    #expect(!StoreKeyName.isEncoded(text))
+  }
+
   @Test func `Encoding an invalid name throws an error with the reason`() {
     #expect(throws: StoreError.invalidKey(.emptyCollection)) { try StoreKeyName("", id: "Jake").encoded() }
     #expect(throws: StoreError.invalidKey(.emptyID)) { try StoreKeyName("a", id: "").encoded() }

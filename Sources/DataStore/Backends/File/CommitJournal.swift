@@ -87,7 +87,7 @@ enum FileName {
   static func decode(_ fileName: String) -> String? {
     guard fileName.hasSuffix(fileExtension) else { return nil }
     let name = String(fileName.dropLast(fileExtension.count))
-    return StoreKeyName(encoded: name) == nil ? nil : name
+    return StoreKeyName.isEncoded(name) ? name : nil
   }
 
   /// Returns the name of the value, part or quarantined bytes that a file holds; `nil` for other files.
@@ -106,6 +106,6 @@ enum FileName {
   static func isStoreFile(_ fileName: String) -> Bool {
     guard fileName.hasSuffix(fileExtension) else { return false }
     let name = String(fileName.dropLast(fileExtension.count))
-    return StoreKeyName(encoded: name) != nil || StorePartName.isValid(name)
+    return StoreKeyName.isEncoded(name) || StorePartName.isValid(name)
   }
 }

@@ -240,10 +240,14 @@ final class StoreFolder {
 
   /// Removes the files of values, parts and quarantined bytes that `isErased` selects, durably.
   func erase(_ isErased: (StoredItem) -> Bool, _ stagedNames: inout StagedFile.Names) throws(SystemError) {
+    let items = try list().compactMap { fileName in
+      FileName.storedName(of: fileName).map { (name: $0, fileName: fileName) }
+    }
+    var keys = StoredItemKeys()
+    for (name, fileName) in items { try keys.add(name) { () throws(SystemError) in try bytes(of: fileName) } }
     var fileNames: [String] = []
-    for fileName in try list() {
-      guard let name = FileName.storedName(of: fileName) else { continue }
-      let isSelected = try StoredItem.decide(name: name, isErased) { () throws(SystemError) in
+    for (name, fileName) in items {
+      let isSelected = try StoredItem.decide(name: name, keys, isErased) { () throws(SystemError) in
         try self.bytes(of: fileName)
       }
       // A folder may have such a name. It stays, because it can't be removed like a file.

@@ -49,7 +49,7 @@ package struct InMemoryBackend: StoreBackend, Sendable {
   }
 
   package func names() -> [String] {
-    storage.names.filter { StoreKeyName(encoded: $0) != nil }
+    storage.names.filter(StoreKeyName.isEncoded)
   }
 
   package mutating func snapshot<Result>(
@@ -78,8 +78,11 @@ package struct InMemoryBackend: StoreBackend, Sendable {
   package mutating func erase(_ isErased: (StoredItem) -> Bool) {
     while true {
       let version = storage.version
-      let names = storage.names.filter { [storage] name in
-        isErased(StoredItem(name: name) { storage[name] ?? Data() })
+      let allNames = storage.names
+      var keys = StoredItemKeys()
+      for name in allNames { keys.add(name) { storage[name] ?? Data() } }
+      let names = allNames.filter { [storage] name in
+        isErased(StoredItem(name: name, keys: keys) { storage[name] ?? Data() })
       }
       // The storage isn't locked while `isErased` runs, so `isErased` runs again if anything changed meanwhile.
       if storage.apply([], removing: names, ifVersionIs: version, by: id) { return }

@@ -14,10 +14,11 @@
     /// - Returns: Whether it deleted a row of an item.
     func deleteRows(where isErased: (StoredItem) -> Bool, number: Int64) throws(SystemError) -> Bool {
       var change = PostgreSQLChange()
+      let keys = try itemKeys()
       func shouldErase(
         _ name: String, readBy statement: String, _ parameter: PostgreSQLParameter
       ) throws(SystemError) -> Bool {
-        try StoredItem.decide(name: name, isErased) { () throws(SystemError) in
+        try StoredItem.decide(name: name, keys, isErased) { () throws(SystemError) in
           try connection.first(statement, parameter) { $0.bytes(0) } ?? Data()
         }
       }
@@ -41,6 +42,21 @@
       let addedEntry = try connection.first(PostgreSQLLayout.logErasure) { $0.integer(0) } ?? 0
       try connection.run(PostgreSQLLayout.forgetEntries, .integer(addedEntry))
       return hasDeletedRow
+    }
+
+    private func itemKeys() throws(SystemError) -> StoredItemKeys {
+      var keys = StoredItemKeys()
+      for name in try connection.all(PostgreSQLLayout.names, read: { $0.text(0) }) {
+        try keys.add(name) { () throws(SystemError) in
+          try connection.first(PostgreSQLLayout.read, .text(name)) { $0.bytes(0) } ?? Data()
+        }
+      }
+      for (id, name) in try connection.all(PostgreSQLLayout.quarantined, read: { ($0.integer(0), $0.text(1)) }) {
+        try keys.add(name) { () throws(SystemError) in
+          try connection.first(PostgreSQLLayout.readQuarantined, .integer(id)) { $0.bytes(0) } ?? Data()
+        }
+      }
+      return keys
     }
 
     /// Rewrites the tables without the bytes of deleted rows.

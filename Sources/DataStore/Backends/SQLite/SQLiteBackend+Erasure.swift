@@ -27,20 +27,30 @@
 
     /// Deletes the rows that `isErased` selects, and replaces all entries of the log with one new entry.
     private func erase(_ isErased: (StoredItem) -> Bool, on connection: SQLiteConnection) throws(SystemError) {
+      var keys = StoredItemKeys()
+      for name in try connection.all(SQLiteLayout.names, read: { $0.text(0) }) {
+        try keys.add(name) { () throws(SystemError) in try connection.bytes(SQLiteLayout.read, .text(name)) }
+      }
+      let quarantined = try connection.all(SQLiteLayout.quarantined) { ($0.integer(0), $0.text(1)) }
+      for (id, name) in quarantined {
+        try keys.add(name) { () throws(SystemError) in
+          try connection.bytes(SQLiteLayout.readQuarantined, .integer(id))
+        }
+      }
       var selectedNames: [String] = []
       for (namesQuery, bytesQuery) in [
         (SQLiteLayout.names, SQLiteLayout.read), (SQLiteLayout.partNames, SQLiteLayout.readPart),
       ] {
         for name in try connection.all(namesQuery, read: { $0.text(0) }) {
-          let isSelected = try StoredItem.decide(name: name, isErased) { () throws(SystemError) in
+          let isSelected = try StoredItem.decide(name: name, keys, isErased) { () throws(SystemError) in
             try connection.bytes(bytesQuery, .text(name))
           }
           if isSelected { selectedNames.append(name) }
         }
       }
       var selectedQuarantineIDs: [Int64] = []
-      for (id, name) in try connection.all(SQLiteLayout.quarantined, read: { ($0.integer(0), $0.text(1)) }) {
-        let isSelected = try StoredItem.decide(name: name, isErased) { () throws(SystemError) in
+      for (id, name) in quarantined {
+        let isSelected = try StoredItem.decide(name: name, keys, isErased) { () throws(SystemError) in
           try connection.bytes(SQLiteLayout.readQuarantined, .integer(id))
         }
         if isSelected { selectedQuarantineIDs.append(id) }

@@ -57,7 +57,7 @@
 
     package mutating func names() throws(StoreError) -> [String] {
       try perform(StoreError.readFailed) { (_, connection) throws(SystemError) in
-        try connection.all(SQLiteLayout.names) { $0.text(0) }.filter { StoreKeyName(encoded: $0) != nil }
+        try connection.all(SQLiteLayout.names) { $0.text(0) }.filter(StoreKeyName.isEncoded)
       } ?? []
     }
 

@@ -112,7 +112,7 @@ package struct UserDefaultsBackend: StoreBackend {
   }
 
   package mutating func names() throws(StoreError) -> [String] {
-    try allNames().filter { StoreKeyName(encoded: $0) != nil }
+    try allNames().filter(StoreKeyName.isEncoded)
   }
 
   /// Returns the names of all that stores keep in the suite: values, parts of values, and quarantined bytes.
@@ -127,9 +127,12 @@ package struct UserDefaultsBackend: StoreBackend {
     try exclusively { backend in
       Result { () throws(StoreError) in
         var removals: [String: Any?] = [:]
-        for name in try backend.allNames() {
+        let names = try backend.allNames()
+        var keys = StoredItemKeys()
+        for name in names { keys.add(name) { backend.storedBytes(under: name) ?? Data() } }
+        for name in names {
           let bytes = backend.storedBytes(under: name) ?? Data()
-          if isErased(StoredItem(name: name) { bytes }) { removals[Self.prefix + name] = .some(nil) }
+          if isErased(StoredItem(name: name, keys: keys) { bytes }) { removals[Self.prefix + name] = .some(nil) }
         }
         do throws(SystemError) {
           try backend.set(removals)
