@@ -209,7 +209,14 @@
         // Before the change was made, another store may have quarantined the database, or another program may have
         // replaced or removed it. In that case the change is made again in the new database. If there is none, the call
         // throws, because the absence of a database that was opened before is an error.
-        if !database.hasMoved { return result }
+        if database.hasMoved { continue }
+        // The same holds for its log. But the commit can often be moved from the lost log into the database, and then
+        // it must not be made again.
+        do throws(SystemError) {
+          if try database.recoverCommit() { return result }
+        } catch {
+          throw failure(error)
+        }
       }
     }
 

@@ -42,6 +42,8 @@
     private var statements: [String: OpaquePointer] = [:]
     /// Extends the write-ahead log, the file that SQLite appends each commit to.
     private var logSpace = SQLiteLogSpace()
+    /// The log and its index that the connection has open; `nil` before ``recordLogFiles()``.
+    private var logFiles: SQLiteLogFiles?
 
     /// Opens a database.
     ///
@@ -192,6 +194,36 @@
   }
 
   extension SQLiteConnection {
+    // MARK: - Log
+
+    /// Records the log and the index that the connection has opened when it first read the database.
+    func recordLogFiles() {
+      logFiles = SQLiteLogFiles(of: path)
+    }
+
+    /// Whether the log or its index is no longer the one that the connection has open.
+    var hasLostLog: Bool { logFiles.map { SQLiteLogFiles(of: path).haveMoved(since: $0) } ?? false }
+
+    /// Whether the log is no longer the one that the connection has open.
+    var hasOtherLog: Bool { logFiles.map { SQLiteLogFiles(of: path).hasOtherLog(than: $0) } ?? false }
+
+    /// Lets the connection leave the files at the paths of the log and the index alone when it is closed.
+    func keepLogWhenClosed() {
+      _ = csqlite_keep_log(handle)
+    }
+
+    /// Moves all commits from the log into the database, durably, and empties the log.
+    ///
+    /// - Throws: An error also if other connections use the log for so long that it can't be emptied.
+    func emptyLog() throws(SystemError) {
+      // The checkpoint waits for other connections as any statement does, and returns 1 if they blocked it the whole
+      // time.
+      let wasBusy = try first("PRAGMA wal_checkpoint(TRUNCATE)") { $0.integer(0) != 0 } ?? false
+      if wasBusy { throw .busyLog(path) }
+    }
+
+    // MARK: - Statements
+
     private func readRows<Result>(
       of sql: String, _ parameters: [Parameter], read: (Row) -> Result
     ) throws(SystemError) -> [Result] {

@@ -11,7 +11,8 @@
 
   /// The database file of a ``SQLiteBackend``, and the connection to it.
   ///
-  /// A different file at the same path gets a new connection. One connection does all the work, because a store makes
+  /// A different file at the same path gets a new connection, and so does a database whose log was removed or replaced;
+  /// see ``SQLiteLogFiles``. One connection does all the work, because a store makes
   /// one call at a time. A connection's own commits don't change its `data_version`, so the connection that writes can
   /// also detect the commits of other connections.
   struct SQLiteDatabase {
@@ -63,12 +64,23 @@
     ///
     /// A file without contents counts as no database.
     mutating func connect(creating: Bool) throws(SystemError) -> Outcome<SQLiteConnection?> {
-      if let connection, !connection.hasMoved { return .success(connection) }
+      if let connection, !connection.hasMoved {
+        if !connection.hasLostLog { return .success(connection) }
+        let descriptor = try fileSystem.openFolder(folder)
+        try fileSystem.lock(descriptor, atMost: busyTimeout)
+        _ = try leaveLostLog(in: descriptor)
+        return try open(in: descriptor, creating: creating)
+      }
       connection = nil
       guard let descriptor = try openFolder(creating: creating) else { return .success(nil) }
       // The lock excludes other processes that create or quarantine the database.
       try fileSystem.lock(descriptor, atMost: busyTimeout)
       return try open(in: descriptor, creating: creating)
+    }
+
+    /// Closes the connection.
+    mutating func close() {
+      connection = nil
     }
 
     /// Checks whether another program has given the database a layout that the store can't use, such as a future one.
@@ -189,6 +201,7 @@
         return .failure(try replace(opened, in: folder, because: error))
       }
       keptConnection = nil
+      opened.recordLogFiles()
       connection = opened
       hasExisted = true
       connectionCount += 1
