@@ -151,6 +151,12 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
         + "Then try again."
     // The server's own classes for a refused connection, which the store replaces by 08; other code may report them.
     case "28", "3D": "Check the address, the user, the password and the name of the database."
+    // feature_not_supported, invalid_sql_statement_name and duplicate_prepared_statement. A pooler that assigns the
+    // processes of the server by transaction causes the last two.
+    case "0A", "26",
+      "42" where state.hasPrefix("0A") || state.hasPrefix("26") || state == "42P05":
+      "Connect to a PostgreSQL server of version 14 or later, either directly or through a pooler in session mode, such "
+        + "as PgBouncer with pool_mode = session."
     // insufficient_privilege.
     case "42" where state == "42501": "Use the role that owns the store's tables, or check the privileges of the user."
     case "42":

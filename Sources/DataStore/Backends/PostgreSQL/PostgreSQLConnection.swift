@@ -103,6 +103,40 @@
     /// Only ``PostgreSQLWatch`` uses it, before any other thread can use the connection.
     var socket: CInt { PQsocket(handle) }
 
+    /// The number of the server's process, as the server or a connection pooler has announced it.
+    var ownProcess: Int { callLock.withLock { Int(PQbackendPID(handle)) } }
+
+    /// Asks for the number of the server's process that serves this connection.
+    ///
+    /// - Returns: `nil` if there is no answer within the timeout, after which the connection must not be used again.
+    func serverProcess(within timeout: Duration) throws(SystemError) -> Int? {
+      callLock.lock()
+      defer { callLock.unlock() }
+      let end = ContinuousClock.now + timeout
+      guard PQsendQuery(handle, "SELECT pg_backend_pid()") == 1 else {
+        throw error("running", state: SystemError.lostConnectionState, lastMessage)
+      }
+      while PQisBusy(handle) == 1 {
+        let remaining = (end - .now).components
+        let milliseconds = remaining.seconds * 1_000 + remaining.attoseconds / 1_000_000_000_000_000
+        if milliseconds <= 0 { return nil }
+        var descriptor = pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0)
+        _ = poll(&descriptor, 1, CInt(clamping: milliseconds))
+        guard PQconsumeInput(handle) == 1 else {
+          throw error("running", state: SystemError.lostConnectionState, lastMessage)
+        }
+      }
+      var process: Int?
+      while let result = PQgetResult(handle) {
+        defer { PQclear(result) }
+        try check(result, "running")
+        if PQntuples(result) == 1 { process = PQgetvalue(result, 0, 0).flatMap { Int(String(cString: $0)) } }
+      }
+      return process
+    }
+
+    private var lastMessage: String { Self.message(String(cString: PQerrorMessage(handle))) }
+
     // MARK: - Statements
 
     /// Runs statements without parameters, in one exchange.

@@ -32,6 +32,7 @@
       let foundVersion: Int64
       do throws(SystemError) {
         newConnection = try PostgreSQLConnection(address, timeout: timeout)
+        try newConnection.checkPooler(address, timeout: timeout)
         try newConnection.run(script: PostgreSQLLayout.settings(timeout: timeout))
         let tablesExist = try newConnection.first(PostgreSQLLayout.tablesExist) { $0.bool(0) } ?? false
         if !tablesExist { try newConnection.run(script: PostgreSQLLayout.creation) }

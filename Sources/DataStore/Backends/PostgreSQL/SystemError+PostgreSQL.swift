@@ -55,6 +55,17 @@
           message: "bytes of deleted rows may remain, because the user can't rewrite the table \(table)"))
     }
 
+    /// The error of a connection through a pooler that gives it another process of the server for each transaction.
+    static func pooledByTransaction(_ place: String) -> SystemError {
+      SystemError(
+        code: 0, operation: "connecting", path: place,
+        source: .postgreSQL(
+          // `feature_not_supported`.
+          state: "0A000",
+          message: "a connection pooler in transaction mode stands between the store and the server, "
+            + "but the store needs one process of the server for as long as its connection lasts"))
+    }
+
     /// The error of a commit whose transaction the server rolled back after an error.
     static func abortedTransaction(_ place: String) -> SystemError {
       // The state is `in_failed_sql_transaction`.
