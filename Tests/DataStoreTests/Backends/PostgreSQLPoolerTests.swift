@@ -18,12 +18,11 @@
 
     /// Starts PgBouncer.
     private func pooler(mode: String) throws -> PgBouncer {
-      try PgBouncer(before: try #require(place.serverFolder), mode: mode)
+      try PgBouncer(before: try #require(place.serverFolder), schema: place.schema, mode: mode)
     }
 
     /// Opens a store that connects to a pooler.
     private func store(through pooler: PgBouncer) throws -> PostgreSQLStore {
-      // PgBouncer ignores the `options` of a connection, so the schema of the role is used.
       PostgreSQLStore(address: "host=\(pooler.host) user=postgres dbname=postgres", timeout: .seconds(2))
     }
 

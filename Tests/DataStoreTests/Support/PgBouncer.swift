@@ -18,14 +18,15 @@
 
     /// - Parameters:
     ///   - serverFolder: The folder of the server's Unix-domain socket.
+    ///   - schema: The schema for the tables, because PgBouncer ignores the `options` of an address.
     ///   - mode: The pool mode.
-    init(before serverFolder: String, mode: String) throws {
+    init(before serverFolder: String, schema: String, mode: String) throws {
       try temporary.create()
       let folder = temporary.url.path(percentEncoded: false)
       host = "\(folder) port=6432"
       let configuration = """
         [databases]
-        * = host=\(serverFolder)
+        * = user=postgres host=\(serverFolder) connect_query='SET search_path = \(schema)'
         [pgbouncer]
         pool_mode = \(mode)
         unix_socket_dir = \(folder)
@@ -36,9 +37,7 @@
         logfile = \(folder)/log
         """
       let file = temporary.url.appending(path: "pgbouncer.ini")
-      // With `auth_type = any`, the user of the server is part of the database's settings.
-      try configuration.replacing("* = host", with: "* = user=postgres host").write(
-        to: file, atomically: true, encoding: .utf8)
+      try configuration.write(to: file, atomically: true, encoding: .utf8)
       // PgBouncer refuses to run as root.
       let isRoot = getuid() == 0
       if isRoot { _ = try run("/bin/chown", "-R", PostgreSQLCluster.owner, folder) }
