@@ -105,6 +105,19 @@ extension GraphQLError: Decodable {
 }
 
 extension GraphQLError {
+  /// Decodes an entry of `errors` that has no message, but a code; returns `nil` if it has no code.
+  ///
+  /// The code says what the error means, so the error counts although the specification requires a message.
+  init?(withoutMessage decoder: any Decoder) {
+    // An entry that isn't an object has no code.
+    guard let container = try? decoder.container(keyedBy: CodingKeys.self) else { return nil }
+    let extensions = container.extensions(forKey: .extensions)
+    let code = Self.code(in: extensions) ?? container.text(forKey: .errorType) ?? container.text(forKey: .type)
+    guard let code else { return nil }
+    self.init(
+      message: "The server sent no message.", path: Self.path(in: container), code: code, extensions: extensions)
+  }
+
   /// Returns the name of an error in its `extensions`; `nil` if there is none that is text.
   private static func code(in extensions: [String: JSONValue]) -> String? {
     ["code", "errorType", "classification"].lazy.compactMap { extensions[$0]?.string }.first

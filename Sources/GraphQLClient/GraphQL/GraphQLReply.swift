@@ -31,7 +31,6 @@ struct GraphQLReply<Payload: Decodable & Sendable>: Decodable, Sendable {
   init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     isGraphQL = container.contains(.data) || container.contains(.errors)
-    errors = try Self.errors(in: container)
     extensions = container.extensions(forKey: .extensions)
     if !container.contains(.data) {
       data = .missing
@@ -44,6 +43,13 @@ struct GraphQLReply<Payload: Decodable & Sendable>: Decodable, Sendable {
         // Not thrown: if the server reports errors, they explain better why a part is missing.
         data = .mismatch(reason: CodingFailure.reason(of: error))
       }
+    }
+    do {
+      errors = try Self.errors(in: container)
+    } catch {
+      // Invalid errors must not hide complete data, but they may be the only sign that it is partial.
+      guard case .payload = data else { throw error }
+      errors = [GraphQLError(message: "The errors of the reply are invalid: \(CodingFailure.reason(of: error))")]
     }
   }
 
@@ -59,6 +65,7 @@ struct GraphQLReply<Payload: Decodable & Sendable>: Decodable, Sendable {
         errors.append(try GraphQLError(from: entry))
       } catch {
         firstFailure = firstFailure ?? error
+        if let named = GraphQLError(withoutMessage: entry) { errors.append(named) }
       }
     }
     if errors.isEmpty, let firstFailure { throw firstFailure }

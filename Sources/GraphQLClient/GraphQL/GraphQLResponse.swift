@@ -20,6 +20,15 @@ public struct GraphQLResponse<Payload: Sendable>: Sendable {
     self.errors = errors
     self.extensions = extensions
   }
+
+  /// Returns a response with other data, and the same errors and extensions.
+  ///
+  /// - Parameter transform: A closure that returns the new data, for example a member of the present data.
+  public func map<NewPayload: Sendable, Failure: Error>(
+    _ transform: (Payload) throws(Failure) -> NewPayload
+  ) throws(Failure) -> GraphQLResponse<NewPayload> {
+    GraphQLResponse<NewPayload>(data: try transform(data), errors: errors, extensions: extensions)
+  }
 }
 
 extension GraphQLResponse: Equatable where Payload: Equatable {}

@@ -53,13 +53,23 @@ public struct GetMomentsByUserIDSession: GetMomentsByUserIDSessionType {
   ///   `likes` only if likes were requested.
   /// - Throws: An `APISessionError`; `APISessionError.graphQL` for an unknown user.
   public func getMoments(userID: String) async throws(APISessionError) -> MomentsDetails {
+    try await getMomentsResponse(userID: userID).data
+  }
+
+  /// Fetches the timeline of a user with one request, and returns it together with the errors of its missing fields.
+  ///
+  /// - Parameter userID: The server's identifier of the user.
+  /// - Returns: The timeline that ``getMoments(userID:)`` returns, and the errors beside it.
+  /// - Throws: An `APISessionError`; `APISessionError.graphQL` for an unknown user, and if a field is missing without
+  ///   which there is no timeline.
+  public func getMomentsResponse(userID: String) async throws(APISessionError) -> GraphQLResponse<MomentsDetails> {
     typealias Document = MomentsDocument.GetMomentsDetailsByUserID
-    return try await apiSession.post(
-      document: Document.text,
+    let response = try await apiSession.response(
+      to: Document.text,
       operationName: Document.operationName,
       variables: Document.Variables(userID: userID, withLikes: await requestsLikes()),
-      as: Document.Reply.self
-    ).getMomentsDetailsByUserID
+      as: Document.Reply.self)
+    return response.map(\.getMomentsDetailsByUserID)
   }
 
   /// Fetches a page of a user's timeline, or the complete timeline if the server doesn't support pages.
@@ -74,27 +84,45 @@ public struct GetMomentsByUserIDSession: GetMomentsByUserIDSessionType {
   public func getMoments(
     userID: String, first: Int, after: String?
   ) async throws(APISessionError) -> MomentsDetails {
-    guard pagingSupport.isPossible else { return try await getMoments(userID: userID) }
+    try await getMomentsResponse(userID: userID, first: first, after: after).data
+  }
+
+  /// Fetches a page of a user's timeline, or the complete timeline if the server doesn't support pages, and returns it
+  /// together with the errors of its missing fields.
+  ///
+  /// - Parameters:
+  ///   - userID: The server's identifier of the user.
+  ///   - first: The maximum number of moments.
+  ///   - after: The cursor after which the page begins; `nil` for the newest page.
+  /// - Returns: The page that ``getMoments(userID:first:after:)`` returns, and the errors beside it.
+  /// - Throws: An `APISessionError`; `APISessionError.graphQL` for an unknown user or cursor, and if a field is missing
+  ///   without which there is no page.
+  public func getMomentsResponse(
+    userID: String, first: Int, after: String?
+  ) async throws(APISessionError) -> GraphQLResponse<MomentsDetails> {
+    guard pagingSupport.isPossible else { return try await getMomentsResponse(userID: userID) }
     do throws(APISessionError) {
       let page = try await fetchPage(userID: userID, first: first, after: after)
       pagingSupport.confirm()
       return page
     } catch {
       guard pagingSupport.isUnknown, error.isRefusalOfDocument else { throw error }
-      let timeline = try await getMoments(userID: userID)
+      let timeline = try await getMomentsResponse(userID: userID)
       pagingSupport.ruleOut()
       return timeline
     }
   }
 
-  private func fetchPage(userID: String, first: Int, after: String?) async throws(APISessionError) -> MomentsDetails {
+  private func fetchPage(
+    userID: String, first: Int, after: String?
+  ) async throws(APISessionError) -> GraphQLResponse<MomentsDetails> {
     typealias Document = MomentsDocument.Page
-    return try await apiSession.post(
-      document: Document.text,
+    let response = try await apiSession.response(
+      to: Document.text,
       operationName: Document.operationName,
       variables: Document.Variables(userID: userID, withLikes: await requestsLikes(), first: first, after: after),
-      as: Document.Reply.self
-    ).getMomentsDetailsByUserID
+      as: Document.Reply.self)
+    return response.map(\.getMomentsDetailsByUserID)
   }
 }
 

@@ -32,13 +32,26 @@ public struct UpdateMomentLikeSession: UpdateMomentLikeSessionType {
   public func updateLike(
     _ isLiked: Bool, momentID: String, fromUserID userID: String, idempotencyKey: String
   ) async throws(APISessionError) -> MomentsDetails {
+    try await updateLikeResponse(
+      isLiked, momentID: momentID, fromUserID: userID, idempotencyKey: idempotencyKey
+    ).data
+  }
+
+  /// Sets whether a user likes a moment, with one request under the given key, and returns the timeline together with
+  /// the errors of its missing fields.
+  ///
+  /// - Throws: An `APISessionError`; `APISessionError.graphQL` for an unknown moment or user, and if a field is missing
+  ///   without which there is no timeline.
+  public func updateLikeResponse(
+    _ isLiked: Bool, momentID: String, fromUserID userID: String, idempotencyKey: String
+  ) async throws(APISessionError) -> GraphQLResponse<MomentsDetails> {
     typealias Document = MomentsDocument.UpdateMomentLike
-    return try await apiSession.post(
-      document: Document.text,
+    let response = try await apiSession.response(
+      to: Document.text,
       operationName: Document.operationName,
       variables: Document.Variables(momentID: momentID, userID: userID, isLiked: isLiked),
       headers: ["Idempotency-Key": idempotencyKey],
-      as: Document.Reply.self
-    ).updateMomentLike
+      as: Document.Reply.self)
+    return response.map(\.updateMomentLike)
   }
 }

@@ -18,6 +18,7 @@ public import Repository
 ///   store, and the next repository on the store sends them.
 public actor MomentsRepo: MomentsRepoType {
   private nonisolated let timelines: SyncedRepository<MomentsSource>
+  private nonisolated let incompleteReplyRelay: MulticastRelay<IncompleteReply>
   private nonisolated let validate: @Sendable (String) throws(StoreError) -> Void
 
   /// Creates a repository on a data store and two sessions, and starts to send the likes that are queued in the store.
@@ -54,10 +55,11 @@ public actor MomentsRepo: MomentsRepoType {
     eviction: EvictionPolicy = EvictionPolicy()
   ) {
     validate = { userID throws(StoreError) in try persistentDataStore.validate(userID: userID) }
+    let source = MomentsSource(
+      getMomentsSession: getMomentsByUserIDSession, updateLikeSession: updateMomentLikeSession, errorCodes: errorCodes)
+    incompleteReplyRelay = source.incompleteReplies
     timelines = SyncedRepository(
-      MomentsSource(
-        getMomentsSession: getMomentsByUserIDSession, updateLikeSession: updateMomentLikeSession,
-        errorCodes: errorCodes),
+      source,
       store: persistentDataStore,
       configuration: RepositoryConfiguration(
         pageSize: pageSize, freshness: freshness, retryPolicy: retryPolicy, clock: clock, now: now, random: random,
@@ -66,6 +68,13 @@ public actor MomentsRepo: MomentsRepoType {
 
   /// The events of the repository, such as requests, retries and changes of the queue, for a log or a chart.
   public nonisolated var events: MulticastStream<RepositoryEvent, Never> { timelines.events }
+
+  /// The replies of the server that count although a part of them is missing, with the errors that the server reported.
+  ///
+  /// For example, a moment without a title because the server failed to read it. A subscriber receives those that arrive
+  /// after it subscribed. One that falls behind by more than 1,024 loses the oldest. The stream finishes when the
+  /// repository is released.
+  public nonisolated var incompleteReplies: MulticastStream<IncompleteReply, Never> { incompleteReplyRelay.stream }
 
   /// The likes that the server doesn't have yet, those that it has but the stored timeline doesn't contain yet, and the
   /// refused likes whose error no caller received.

@@ -1,5 +1,6 @@
 internal import Foundation
 public import GraphQLClient
+internal import Multicast
 public import Repository
 
 /// Fetches timelines and sends likes for a ``MomentsRepo``.
@@ -29,17 +30,23 @@ public struct MomentsSource: PagedSource, MutableSource {
   let updateLikeSession: any UpdateMomentLikeSessionType
   /// The meanings of the server's error codes.
   var errorCodes = GraphQLErrorCodes.standard
+  /// Receives the replies that count although a part of them is missing.
+  ///
+  /// Nothing is replayed, because the reports name a user, who may have signed out.
+  let incompleteReplies = MulticastRelay<IncompleteReply>(buffering: .dropOldest(1024))
   /// The name of the store collection that contains the timelines.
   public let name = "moments-details"
 
   /// Fetches the complete timeline of a user.
   public func fetch(_ key: Key) async throws(APISessionError) -> MomentsDetails {
-    try await getMomentsSession.getMoments(userID: key.storeID)
+    report(try await getMomentsSession.getMomentsResponse(userID: key.storeID), to: .fetch(userID: key.storeID))
   }
 
   /// Fetches a page of the timeline of a user.
   public func fetch(_ key: Key, after cursor: String?, limit: Int) async throws(APISessionError) -> MomentsDetails {
-    try await getMomentsSession.getMoments(userID: key.storeID, first: limit, after: cursor)
+    report(
+      try await getMomentsSession.getMomentsResponse(userID: key.storeID, first: limit, after: cursor),
+      to: .fetch(userID: key.storeID))
   }
 
   /// Sends a like.
@@ -51,12 +58,22 @@ public struct MomentsSource: PagedSource, MutableSource {
   ) async throws(APISessionError) -> MutationReply<MomentsDetails> {
     do throws(APISessionError) {
       return .value(
-        try await updateLikeSession.updateLike(
-          like.isLiked, momentID: like.momentID, fromUserID: like.userID, idempotencyKey: id.rawValue))
+        report(
+          try await updateLikeSession.updateLikeResponse(
+            like.isLiked, momentID: like.momentID, fromUserID: like.userID, idempotencyKey: id.rawValue),
+          to: .like(like)))
     } catch {
       guard error.isUnusableSuccess, let details = await fetchDetails(confirming: like) else { throw error }
       return .value(details)
     }
+  }
+
+  /// Returns the timeline of a response, and reports the errors beside it.
+  private func report(
+    _ response: GraphQLResponse<MomentsDetails>, to request: IncompleteReply.Request
+  ) -> MomentsDetails {
+    if !response.errors.isEmpty { incompleteReplies.send(IncompleteReply(request: request, errors: response.errors)) }
+    return response.data
   }
 
   /// Fetches the timeline after a success whose reply can't be used.

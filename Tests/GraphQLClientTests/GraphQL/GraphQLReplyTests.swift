@@ -114,6 +114,26 @@ struct GraphQLReplyTests {
     #expect(errors == [GraphQLError(message: "m"), GraphQLError(message: "n")])
   }
 
+  @Test(arguments: [#"[{}]"#, #"[7,{"message":null}]"#, #""none""#, #"{"message":"m"}"#, "7"])
+  func `Invalid errors do not hide complete data, and are reported`(errors: String) throws {
+    for json in [#"{"data":{"a":1},"errors":\#(errors)}"#, #"{"errors":\#(errors),"data":{"a":1}}"#] {
+      #expect(try Self.dataDescription(json) == "payload 1")
+      let messages = try Self.reply(json).errors.map(\.message)
+      #expect(messages.count == 1)
+      #expect(messages.first?.hasPrefix("The errors of the reply are invalid: ") == true)
+      #expect(messages.first?.contains(" at errors") == true)
+    }
+  }
+
+  @Test(arguments: ["", #","data":null"#, #","data":{"a":1}"#])
+  func `An error without a message counts if it has a code`(data: String) throws {
+    let entries = #"{"extensions":{"code":"C"},"path":["a"]},{"errorType":"D"},{"message":7,"type":"E"},{"path":["b"]}"#
+    let errors = try Self.reply(#"{"errors":[\#(entries)]\#(data)}"#).errors
+    #expect(errors.map(\.code) == ["C", "D", "E"])
+    #expect(errors.map(\.path) == [[.field("a")], nil, nil])
+    #expect(Set(errors.map(\.message)) == ["The server sent no message."])
+  }
+
   // MARK: - Invalid replies
 
   @Test func `A reply in an encoding other than UTF-8 is an error`() throws {

@@ -1,0 +1,99 @@
+import DataStore
+import Foundation
+import GraphQLClient
+import MomentsTesting
+import Multicast
+import MulticastTesting
+import Repository
+import TestSupport
+import Testing
+
+@testable import Moments
+
+/// Replies with data beside errors.
+@Suite(.timeLimit(.minutes(15))) struct MomentsRepoIncompleteReplyTests {
+  private static func makeRepo(_ transport: JSONTransport) -> MomentsRepo {
+    MomentsRepo(
+      persistentDataStore: PersistentDataStore(InMemoryStore()),
+      getMomentsByUserIDSession: GetMomentsByUserIDSession(apiSession: transport.apiSession),
+      updateMomentLikeSession: UpdateMomentLikeSession(apiSession: transport.apiSession), clock: ManualClock())
+  }
+
+  private static func field(of operation: String) -> String {
+    operation == "updateMomentLike" ? operation : "getMomentsDetailsByUserID"
+  }
+
+  private static func error(at operation: String) -> GraphQLError {
+    GraphQLError(
+      message: "boom", path: [.field(field(of: operation)), .field("moments"), .index(0), .field("title")])
+  }
+
+  /// Answers with all moments, and with an error at the title of the first one.
+  private static let partial = JSONTransport { operation in
+    let timeline = JSONTransport.timeline(title: "null", isLiked: operation == "updateMomentLike")
+    let field = field(of: operation)
+    return Data(
+      #"""
+      {"data":{"\#(field)":\#(timeline)},"errors":[{"message":"boom","path":["\#(field)","moments",0,"title"]}]}
+      """#.utf8)
+  }
+
+  @Test func `A timeline beside an error at a nullable field is shown, and the error is reported`() async throws {
+    let repo = Self.makeRepo(Self.partial)
+    let reports = repo.incompleteReplies.subscribe()
+    try await repo.getMoments(userID: "0")
+    #expect(await repo.momentsDetails(userID: "0").first(1).map(\.moments.count) == [7])
+    try await repo.reloadMoments(userID: "0")
+    #expect(
+      await reports.first(2) == [
+        IncompleteReply(request: .fetch(userID: "0"), errors: [Self.error(at: "getMomentsDetailsByUserID")]),
+        IncompleteReply(request: .fetch(userID: "0"), errors: [Self.error(at: "getMomentsPage")]),
+      ])
+  }
+
+  @Test func `A like whose reply has an error at a nullable field is confirmed, and the error is reported`()
+    async throws
+  {
+    let transport = Self.partial
+    let repo = Self.makeRepo(transport)
+    let reports = repo.incompleteReplies.subscribe()
+    #expect(try await repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .confirmed)
+    #expect(await repo.momentsDetails(userID: "0").first(1).map(\.moments[0].isLiked) == [true])
+    let like = MomentLike(userID: "0", momentID: "0", isLiked: true)
+    let report = IncompleteReply(request: .like(like), errors: [Self.error(at: "updateMomentLike")])
+    #expect(await reports.first(1) == [report])
+    #expect(
+      report.description
+        == "The timeline after the like of 0 is incomplete: boom (at updateMomentLike.moments.0.title)")
+    #expect(try await repo.mutations.list() == [])
+  }
+
+  @Test func `A like and a timeline without data are failures, as before`() async throws {
+    let transport = JSONTransport { operation in
+      let field = Self.field(of: operation)
+      return Data(#"{"data":null,"errors":[{"message":"boom","path":["\#(field)"]}]}"#.utf8)
+    }
+    let repo = Self.makeRepo(transport)
+    for operation in ["getMomentsDetailsByUserID", "updateMomentLike"] {
+      let error = GraphQLError(message: "boom", path: [.field(Self.field(of: operation))])
+      await #expect(throws: MomentsRepoError.session(.graphQL([error]))) {
+        if operation == "updateMomentLike" {
+          try await repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0")
+        } else {
+          try await repo.getMoments(userID: "0")
+        }
+      }
+    }
+  }
+
+  @Test func `Invalid errors beside a complete timeline are reported`() async throws {
+    let transport = JSONTransport { _ in
+      Data(#"{"data":{"getMomentsDetailsByUserID":\#(JSONTransport.timeline(title: "null"))},"errors":[{}]}"#.utf8)
+    }
+    let repo = Self.makeRepo(transport)
+    let reports = repo.incompleteReplies.subscribe()
+    try await repo.getMoments(userID: "0")
+    #expect(await repo.momentsDetails(userID: "0").first(1).map(\.moments.count) == [7])
+    #expect(await reports.first(1).map(\.errors.count) == [1])
+  }
+}
