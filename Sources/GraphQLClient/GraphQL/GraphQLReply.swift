@@ -31,7 +31,6 @@ struct GraphQLReply<Payload: Decodable & Sendable>: Decodable, Sendable {
   init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     isGraphQL = container.contains(.data) || container.contains(.errors)
-    extensions = container.extensions(forKey: .extensions)
     if !container.contains(.data) {
       data = .missing
     } else if try container.decodeNil(forKey: .data) {
@@ -51,6 +50,8 @@ struct GraphQLReply<Payload: Decodable & Sendable>: Decodable, Sendable {
       guard case .payload = data else { throw error }
       errors = [GraphQLError(message: "The errors of the reply are invalid: \(CodingFailure.reason(of: error))")]
     }
+    // After the errors, because all extensions of a reply share a limit, and those of the errors say more.
+    extensions = container.extensions(forKey: .extensions)
   }
 
   private static func errors(in container: KeyedDecodingContainer<CodingKeys>) throws -> [GraphQLError] {
