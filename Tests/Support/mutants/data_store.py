@@ -136,7 +136,11 @@ MUTANTS = [
     mutant(
         "external-save-of-new-id-not-sent",
         "a subscriber to a collection receives a value that another process adds",
-        (TOPIC_STATE, "    case (.value(let edition), nil) where !isListed:\n", "    case (.value(let edition), nil):\n"),
+        (
+            TOPIC_STATE,
+            "    case (.value(let edition), nil) where !isListed:\n",
+            "    case (.value(let edition), nil):\n",
+        ),
     ),
     mutant(
         "returned-folder-not-checked",
@@ -153,8 +157,10 @@ MUTANTS = [
         "a lock excludes every other lock on the same name",
         (
             LOCKS,
-            '      try perform("flock", file.path) { flock(number, LOCK_EX | LOCK_NB) }\n',
-            '      try perform("flock", file.path) { flock(number, LOCK_SH | LOCK_NB) }\n',
+            "    switch try tryToLock(file) {\n    case false: return .held",
+            "    let number = file.number\n"
+            '    try perform("flock", file.path) { flock(number, LOCK_SH | LOCK_NB) }\n'
+            "    switch Bool?.some(true) {\n    case false: return .held",
         ),
     ),
     mutant(
@@ -170,15 +176,6 @@ MUTANTS = [
             PARTS,
             "        newParts.append((id, bytes))\n",
             "        if base == nil { newParts.append((id, bytes)) }\n",
-        ),
-    ),
-    mutant(
-        "missing-part-kept",
-        "a save of a value in parts keeps no part that another process has replaced",
-        (
-            COMMIT,
-            "      guard let keptPartIDs = written?.keptPartIDs, keptPartIDs.isSubset(of: storedPartIDs) else { return .retry }\n",
-            "      guard let keptPartIDs = written?.keptPartIDs else { return .retry }\n",
         ),
     ),
 ]

@@ -27,15 +27,24 @@ MUTANTS = [
     mutant(
         "confirmed-mutation-applied-again",
         "the base changes in one step with the mutations that it includes (L1)",
-        (STATE, "    for id in write.confirmed { pending.remove(id) }\n", ""),
+        (
+            STATE,
+            "    for id in write.confirmed { pending.remove(id) }\n",
+            "    for id in write.confirmed.prefix(1) { pending.remove(id) }\n",
+        ),
     ),
     mutant(
-        "external-value-published-before-its-mutations-end",
+        "external-value-applied-after-its-mutations-end",
         "the base changes in one step with the mutations that it includes (L1)",
         (
             EXTERNAL,
-            "    cell.receive(change)\n",
-            "    cell.receive(change)\n    engine.publish(cell)\n",
+            "    cell.receive(change)\n"
+            "    if let stored { cell.receive(.saved(cell.storeKey, stored)) }\n"
+            "    finish(finished, of: key, in: engine)\n",
+            "    finish(finished, of: key, in: engine)\n"
+            "    cell.receive(change)\n"
+            "    if let stored { cell.receive(.saved(cell.storeKey, stored)) }\n"
+            "    engine.publish(cell)\n",
         ),
     ),
     mutant(
@@ -44,15 +53,14 @@ MUTANTS = [
         (STATE, "      continuesAfterConflicts = true\n", "      continuesAfterConflicts = false\n"),
     ),
     mutant(
-        "published-after-its-record",
+        "second-mutation-published-later",
         "a mutation is visible before anything is written or sent (L2)",
         (
             ADDER,
             "    // The value is published before the changes of the queue, because the user waits for the value.\n"
             "    engine.publish(cell)\n",
-            "",
+            "    if cell.state.pendingIDs.count == 1 { engine.publish(cell) }\n",
         ),
-        (ADDER, "    return id\n  }\n", "    engine.publish(cell)\n    return id\n  }\n"),
     ),
     mutant(
         "old-fetch-accepted-after-a-confirmation",
@@ -138,7 +146,8 @@ MUTANTS = [
         "a mutation that the server may have applied is requeued under its id (L6)",
         (
             DECISIONS,
-            "      entry, by: entry.record.mutation, as: entry.record.isOutcomeUnknown ? entry.id : MutationID(), in: engine)\n",
+            "      entry, by: entry.record.mutation, as: entry.record.isOutcomeUnknown ? entry.id : MutationID(),"
+            " in: engine)\n",
             "      entry, by: entry.record.mutation, as: MutationID(), in: engine)\n",
         ),
     ),
@@ -225,7 +234,8 @@ MUTANTS = [
         "a call that stores a value evicts others before it returns (L11)",
         (
             WRITES,
-            "    if write.value != nil { await engine.evictions.makeRoom(afterSaving: cell.storeKey, of: cell, in: engine) }\n",
+            "    if write.value != nil {"
+            " await engine.evictions.makeRoom(afterSaving: cell.storeKey, of: cell, in: engine) }\n",
             "",
         ),
     ),
@@ -283,15 +293,6 @@ MUTANTS = [
             WRITES,
             "    if !cell.isClosed, cell.state.needsWholeValue { engine.loader.fetchWhole(cell, in: engine) }\n",
             "",
-        ),
-    ),
-    mutant(
-        "rejected-fetch-not-repeated",
-        "a fetch whose value is rejected is repeated (L14)",
-        (
-            WRITES,
-            "    for fetch in write.rejected { engine.loader.end(fetch, .success(false)) }\n",
-            "    for fetch in write.rejected { engine.loader.end(fetch, .success(true)) }\n",
         ),
     ),
 ]
