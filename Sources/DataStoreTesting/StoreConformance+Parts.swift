@@ -30,6 +30,18 @@ extension StoreConformance {
         }
       }
     },
+    Check("A save over a value in parts that another store has changed stores exactly what it saves") { harness in
+      let (store, other) = (try await harness.open(), try await harness.open())
+      var value = Album.versions[1]
+      try await store.save(value, for: albumKey)
+      var othersValue = value
+      othersValue.photos[150] = "changed by the other store"
+      try await other.save(othersValue, for: albumKey)
+      // The store hasn't loaded the change, and this one is in another part.
+      value.photos[3] = "changed"
+      try await store.save(value, for: albumKey)
+      try expect(await harness.open().load(albumKey)?.value, is: value, "load")
+    },
     Check("A value stored whole is loaded as a value in parts, and the next save stores it in parts") { harness in
       let whole = try await harness.open().save(WholeAlbum(Album.versions[1]), for: wholeAlbumKey)
       let store = try await harness.open()

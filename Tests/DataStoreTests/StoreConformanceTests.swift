@@ -2,6 +2,7 @@ import DataStore
 import DataStoreTesting
 import Foundation
 import Multicast
+import TestRounds
 import Testing
 
 /// Verifies that the conformance checks fail for stores that break a rule.
@@ -9,7 +10,8 @@ import Testing
   @Test(arguments: FaultyStore.Fault.allCases)
   func `A faulty store fails the check of the rule that it breaks`(fault: FaultyStore.Fault) async throws {
     var brokenRules: Set<String> = []
-    for check in StoreConformance.checks {
+    // All checks together take seconds for each fault, because some of them fail by a timeout.
+    for check in StoreConformance.checks where Rounds.areFull || check.rule == fault.brokenRule {
       let storage = InMemoryStorage()
       let harness = StoreHarness(timeLimit: .milliseconds(300)) {
         FaultyStore(fault: fault, storage: storage)

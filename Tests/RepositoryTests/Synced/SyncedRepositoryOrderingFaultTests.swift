@@ -11,6 +11,25 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct SyncedRepositoryOrderingFaultTests: NotesSuite {
   let fixture = NotesFixture()
 
+  // MARK: - Fetching again
+
+  @Test func `A fetched value that may be older than a confirmed change is fetched again, and reported`() async throws {
+    try await put(Notes())
+    let (gate, fetches) = (Gate(), Counter())
+    let repository = makeRepository(onFetch: { _ async throws(NotesFailure) in
+      if fetches.next() == 1 { await gate.pass() }
+    })
+    let events = repository.events.subscribe()
+    let reload = Task { try await repository.reload("a") }
+    await gate.arrivals()
+    #expect(try await repository.perform(.add("1"), on: "a") == .confirmed)
+    gate.open()
+    try await reload.value
+    #expect(fetches.value == 2)
+    await events.reaches { $0 == .replyDiscarded(key: "a") }
+    #expect(await repository.values(of: "a").first(1) == [Notes("1")])
+  }
+
   // MARK: - Signing in
 
   @Test func `A late reply to a request with old credentials doesn't pause the user's mutations again`() async throws {
