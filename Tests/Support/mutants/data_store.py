@@ -178,4 +178,13 @@ MUTANTS = [
             "        if base == nil { newParts.append((id, bytes)) }\n",
         ),
     ),
+    mutant(
+        "replaced-part-kept",
+        "a save over another store's parts stores exactly what it saves",
+        (
+            COMMIT,
+            "      guard let keptPartIDs = written?.keptPartIDs, keptPartIDs.isSubset(of: storedPartIDs) else { return .retry }\n",
+            "      guard let keptPartIDs = written?.keptPartIDs else { return .retry }\n",
+        ),
+    ),
 ]

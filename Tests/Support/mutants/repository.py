@@ -295,4 +295,13 @@ MUTANTS = [
             "",
         ),
     ),
+    mutant(
+        "rejected-fetch-not-repeated",
+        "a fetched value that may be older than the stored one is fetched again (L14)",
+        (
+            WRITES,
+            "    for fetch in write.rejected { engine.loader.end(fetch, .success(false)) }\n",
+            "    for fetch in write.rejected { engine.loader.end(fetch, .success(true)) }\n",
+        ),
+    ),
 ]
