@@ -77,7 +77,7 @@ struct GraphQLReply<Payload: Decodable & Sendable>: Decodable, Sendable {
   ///
   /// - Throws: `DecodingError`.
   static func decode(_ body: Data, dates: DateCoding = .iso8601) throws -> GraphQLReply {
-    try JSONText.check(body)
+    let body = try JSONText.readable(body)
     let decoder = JSONDecoder()
     decoder.dateDecodingStrategy = dates.decoding
     decoder.userInfo[JSONValue.Budget.key] = JSONValue.Budget()
@@ -120,8 +120,7 @@ struct GraphQLShape: Decodable {
   /// Whether `body` is a JSON object with `data`, or with a list of `errors` whose first entry has a message.
   static func matches(_ body: Data) -> Bool {
     do {
-      try JSONText.check(body)
-      _ = try JSONDecoder().decode(GraphQLShape.self, from: body)
+      _ = try JSONDecoder().decode(GraphQLShape.self, from: JSONText.readable(body))
       return true
     } catch {
       // A body that can't be decoded has another shape.
