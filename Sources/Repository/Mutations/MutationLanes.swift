@@ -44,6 +44,10 @@ struct MutationLanes {
     var waiting = FIFO<MutationID>()
     /// The number of failed attempts since the last ``MutationLanes/complete(lane:)`` or ``MutationLanes/retryNow()``.
     var failures = 0
+    /// Whether the outcome of the last failed attempt is unknown.
+    var isOutcomeUnknown = false
+    /// Whether a backoff was ended before its deadline since `failures` was 0.
+    var wasResumedAfterFetch = false
   }
 
   /// A deadline of an attempt or of a backoff.
@@ -272,9 +276,14 @@ struct MutationLanes {
   /// Records that the attempt of a lane is complete, so that its next mutation may be sent.
   mutating func complete(lane laneID: LaneID) {
     guard endAttempt(laneID) else { return }
-    lanes[laneID]?.failures = 0
+    resetFailures(of: laneID)
     failing.remove(laneID)
     makeReadyOrForget(laneID)
+  }
+
+  private mutating func resetFailures(of laneID: LaneID) {
+    lanes[laneID]?.failures = 0
+    lanes[laneID]?.wasResumedAfterFetch = false
   }
 
   /// The number of consecutive failed attempts of a lane, counting the attempt in flight, or else the next, as failed.
@@ -287,8 +296,13 @@ struct MutationLanes {
   ///   - laneID: The id of the lane.
   ///   - deadline: The time of the next attempt.
   ///   - isServerDelay: Whether the server named the delay, so that ``retryNow()`` doesn't shorten it.
-  mutating func backOff(_ id: MutationID, lane laneID: LaneID, until deadline: Duration, isServerDelay: Bool) {
+  ///   - isOutcomeUnknown: Whether it isn't known whether the server applied the mutation, so that
+  ///     ``resumeAfterFetch()`` shortens only the first of several delays.
+  mutating func backOff(
+    _ id: MutationID, lane laneID: LaneID, until deadline: Duration, isServerDelay: Bool, isOutcomeUnknown: Bool = false
+  ) {
     guard endAttempt(laneID) else { return }
+    lanes[laneID]?.isOutcomeUnknown = isOutcomeUnknown
     lastNumber += 1
     lanes[laneID]?.waiting.prepend(id)
     lanes[laneID]?.failures += 1
@@ -353,17 +367,40 @@ struct MutationLanes {
 
   /// Ends all backoffs, except those whose delay the server named, and resets the number of failures.
   mutating func retryNow() {
+    endBackOffs { _ in true }
+    for laneID in failing { resetFailures(of: laneID) }
+    failing = []
+  }
+
+  /// Ends backoffs because a fetch has succeeded, so the server can be reached.
+  ///
+  /// If the outcome of an attempt is unknown, the server may have been reached all along, and may have sent a reply that
+  /// can't be read. Fetches would then make a loop of attempts without pauses. For such a lane, only the first fetch
+  /// ends the backoff, and the number of failures isn't reset, so the next delays grow.
+  mutating func resumeAfterFetch() {
+    let isSuspect = { (lane: Lane) in lane.isOutcomeUnknown && lane.failures > 0 }
+    endBackOffs { lane in !(isSuspect(lane) && lane.wasResumedAfterFetch) }
+    for laneID in failing {
+      if let lane = lanes[laneID], isSuspect(lane) { continue }
+      resetFailures(of: laneID)
+      failing.remove(laneID)
+    }
+  }
+
+  /// Ends the backoffs of the lanes that satisfy a predicate, except those whose delay the server named.
+  private mutating func endBackOffs(where isEnding: (Lane) -> Bool) {
     let items = backOffs.items
     backOffs.removeAll()
     for item in items {
-      if case .backingOff(item.element.number, isServerDelay: true) = lanes[item.element.lane]?.status {
+      guard let lane = lanes[item.element.lane], case .backingOff(item.element.number, let isServerDelay) = lane.status
+      else { continue }
+      if isServerDelay || !isEnding(lane) {
         backOffs.insert(item.element, deadline: item.deadline)
       } else {
+        lanes[item.element.lane]?.wasResumedAfterFetch = true
         endBackOff(item.element)
       }
     }
-    for laneID in failing { lanes[laneID]?.failures = 0 }
-    failing = []
   }
 
   /// Lets the mutations of a user be sent again, because the user's credentials have changed.

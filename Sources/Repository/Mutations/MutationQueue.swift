@@ -265,9 +265,10 @@ final class MutationQueue<Source: RepositorySource> {
   /// The number of consecutive failed attempts of a mutation's lane, counting the present attempt as failed.
   func failures(of entry: Entry) -> Int { state.failures(of: entry) }
 
-  /// Makes a lane wait after a failed attempt; see ``MutationQueueState/backOff(_:until:isServerDelay:)``.
-  func backOff(_ entry: Entry, until deadline: Duration, isServerDelay: Bool) {
-    state.backOff(entry, until: deadline, isServerDelay: isServerDelay)
+  /// Makes a lane wait after a failed attempt; see
+  /// ``MutationQueueState/backOff(_:until:isServerDelay:isOutcomeUnknown:)``.
+  func backOff(_ entry: Entry, until deadline: Duration, isServerDelay: Bool, isOutcomeUnknown: Bool) {
+    state.backOff(entry, until: deadline, isServerDelay: isServerDelay, isOutcomeUnknown: isOutcomeUnknown)
     calls.endQueued(state.waiting(in: entry.lane))
   }
 
@@ -302,6 +303,11 @@ final class MutationQueue<Source: RepositorySource> {
   /// Ends all backoffs, except those whose delay the server named, and resets the numbers of failures.
   func retryNow() {
     state.retryNow()
+  }
+
+  /// Ends backoffs because a fetch has succeeded; see ``MutationLanes/resumeAfterFetch()``.
+  func resumeAfterFetch() {
+    state.resumeAfterFetch()
   }
 
   /// Lets the mutations of a user be sent again, because the user's credentials have changed.

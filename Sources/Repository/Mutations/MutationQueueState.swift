@@ -418,8 +418,10 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   ///   - entry: The mutation whose attempt failed.
   ///   - deadline: The time of the next attempt.
   ///   - isServerDelay: Whether the server named the delay.
-  func backOff(_ entry: Entry, until deadline: Duration, isServerDelay: Bool) {
-    lanes.backOff(entry.id, lane: entry.lane, until: deadline, isServerDelay: isServerDelay)
+  ///   - isOutcomeUnknown: Whether it isn't known whether the server applied the mutation.
+  func backOff(_ entry: Entry, until deadline: Duration, isServerDelay: Bool, isOutcomeUnknown: Bool = false) {
+    lanes.backOff(
+      entry.id, lane: entry.lane, until: deadline, isServerDelay: isServerDelay, isOutcomeUnknown: isOutcomeUnknown)
   }
 
   /// Makes the lanes of a mutation's user wait for new credentials, unless the credentials have changed since the
@@ -468,6 +470,11 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   /// Ends all backoffs, except those whose delay the server named, and resets the numbers of failures.
   func retryNow() {
     lanes.retryNow()
+  }
+
+  /// Ends backoffs because a fetch has succeeded; see ``MutationLanes/resumeAfterFetch()``.
+  func resumeAfterFetch() {
+    lanes.resumeAfterFetch()
   }
 
   /// Lets the mutations of a user be sent again, because the user's credentials have changed.

@@ -168,7 +168,7 @@ final class MutationSender<Source: RepositorySource> {
       backOff(entry, attempt: entry.record.attempts, after: delay, reason: reason, in: engine)
     case .unknownOutcome:
       recordFailure(of: entry, isOutcomeUnknown: true, cell, in: engine)
-      backOff(entry, attempt: entry.record.attempts, after: nil, reason: reason, in: engine)
+      backOff(entry, attempt: entry.record.attempts, after: nil, isOutcomeUnknown: true, reason: reason, in: engine)
     case .needsSignIn:
       cell.state.fail(entry.id, isOutcomeUnknown: false)
       // Published first, because the mutation may be in conflict now. Its call then reports the conflict instead of
@@ -232,15 +232,18 @@ final class MutationSender<Source: RepositorySource> {
   ///   - attempt: The number of the attempt, which the event reports. The backoff depends on the lane's failures in a
   ///     row.
   ///   - serverDelay: The delay that the server named, or `nil`.
+  ///   - isOutcomeUnknown: Whether it isn't known whether the server applied the mutation.
   ///   - reason: The text of the error.
   ///   - engine: The engine.
   private func backOff(
-    _ entry: Entry, attempt: Int, after serverDelay: Duration?, reason: String, in engine: isolated Engine
+    _ entry: Entry, attempt: Int, after serverDelay: Duration?, isOutcomeUnknown: Bool = false, reason: String,
+    in engine: isolated Engine
   ) {
     if engine.queue[entry.id]?.isLive ?? false {
       let delay = max(engine.backoff.delay(forAttempt: engine.queue.failures(of: entry)), serverDelay ?? .zero)
       events.emit(.retryScheduled(entry.id, attempt: attempt, delay: delay, reason: reason))
-      engine.queue.backOff(entry, until: clock.elapsed() + delay, isServerDelay: serverDelay != nil)
+      engine.queue.backOff(
+        entry, until: clock.elapsed() + delay, isServerDelay: serverDelay != nil, isOutcomeUnknown: isOutcomeUnknown)
     } else {
       // The mutation was removed, refused or found in conflict meanwhile.
       engine.queue.complete(entry)

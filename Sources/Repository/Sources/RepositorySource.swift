@@ -80,6 +80,9 @@ public enum FailureDisposition: Hashable, Sendable {
   ///
   /// The mutation is sent again under the same id. The reply to that attempt isn't stored, because it may repeat the
   /// server's reply to an earlier attempt. The value is fetched instead.
+  ///
+  /// The delays between the attempts grow. A successful fetch ends only the first of them, because the server may have
+  /// been reached all along.
   case unknownOutcome
 
   /// The server requires the user to sign in again.

@@ -370,15 +370,14 @@ actor SyncEngine<Source: RepositorySource> {
   func refresh(_ key: Key, _ part: Cell.Part? = nil) async throws(Failure) {
     try checkMayBegin(key)
     let wasServerAsked = try await loader.refresh(key, part, in: self)
-    // The fetch has shown that the server is reachable, so the backoff delays end.
-    if wasServerAsked { endWaits() }
+    if wasServerAsked { endWaitsAfterFetch() }
   }
 
   /// Fetches a value, or joins a request for it that is in flight.
   func load(_ key: Key, _ part: Cell.Part? = nil) async throws(Failure) {
     try checkMayBegin(key)
     let wasServerAsked = try await loader.load(key, part, in: self)
-    if wasServerAsked { endWaits() }
+    if wasServerAsked { endWaitsAfterFetch() }
   }
 
   /// Marks values as stale, and fetches those that are observed with a loading policy.
@@ -483,6 +482,14 @@ actor SyncEngine<Source: RepositorySource> {
   func endWaits() {
     backoff.endWaits()
     queue.retryNow()
+    sender.pump(in: self)
+  }
+
+  /// Ends backoff delays because a fetch has shown that the server is reachable; see
+  /// ``MutationLanes/resumeAfterFetch()``.
+  func endWaitsAfterFetch() {
+    backoff.endWaits()
+    queue.resumeAfterFetch()
     sender.pump(in: self)
   }
 

@@ -310,8 +310,7 @@ final class SyncLoader<Source: RepositorySource> {
     while cell.state.needsWholeValue, !cell.isClosed, !Task.isCancelled {
       do throws(Failure) {
         let wasServerAsked = try await load(cell.key, .whole, in: engine)
-        // The fetch has shown that the server is reachable, so the backoff delays end.
-        if wasServerAsked { engine.endWaits() }
+        if wasServerAsked { engine.endWaitsAfterFetch() }
         (attempt, cell.recovery) = (0, .fetching)
       } catch {
         guard cell.state.needsWholeValue, !cell.isClosed else { break }

@@ -181,6 +181,40 @@ import Testing
     #expect(lanes.next(at: .seconds(100)) == .send(Self.id(1), lane: "a"))
   }
 
+  @Test func `Of the delays after attempts of unknown outcome, a fetch ends only the first, and none shrinks`() {
+    var lanes = makeLanes(mutationsIn: ["a"])
+    #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
+    lanes.backOff(Self.id(0), lane: "a", until: .seconds(10), isServerDelay: false, isOutcomeUnknown: true)
+    lanes.resumeAfterFetch()
+    #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
+    #expect(lanes.failures(in: "a") == 2)
+    lanes.backOff(Self.id(0), lane: "a", until: .seconds(20), isServerDelay: false, isOutcomeUnknown: true)
+    lanes.resumeAfterFetch()
+    #expect(lanes.next(at: .zero) == .wait(until: .seconds(20)))
+    #expect(lanes.failures(in: "a") == 3)
+    // The app, or a change of the network, still ends the delay.
+    lanes.retryNow()
+    #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
+    #expect(lanes.failures(in: "a") == 1)
+    lanes.backOff(Self.id(0), lane: "a", until: .seconds(30), isServerDelay: false, isOutcomeUnknown: true)
+    lanes.resumeAfterFetch()
+    #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
+  }
+
+  @Test func `A fetch ends every delay after an attempt that didn't reach the server, except a server's delay`() {
+    var lanes = makeLanes(mutationsIn: ["a", "b"])
+    #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
+    #expect(lanes.next(at: .zero) == .send(Self.id(1), lane: "b"))
+    lanes.backOff(Self.id(1), lane: "b", until: .seconds(5), isServerDelay: true)
+    for _ in 0..<3 {
+      lanes.backOff(Self.id(0), lane: "a", until: .seconds(10), isServerDelay: false)
+      lanes.resumeAfterFetch()
+      #expect(lanes.failures(in: "a") == 1)
+      #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
+    }
+    #expect(lanes.next(at: .seconds(4)) == .wait(until: .seconds(5)))
+  }
+
   /// A naive model of the lanes: the waiting mutations and the one in flight, by lane.
   private struct Model {
     var waiting: [LaneID: [Int]] = [:]
