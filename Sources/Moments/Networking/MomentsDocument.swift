@@ -71,8 +71,10 @@ enum MomentsDocument {
       let isLiked: Bool
     }
 
-    struct Reply: Decodable, Sendable {
-      let updateMomentLike: MomentsDetails
+    /// The timeline is `MomentsDetails`, or a `GraphQLField` of it for a caller that must know whether the change was
+    /// made.
+    struct Reply<Timeline: Decodable & Sendable>: Decodable, Sendable {
+      let updateMomentLike: Timeline
     }
   }
 

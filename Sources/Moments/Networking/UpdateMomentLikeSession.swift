@@ -32,26 +32,31 @@ public struct UpdateMomentLikeSession: UpdateMomentLikeSessionType {
   public func updateLike(
     _ isLiked: Bool, momentID: String, fromUserID userID: String, idempotencyKey: String
   ) async throws(APISessionError) -> MomentsDetails {
-    try await updateLikeResponse(
-      isLiked, momentID: momentID, fromUserID: userID, idempotencyKey: idempotencyKey
-    ).data
+    try await send(isLiked, momentID: momentID, userID: userID, idempotencyKey: idempotencyKey).data
   }
 
   /// Sets whether a user likes a moment, with one request under the given key, and returns the timeline together with
   /// the errors of its missing fields.
   ///
-  /// - Throws: An `APISessionError`; `APISessionError.graphQL` for an unknown moment or user, and if a field is missing
-  ///   without which there is no timeline.
+  /// A timeline that can't be read counts as the reply of a server that has made the change.
+  ///
+  /// - Throws: An `APISessionError`; `APISessionError.graphQL` for an unknown moment or user.
   public func updateLikeResponse(
     _ isLiked: Bool, momentID: String, fromUserID userID: String, idempotencyKey: String
-  ) async throws(APISessionError) -> GraphQLResponse<MomentsDetails> {
+  ) async throws(APISessionError) -> GraphQLResponse<GraphQLField<MomentsDetails>> {
+    try await send(isLiked, momentID: momentID, userID: userID, idempotencyKey: idempotencyKey)
+  }
+
+  private func send<Timeline: Decodable & Sendable>(
+    _ isLiked: Bool, momentID: String, userID: String, idempotencyKey: String
+  ) async throws(APISessionError) -> GraphQLResponse<Timeline> {
     typealias Document = MomentsDocument.UpdateMomentLike
     let response = try await apiSession.response(
       to: Document.text,
       operationName: Document.operationName,
       variables: Document.Variables(momentID: momentID, userID: userID, isLiked: isLiked),
       headers: ["Idempotency-Key": idempotencyKey],
-      as: Document.Reply.self)
+      as: Document.Reply<Timeline>.self)
     return response.map(\.updateMomentLike)
   }
 }

@@ -38,7 +38,7 @@ public protocol UpdateMomentLikeSessionType: Sendable {
   /// incomplete.
   ///
   /// A server that has made the change, but fails to return a nullable field such as the title of a moment, sends an
-  /// error beside the timeline. The change counts nevertheless. The default implementation calls
+  /// error beside the timeline. The change counts nevertheless, and also if the timeline can't be read. The default implementation calls
   /// ``updateLike(_:momentID:fromUserID:idempotencyKey:)`` and returns no errors.
   ///
   /// - Parameters:
@@ -50,7 +50,7 @@ public protocol UpdateMomentLikeSessionType: Sendable {
   /// - Throws: An `APISessionError`.
   func updateLikeResponse(
     _ isLiked: Bool, momentID: String, fromUserID userID: String, idempotencyKey: String
-  ) async throws(APISessionError) -> GraphQLResponse<MomentsDetails>
+  ) async throws(APISessionError) -> GraphQLResponse<GraphQLField<MomentsDetails>>
 }
 
 extension UpdateMomentLikeSessionType {
@@ -58,10 +58,10 @@ extension UpdateMomentLikeSessionType {
   /// timeline without errors.
   public func updateLikeResponse(
     _ isLiked: Bool, momentID: String, fromUserID userID: String, idempotencyKey: String
-  ) async throws(APISessionError) -> GraphQLResponse<MomentsDetails> {
-    GraphQLResponse(
-      data: try await updateLike(
-        isLiked, momentID: momentID, fromUserID: userID, idempotencyKey: idempotencyKey))
+  ) async throws(APISessionError) -> GraphQLResponse<GraphQLField<MomentsDetails>> {
+    let details = try await updateLike(
+      isLiked, momentID: momentID, fromUserID: userID, idempotencyKey: idempotencyKey)
+    return GraphQLResponse(data: .value(details))
   }
 
   /// Sets whether a user likes a moment, ignoring the key.

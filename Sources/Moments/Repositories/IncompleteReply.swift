@@ -14,11 +14,16 @@ public struct IncompleteReply: Hashable, Sendable {
   public let request: Request
   /// The errors that the server reported beside the timeline, usually one for each missing field.
   public let errors: [GraphQLError]
+  /// The reason why the timeline in the reply can't be read; `nil` if it was read.
+  ///
+  /// Only the reply to a like counts in this case: the server has made the change, and the timeline is fetched.
+  public let unreadableReason: String?
 
   /// Creates an incomplete reply.
-  public init(request: Request, errors: [GraphQLError]) {
+  public init(request: Request, errors: [GraphQLError], unreadableReason: String? = nil) {
     self.request = request
     self.errors = errors
+    self.unreadableReason = unreadableReason
   }
 }
 
@@ -30,6 +35,8 @@ extension IncompleteReply: CustomStringConvertible {
       case .fetch(let userID): "The timeline of \(userID)"
       case .like(let like): "The timeline after the like of \(like.momentID)"
       }
-    return "\(subject) is incomplete: \(errors.map(\.description).joined(separator: "; "))"
+    let problem = unreadableReason.map { ["can't be read: \($0)"] } ?? ["is incomplete"]
+    let reasons = errors.map(\.description).joined(separator: "; ")
+    return ([subject] + problem).joined(separator: " ") + (reasons.isEmpty ? "" : ": " + reasons)
   }
 }

@@ -71,7 +71,8 @@ public actor MomentsRepo: MomentsRepoType {
 
   /// The replies of the server that count although a part of them is missing, with the errors that the server reported.
   ///
-  /// For example, a moment without a title because the server failed to read it. A subscriber receives those that arrive
+  /// For example, a moment without a title because the server failed to read it, or a like whose reply can't be read. A
+  /// subscriber receives those that arrive
   /// after it subscribed. One that falls behind by more than 1,024 loses the oldest. The stream finishes when the
   /// repository is released.
   public nonisolated var incompleteReplies: MulticastStream<IncompleteReply, Never> { incompleteReplyRelay.stream }

@@ -51,20 +51,18 @@ public struct MomentsSource: PagedSource, MutableSource {
 
   /// Sends a like.
   ///
-  /// If the answer is a success whose reply can't be used, the timeline is fetched. It confirms the like, unless the
-  /// like's moment in it has the opposite `isLiked`, or has no `isLiked` because the request excluded likes.
+  /// If the server has made the change, but the timeline in its reply can't be read, the reply counts without a value.
   public func send(
     _ like: MomentLike, to key: Key, id: MutationID
   ) async throws(APISessionError) -> MutationReply<MomentsDetails> {
-    do throws(APISessionError) {
-      return .value(
-        report(
-          try await updateLikeSession.updateLikeResponse(
-            like.isLiked, momentID: like.momentID, fromUserID: like.userID, idempotencyKey: id.rawValue),
-          to: .like(like)))
-    } catch {
-      guard error.isUnusableSuccess, let details = await fetchDetails(confirming: like) else { throw error }
-      return .value(details)
+    let response = try await updateLikeSession.updateLikeResponse(
+      like.isLiked, momentID: like.momentID, fromUserID: like.userID, idempotencyKey: id.rawValue)
+    switch response.data {
+    case .value(let details): return .value(report(response.map { _ in details }, to: .like(like)))
+    case .unreadable(let reason):
+      incompleteReplies.send(
+        IncompleteReply(request: .like(like), errors: response.errors, unreadableReason: reason))
+      return .withoutValue
     }
   }
 
@@ -74,24 +72,6 @@ public struct MomentsSource: PagedSource, MutableSource {
   ) -> MomentsDetails {
     if !response.errors.isEmpty { incompleteReplies.send(IncompleteReply(request: request, errors: response.errors)) }
     return response.data
-  }
-
-  /// Fetches the timeline after a success whose reply can't be used.
-  ///
-  /// Success alone doesn't confirm a like, because a proxy or a login page may have answered in place of the server.
-  ///
-  /// - Returns: The timeline, even if it lacks the like's moment. `nil` if the timeline can't be fetched, or if that
-  ///   moment has the opposite `isLiked`, or no `isLiked` because the request excluded likes.
-  private func fetchDetails(confirming like: MomentLike) async -> MomentsDetails? {
-    do throws(APISessionError) {
-      let details = try await getMomentsSession.getMoments(userID: like.userID)
-      var detailsWithLike = details
-      like.apply(to: &detailsWithLike)
-      return detailsWithLike == details ? details : nil
-    } catch {
-      // Whether the server has the like is unknown, so the like is sent again.
-      return nil
-    }
   }
 
   /// Returns how to proceed after a failed request.
@@ -155,15 +135,5 @@ extension MomentsDetails: PagedValue {
       details.moments[index].url = urlsByID[details.moments[index].id]
     }
     return details
-  }
-}
-
-extension APISessionError {
-  /// Whether the answer, from the server or from something in its place, was a success with a reply that can't be used.
-  fileprivate var isUnusableSuccess: Bool {
-    switch self {
-    case .emptyReply, .replyTooLarge, .undecodable: true
-    default: false
-    }
   }
 }

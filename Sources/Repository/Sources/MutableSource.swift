@@ -85,6 +85,12 @@ public enum MutationReply<Value: Sendable>: Sendable {
   /// If nothing is stored and the mutation was applied to ``MutableSource/empty``, the value is fetched. If nothing is
   /// stored and `empty` is `nil`, the reply stores nothing.
   case done
+
+  /// The server has applied the mutation, but its reply has no value that can be read.
+  ///
+  /// Nothing is stored, and the next mutation of the lane may be sent. The mutation stays applied on top of the stored
+  /// value until a whole value that was requested after the reply is accepted. The repository fetches that value.
+  case withoutValue
 }
 
 /// The mutation type of a read-only source.

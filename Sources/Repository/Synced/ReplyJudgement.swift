@@ -108,7 +108,7 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
 
   /// Changes the base by the reply to a mutation, if the result is certainly correct.
   ///
-  /// - Returns: Whether the reply was accepted. A value isn't accepted if the base may be newer. A patch or `done`
+  /// - Returns: Whether the reply was accepted. A reply without a value never is. A value isn't accepted if the base may be newer. A patch or `done`
   ///   isn't accepted if there is no base, or if the base may already include the mutation or lacks an earlier
   ///   confirmed one. Nor is `done` accepted if the mutation isn't possible on the base. If there is no base and
   ///   ``empty`` is `nil`, `done` can still be accepted, because it stores nothing.
@@ -116,6 +116,7 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
     _ reply: MutationReply<Value>, of item: Item, requestedAt: Timestamp, arrivedAt: Timestamp
   ) -> Bool {
     switch reply {
+    case .withoutValue: return false
     case .value(let value):
       guard versions.acceptValue(requestedAt: requestedAt, arrivedAt: arrivedAt) else { return false }
       // The visible value stays the same if the server did what was expected, which is the usual case in a long queue.

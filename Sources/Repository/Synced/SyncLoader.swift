@@ -315,8 +315,6 @@ final class SyncLoader<Source: RepositorySource> {
       } catch {
         guard cell.state.needsWholeValue, !cell.isClosed else { break }
         (attempt, cell.recovery) = (attempt + 1, .failing)
-        // The calls of the mutations end now, because it may take long until a fetch succeeds.
-        for id in cell.state.idsThatNeedWholeValue { engine.calls.end(id, .success(.queued)) }
         recordThatAttemptsEnded(cell, in: engine)
         await engine.backoff.wait(afterAttempt: attempt)
       }
@@ -325,13 +323,14 @@ final class SyncLoader<Source: RepositorySource> {
     engine.release(cell)
   }
 
-  /// Records that the attempts of the mutations that wait for a whole value have ended.
+  /// Records that the attempts of the mutations that wait for a whole value have ended, and ends their calls.
   ///
-  /// Otherwise these attempts would count as interrupted if this process ends. The records are written only once a
-  /// fetch has failed: as long as the fetches succeed, a value soon includes the mutations, and their records are
-  /// removed.
+  /// The calls don't wait, because it may take long until a fetch succeeds. Without the records, these attempts would
+  /// count as interrupted if this process ends. The records are written only once a fetch has failed: as long as the
+  /// fetches succeed, a value soon includes the mutations, and their records are removed.
   private func recordThatAttemptsEnded(_ cell: Cell, in engine: isolated Engine) {
     for id in cell.state.idsThatNeedWholeValue {
+      engine.calls.end(id, .success(.queued))
       let hasRecordChanged = engine.queue.recordUnknownOutcome(of: id)
       guard hasRecordChanged else { continue }
       // Runs to completion even if the repository is released now.
