@@ -71,7 +71,9 @@ extension StoreConformance {
         for key in [firstKey, secondKey, thirdKey] { _ = try await store.load(key) }
         var found: [Change] = []
         while found.count < 3 { found += try await read(1, from: changes, on: harness)[0] }
-        try expect(found.map(\.key), is: [firstKey, secondKey, thirdKey], "the keys")
+        // A store that is watched after all may read the changes in another order than the loads.
+        try expect(Set(found.map(\.key)), is: [firstKey, secondKey, thirdKey], "the keys")
+        try expect(found.count, is: 3, "the number of changes")
       }
     },
     Check("A commit with a failed precondition changes nothing, and its error names the key") { harness in

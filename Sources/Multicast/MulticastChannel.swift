@@ -24,8 +24,8 @@
 public final class MulticastChannel<Element: Sendable, Failure: Error>: Sendable {
   private let core: ChannelCore<Element, Failure>
   private let buffering: BufferingPolicy<Failure>
-  /// The token that counts this channel as live.
-  private let live = MulticastDiagnostics.LiveChannel()
+  /// The token that counts this channel as live, or `nil` for a channel that lasts as long as the process.
+  private let live: MulticastDiagnostics.LiveChannel?
 
   /// Creates a channel.
   ///
@@ -34,8 +34,16 @@ public final class MulticastChannel<Element: Sendable, Failure: Error>: Sendable
   ///   - buffering: The policy of each subscriber's buffer. It has no default, because the use of the elements decides
   ///     whether a full buffer should drop them, fail its subscriber, or grow. A subscriber can choose another policy
   ///     with ``MulticastStream/buffering(_:)``.
-  public init(replay: Int = 0, buffering: BufferingPolicy<Failure>) {
+  public convenience init(replay: Int = 0, buffering: BufferingPolicy<Failure>) {
+    self.init(replay: replay, buffering: buffering, isCounted: true)
+  }
+
+  /// Creates a channel.
+  ///
+  /// - Parameter isCounted: Whether ``MulticastDiagnostics/liveChannels`` counts the channel.
+  init(replay: Int, buffering: BufferingPolicy<Failure>, isCounted: Bool) {
     core = ChannelCore(replay: replay)
+    live = isCounted ? MulticastDiagnostics.LiveChannel() : nil
     self.buffering = buffering
   }
 

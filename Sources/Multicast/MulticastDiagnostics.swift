@@ -11,6 +11,8 @@ public enum MulticastDiagnostics {
   public static var liveSubscriptions: Int { subscriptionCount.load(ordering: .relaxed) }
 
   /// The number of live channels and relays.
+  ///
+  /// The few channels that the package creates once for the whole process don't count.
   public static var liveChannels: Int { channelCount.load(ordering: .relaxed) }
 
   private static let subscriptionCount = Atomic<Int>(0)

@@ -16,6 +16,17 @@ public final class MulticastRelay<Element: Sendable>: Sendable {
     channel = MulticastChannel(replay: replay, buffering: buffering)
   }
 
+  private init(_ channel: MulticastChannel<Element, Never>) {
+    self.channel = channel
+  }
+
+  /// Creates a relay that is never released, and that ``MulticastDiagnostics/liveChannels`` therefore doesn't count.
+  ///
+  /// If it were counted, the count would stay one higher after the first use of such a relay, which looks like a leak.
+  package static func ofProcess(buffering: BufferingPolicy<Never>) -> MulticastRelay {
+    MulticastRelay(MulticastChannel(replay: 0, buffering: buffering, isCounted: false))
+  }
+
   /// Sends an element to every subscriber, without waiting for any of them.
   ///
   /// - Complexity: O(1) amortized, plus O(*s*), where *s* is the number of subscribers that are suspended in `next()`

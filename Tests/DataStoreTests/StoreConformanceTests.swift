@@ -3,6 +3,7 @@ import DataStoreTesting
 import Foundation
 import Multicast
 import TestRounds
+import TestSupport
 import Testing
 
 /// Verifies that the conformance checks fail for stores that break a rule.
@@ -27,6 +28,19 @@ import Testing
     }
     // A fault may break other rules too.
     #expect(brokenRules.contains(fault.brokenRule), "\(brokenRules)")
+  }
+
+  @Test(arguments: StoreConformance.checks)
+  func `A watched store keeps the rules of a harness that isn't watched`(check: StoreConformance.Check) async throws {
+    let temporary = TemporaryFolder()
+    let folder = temporary.url
+    let harness = StoreHarness(isWatched: false) {
+      FileStore(folder: folder)
+    } corrupt: { key in
+      try Data("corrupt".utf8).write(to: folder.appending(path: "\(try key.encoded()).value"))
+    }
+    try await check.run(on: harness)
+    extendLifetime(temporary)
   }
 
   @Test(arguments: StoreConformance.checks.filter(\.needsCorruption))

@@ -25,11 +25,18 @@ import Testing
     (26, "Move the file away"),  // SQLITE_NOTADB
     (18, "The value is larger than SQLite allows"),  // SQLITE_TOOBIG
     (778, "Try again"),  // SQLITE_IOERR_WRITE
+    (522, "A file of the database was cut off, removed or replaced"),  // SQLITE_IOERR_SHORT_READ
   ])
   func `An SQLite error gives the advice for its extended code, or for its primary code if the extended code has none`(
     code: CInt, advice: String
   ) {
     #expect(sqliteError(code).description.contains("(SQLite's code \(code)). \(advice)"))
+  }
+
+  @Test func `The error of a standby says to connect to the primary server`() {
+    let error = SystemError(
+      code: 0, operation: "running", path: "db", source: .postgreSQL(state: "25006", message: "read-only"))
+    #expect(error.description.contains("connect to the primary server"))
   }
 
   @Test func `An SQLite error differs from an operating system error with the same code`() {

@@ -72,7 +72,9 @@ extension FileSystem {
 /// A file that is locked while it is open.
 private final class LockedFile: Sendable {
   /// Sends an element each time this process has closed a `LockedFile`.
-  static let releases = MulticastRelay<Void>(buffering: .latest)
+  ///
+  /// It lasts as long as the process, so it doesn't count as a live channel.
+  static let releases = MulticastRelay<Void>.ofProcess(buffering: .latest)
 
   /// The open file, or `nil` after ``close()``; the mutex isn't the lock of the file.
   private let descriptor: Lock<Descriptor?>

@@ -105,6 +105,10 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     // SQLITE_CORRUPT and SQLITE_NOTADB.
     case (11, _), (26, _):
       "Move the file away, together with the files whose names begin with its name, and restore a backup."
+    // SQLITE_IOERR_SHORT_READ.
+    case (_, 522):
+      "A file of the database was cut off, removed or replaced while it was in use: close all connections to the "
+        + "database, then open it again. If the error persists, restore a backup."
     // SQLITE_TOOBIG.
     case (18, _): "The value is larger than SQLite allows: split it."
     default: "Try again. If the error persists, check the volume or choose another folder."
@@ -149,6 +153,10 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     case "08", "57":
       "Check that the server is running and can be reached, and that the address, user and password are right. "
         + "Then try again."
+    // read_only_sql_transaction.
+    case "25" where state == "25006":
+      "The server is a standby, or allows no changes: connect to the primary server, for example with "
+        + "target_session_attrs=read-write, and as a user whose transactions may write."
     // The server's own classes for a refused connection, which the store replaces by 08; other code may report them.
     case "28", "3D": "Check the address, the user, the password and the name of the database."
     // feature_not_supported, invalid_sql_statement_name and duplicate_prepared_statement. A pooler that assigns the

@@ -83,6 +83,19 @@
       #expect(try other.read("a") == Data("new".utf8))
     }
 
+    @Test func `The error of a database whose log was cut off doesn't name an unrelated reason`() throws {
+      var backend = place.backend()
+      try backend.write(Data("old".utf8), to: "a")
+      let connection = try place.connection()
+      #expect(try connection.first("SELECT count(*) FROM value") { $0.integer(0) } == 1)
+      try FileHandle(forWritingTo: URL(filePath: place.path + "-wal")).truncate(atOffset: 0)
+      // Leaves the number of an error of the system behind.
+      _ = access("/does/not/exist", F_OK)
+      let error = #expect(throws: SystemError.self) { try place.connection().first("SELECT * FROM part") { _ in } }
+      #expect(error?.code == 522)
+      #expect(error?.description.contains("No such file") == false)
+    }
+
     @Test func `Two stores that are open when the log is removed continue`() async throws {
       let (store, other) = (SQLiteStore(file: place.file), SQLiteStore(file: place.file))
       try await store.save(1, for: key)

@@ -4,7 +4,7 @@
 
   extension PostgreSQLConnection {
     /// Sends an element each time a lock is released in this process.
-    private static let lockReleases = MulticastRelay<Void>(buffering: .latest)
+    private static let lockReleases = MulticastRelay<Void>.ofProcess(buffering: .latest)
     /// The queue on which locks are checked and released, because a task must not block a shared thread.
     private static let lockQueue = DispatchQueue(label: "DataStore.PostgreSQLLocks", attributes: .concurrent)
 

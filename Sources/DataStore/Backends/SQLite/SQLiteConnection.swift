@@ -292,7 +292,11 @@
       var message = String(cString: sqlite3_errmsg(handle))
       let systemCode = sqlite3_system_errno(handle)
       let primaryCode = code & 0xFF
-      let mayHaveSystemCause = [SQLITE_IOERR, SQLITE_CANTOPEN, SQLITE_FULL, SQLITE_READONLY].contains(primaryCode)
+      // A read that ends too early, `SQLITE_IOERR_SHORT_READ`, isn't an error of the system. The number of the last one
+      // is then left over from an earlier call.
+      let mayHaveSystemCause =
+        [SQLITE_IOERR, SQLITE_CANTOPEN, SQLITE_FULL, SQLITE_READONLY].contains(primaryCode)
+        && sqlite3_extended_errcode(handle) != SQLITE_IOERR | 2 << 8
       if mayHaveSystemCause, systemCode != 0 { message += ", because \(String(cString: strerror(systemCode)))" }
       return SystemError(
         code: sqlite3_extended_errcode(handle), operation: operation, path: path, source: .sqlite(message: message))
