@@ -37,7 +37,7 @@ import Testing
   func `A store in user defaults keeps the rules`(check: StoreConformance.Check) async throws {
     let suiteName = "DataStoreTests-\(UUID().uuidString)"
     defer { UserDefaults.standard.removePersistentDomain(forName: suiteName) }
-    let harness = StoreHarness(hasLocks: false) {
+    let harness = StoreHarness(isWatched: true, hasLocks: false) {
       UserDefaultsStore(suiteName: suiteName)
     } contents: {
       UserDefaults(suiteName: suiteName)!.dictionaryRepresentation().flatMap { name, object in

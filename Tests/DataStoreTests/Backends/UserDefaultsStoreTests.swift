@@ -23,6 +23,32 @@ import Testing
     #expect(defaults.string(forKey: "text.0") == "foreign")
   }
 
+  @Test(.timeLimit(.minutes(5)))
+  func `An observer hears of the saves, removals and erasures of another store at once`() async throws {
+    let suiteName = "DataStoreTests-\(UUID().uuidString)"
+    defer { UserDefaults.standard.removePersistentDomain(forName: suiteName) }
+    let (store, other) = (UserDefaultsStore(suiteName: suiteName), UserDefaultsStore(suiteName: suiteName))
+    var changes = try await store.changes(of: key).makeAsyncIterator()
+    // No call of `store` follows, so only a watch can notice the changes.
+    try await other.save("a", for: key)
+    #expect(await changes.next()?.stored?.value == "a")
+    try await other.remove(key)
+    #expect(await changes.next()?.stored == nil)
+    let secondKey = StoreKey<String>("text", id: "1")
+    try await other.save("b", for: key)
+    #expect(await changes.next()?.stored?.value == "b")
+    try await other.erase { $0.key == key.keyName }
+    #expect(await changes.next()?.stored == nil)
+    // A store of another suite isn't concerned.
+    let otherSuiteName = "DataStoreTests-\(UUID().uuidString)"
+    defer { UserDefaults.standard.removePersistentDomain(forName: otherSuiteName) }
+    try await UserDefaultsStore(suiteName: otherSuiteName).save("c", for: key)
+    try await other.save("d", for: key)
+    try await other.save("e", for: secondKey)
+    #expect(await changes.next()?.stored?.value == "d")
+    extendLifetime(store)
+  }
+
   @Test func `Undecodable bytes are quarantined under another key`() async throws {
     let suiteName = "DataStoreTests-\(UUID().uuidString)"
     defer { UserDefaults.standard.removePersistentDomain(forName: suiteName) }

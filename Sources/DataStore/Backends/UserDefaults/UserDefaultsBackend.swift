@@ -21,6 +21,9 @@ package struct UserDefaultsBackend: StoreBackend {
   /// The bytes that the decision about the current commit has read, by name; `nil` outside of a commit.
   private var decisionReads: [String: Data?]?
 
+  /// Notices the changes of the other stores of this process, once the store is observed.
+  private var watch: UserDefaultsWatch?
+
   private let suiteName: String
   private let defaults: UserDefaults?
 
@@ -80,7 +83,10 @@ package struct UserDefaultsBackend: StoreBackend {
         }
       }
       do throws(SystemError) {
-        if try result.get() { return true }
+        if try result.get() {
+          UserDefaultsWatch.report(removals + writes.map(\.name), ofSuite: suiteName, by: watch)
+          return true
+        }
       } catch {
         throw writes.isEmpty ? .removeFailed(error) : .writeFailed(error)
       }
@@ -88,10 +94,18 @@ package struct UserDefaultsBackend: StoreBackend {
   }
 
   package mutating func quarantine(_ bytes: Data, of name: String, at time: Date) throws(StoreError) -> String? {
-    try exclusively { backend in
+    let movedTo = try exclusively { backend in
       Result { () throws(StoreError) in try backend.move(bytes, toQuarantineOf: name, at: time) }
     }.get()
+    if movedTo != nil { UserDefaultsWatch.report([name], ofSuite: suiteName, by: watch) }
+    return movedTo
   }
+
+  package mutating func startWatching(_ onChange: @escaping @Sendable () -> Void) {
+    watch = UserDefaultsWatch(suiteName: suiteName, onChange: onChange)
+  }
+
+  package mutating func takeExternalChanges() -> ExternalChanges { watch?.takeChanges() ?? .names([]) }
 
   private func move(_ bytes: Data, toQuarantineOf name: String, at time: Date) throws(StoreError) -> String? {
     guard let defaults else { throw .writeFailed(noSuite) }
@@ -124,32 +138,41 @@ package struct UserDefaultsBackend: StoreBackend {
   }
 
   package mutating func erase(_ isErased: (StoredItem) -> Bool) throws(StoreError) {
-    try exclusively { backend in
+    let erasedNames = try exclusively { backend in
       Result { () throws(StoreError) in
         var removals: [String: Any?] = [:]
+        var erasedNames: [String] = []
         let names = try backend.allNames()
         var keys = StoredItemKeys()
         for name in names { keys.add(name) { backend.storedBytes(under: name) ?? Data() } }
         for name in names {
           let bytes = backend.storedBytes(under: name) ?? Data()
-          if isErased(StoredItem(name: name, keys: keys) { bytes }) { removals[Self.prefix + name] = .some(nil) }
+          guard isErased(StoredItem(name: name, keys: keys) { bytes }) else { continue }
+          removals[Self.prefix + name] = .some(nil)
+          erasedNames.append(name)
         }
         do throws(SystemError) {
           try backend.set(removals)
         } catch {
           throw StoreError.removeFailed(error)
         }
+        return erasedNames
       }
     }.get()
+    UserDefaultsWatch.report(erasedNames, ofSuite: suiteName, by: watch)
   }
 
   /// Sets and removes objects and asks the system to write the changes; if the system can't, undoes them.
   private func set(_ objects: [String: Any?]) throws(SystemError) {
     guard let defaults else { throw noSuite }
     let old = Dictionary(uniqueKeysWithValues: objects.keys.map { ($0, defaults.object(forKey: $0)) })
-    Self.set(objects, in: defaults)
-    guard defaults.synchronize() else {
+    let isWritten = UserDefaultsWatch.ignoringNotifications {
+      Self.set(objects, in: defaults)
+      if defaults.synchronize() { return true }
       Self.set(old, in: defaults)
+      return false
+    }
+    guard isWritten else {
       throw SystemError(code: POSIXErrorCode.EIO.rawValue, operation: "writing the user defaults", path: suiteName)
     }
   }
