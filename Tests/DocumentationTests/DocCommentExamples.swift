@@ -58,6 +58,17 @@ enum DocCommentExamples {
     try StoreKeyName("inbox", id: "Jake/0").encoded()  // "inbox.%4aake%2f0"
   }
 
+  struct TimedStore<Base: KeyValueStore>: ForwardingStore {
+    let base: Base
+    let log: @Sendable (String) -> Void
+
+    func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
+      let start = ContinuousClock.now
+      defer { log("The load of \(key) took \(ContinuousClock.now - start).") }
+      return try await base.load(key)
+    }
+  }
+
   static func storeBatch(_ reply: Inbox, _ queued: StoreKey<Int>, in store: any KeyValueStore) async throws {
     var batch = StoreBatch()
     batch.save(reply, for: .inbox(of: "0"))

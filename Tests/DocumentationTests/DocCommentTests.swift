@@ -33,6 +33,12 @@ import Testing
     try await DocCommentExamples.storeBatch(Inbox(head: "Jake", elements: ["Hi"]), queuedKey, in: store)
     #expect(try await store.load(.inbox(of: "0"))?.value.messages == ["Hi"])
     #expect(try await store.load(queuedKey) == nil)
+    let lines = try await output { print in
+      let timedStore = DocCommentExamples.TimedStore(base: store) { print($0) }
+      let loaded = try await timedStore.load(.inbox(of: "0"))
+      #expect(loaded?.value.messages == ["Hi"])
+    }
+    #expect(lines.count == 1)
   }
 
   /// Returns the documentation comments of a file as one text.

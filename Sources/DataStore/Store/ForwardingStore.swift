@@ -1,9 +1,33 @@
-package import Multicast
+public import Multicast
 
-/// A store that forwards each call to its ``base`` store, unless it implements the call itself.
-package protocol ForwardingStore: KeyValueStore {
+/// A store of your own that forwards each call to another store, unless it implements the call itself.
+///
+/// Use it for a store that adds one thing to another one, such as a log, a delay or a limit:
+///
+/// ```swift
+/// struct TimedStore<Base: KeyValueStore>: ForwardingStore {
+///   let base: Base
+///   let log: @Sendable (String) -> Void
+///
+///   func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
+///     let start = ContinuousClock.now
+///     defer { log("The load of \(key) took \(ContinuousClock.now - start).") }
+///     return try await base.load(key)
+///   }
+/// }
+/// ```
+///
+/// Each call is forwarded to the same call of ``base``, so a call that you implement isn't used by the others. For
+/// example, a store that refuses certain changes implements all four calls that change values:
+/// ``KeyValueStore/save(_:for:)``, ``KeyValueStore/remove(_:)``, ``KeyValueStore/removeAll(in:)`` and
+/// ``KeyValueStore/commit(_:)``. If it should also refuse an erasure, it implements ``KeyValueStore/erase(where:)``.
+///
+/// `StoreConformance` in `DataStoreTesting` checks whether the store still keeps the promises of ``KeyValueStore``.
+public protocol ForwardingStore: KeyValueStore {
+  /// The type of the other store.
   associatedtype Base: KeyValueStore
 
+  /// The store that receives the calls.
   var base: Base { get }
 }
 

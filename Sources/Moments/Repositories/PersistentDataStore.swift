@@ -3,7 +3,7 @@ public import DataStore
 /// A data store that keeps its timelines in any `KeyValueStore`.
 ///
 /// Each timeline has its own key: the id of its user, in the collection `moments-details`.
-public struct PersistentDataStore<Store: KeyValueStore>: PersistentDataStoreType, ForwardingStore {
+public struct PersistentDataStore<Store: KeyValueStore>: PersistentDataStoreType, WrappingStore {
   private static var collection: String { "moments-details" }
 
   package let base: Store

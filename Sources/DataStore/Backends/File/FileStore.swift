@@ -20,7 +20,7 @@ public import Foundation
 /// - **Other files** in the folder are left unchanged.
 /// - Complexity: A save that changes only one file synchronizes that file and the folder. A save or commit that changes
 ///   several files synchronizes each file that it writes, the journal, and the folder twice.
-public struct FileStore: ForwardingStore {
+public struct FileStore: WrappingStore {
   package let base: BackedStore<FileBackend>
 
   /// Creates a store in a folder.

@@ -3,7 +3,7 @@ public import Foundation
 /// A store that keeps its values in memory, for tests, previews, and values that need not survive the process.
 ///
 /// A commit is atomic, including for other stores over the same ``InMemoryStorage``.
-public struct InMemoryStore: ForwardingStore {
+public struct InMemoryStore: WrappingStore {
   package let base: BackedStore<InMemoryBackend>
 
   /// Creates a store in memory.

@@ -27,7 +27,7 @@
   /// - **Roles**: The role that creates the tables owns them. Another role needs all privileges on the tables and
   ///   sequences whose names begin with `datastore_`. If the server doesn't let this role rewrite a table, an
   ///   ``erase(where:)`` that deletes items throws afterwards, because bytes of them may be left.
-  public struct PostgreSQLStore: ForwardingStore {
+  public struct PostgreSQLStore: WrappingStore {
     package let base: BackedStore<PostgreSQLBackend>
 
     /// Creates a store in a database.

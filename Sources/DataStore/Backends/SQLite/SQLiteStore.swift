@@ -20,7 +20,7 @@
   ///   and begins a new log. If other connections prevent that, calls throw until they are closed.
   /// - **External changes** are noticed without a call while the store is observed. They include changes that other
   ///   programs make in the table `value`.
-  public struct SQLiteStore: ForwardingStore {
+  public struct SQLiteStore: WrappingStore {
     package let base: BackedStore<SQLiteBackend>
 
     /// Creates a store in a database.

@@ -12,7 +12,7 @@ public import Foundation
 ///   Apple's systems so are those by other code of this process. Changes by another process are noticed by the next call
 ///   after the platform makes them visible. They aren't watched, because `UserDefaults.didChangeNotification` reports
 ///   only changes of this process, and key-value observing interprets the dots in the keys as key paths.
-public struct UserDefaultsStore: ForwardingStore {
+public struct UserDefaultsStore: WrappingStore {
   package let base: BackedStore<UserDefaultsBackend>
 
   /// Creates a store in a suite of the user defaults.

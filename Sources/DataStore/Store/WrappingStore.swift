@@ -1,0 +1,66 @@
+package import Multicast
+
+/// A store of this package that forwards each call to its ``base`` store, which isn't public.
+///
+/// It has the same default implementations as ``ForwardingStore``, whose `base` is as public as the store itself.
+package protocol WrappingStore: KeyValueStore {
+  associatedtype Base: KeyValueStore
+
+  var base: Base { get }
+}
+
+extension WrappingStore {
+  /// Returns the stored value of a key, or `nil` if nothing is stored.
+  public func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
+    try await base.load(key)
+  }
+
+  /// Stores a value, and sends it to every observer once it is durable.
+  @discardableResult
+  public func save<Value>(_ value: Value, for key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value> {
+    try await base.save(value, for: key)
+  }
+
+  /// Removes the stored value of a key, and notifies every observer.
+  public func remove<Value>(_ key: StoreKey<Value>) async throws(StoreError) {
+    try await base.remove(key)
+  }
+
+  /// Removes all values of a collection in one commit, and notifies every observer.
+  public func removeAll(in collection: String) async throws(StoreError) {
+    try await base.removeAll(in: collection)
+  }
+
+  /// Applies several saves and removals as one change: all or none, at any instant, in every process.
+  @discardableResult
+  public func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit {
+    try await base.commit(batch)
+  }
+
+  /// Returns the changes of one key, starting with the stored value.
+  public func changes<Value>(
+    of key: StoreKey<Value>
+  ) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never> {
+    try await base.changes(of: key)
+  }
+
+  /// Returns the values of a collection, and a subscription to all later changes of the collection.
+  public func observe<Value>(
+    collection: String, as type: Value.Type
+  ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {
+    try await base.observe(collection: collection, as: type)
+  }
+
+  /// Erases the items that a closure selects, and leaves no byte of them in the store.
+  public func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError) {
+    try await base.erase(where: isErased)
+  }
+
+  /// Locks a name, for work that only one of several processes may do.
+  public func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult {
+    try await base.acquireLock(name)
+  }
+
+  /// Events that concern the owner of the store, whether or not a call fails because of them.
+  public var events: MulticastStream<StoreEvent, Never> { base.events }
+}
