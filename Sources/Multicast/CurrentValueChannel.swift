@@ -53,8 +53,8 @@ public final class CurrentValueChannel<Value: Sendable, Failure: Error>: Sendabl
   /// Does nothing if the channel has terminated.
   ///
   /// Don't hold a lock of your own during the call if an `onCancel` handler takes the same lock: the runtime runs the
-  /// handler while the cancelled task can't be resumed, so the two may wait for each other. Send after the lock instead;
-  /// see C13 in <doc:Guarantees>.
+  /// handler while the cancelled task can't be resumed, so the two may wait for each other. Send after the lock
+  /// instead; see C13 in <doc:Guarantees>.
   ///
   /// - Complexity: O(1) amortized, plus O(*s*), where *s* is the number of subscribers that are suspended in `next()`
   ///   or whose policy keeps the oldest elements. Every 16th call also checks in O(*n*) which values the *n* other

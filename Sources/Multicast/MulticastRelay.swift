@@ -30,8 +30,8 @@ public final class MulticastRelay<Element: Sendable>: Sendable {
   /// Sends an element to every subscriber, without waiting for any of them.
   ///
   /// Don't hold a lock of your own during the call if an `onCancel` handler takes the same lock: the runtime runs the
-  /// handler while the cancelled task can't be resumed, so the two may wait for each other. Send after the lock instead;
-  /// see C13 in <doc:Guarantees>.
+  /// handler while the cancelled task can't be resumed, so the two may wait for each other. Send after the lock
+  /// instead; see C13 in <doc:Guarantees>.
   ///
   /// - Complexity: O(1) amortized, plus O(*s*), where *s* is the number of subscribers that are suspended in `next()`
   ///   or whose policy keeps the oldest elements. Every 16th call also checks in O(*n*) which elements the *n* other

@@ -10,9 +10,9 @@ public import Foundation
 /// and every call except ``externalVersion()`` may block.
 ///
 /// Names are safe to use as file names. The name of a value is the result of ``StoreKeyName/encoded()``, and
-/// ``StoreKeyName/isEncoded(_:)`` tells such names from others in the medium. A ``PartitionedValue`` is stored in parts,
-/// each under a name of its own: the name of the value, a `+`, and the 16 characters of the part's id. So a name is at
-/// most ``StoreKeyName/maximumEncodedLength`` + 17 bytes long.
+/// ``StoreKeyName/isEncoded(_:)`` tells such names from others in the medium. A ``PartitionedValue`` is stored in
+/// parts, each under a name of its own: the name of the value, a `+`, and the 16 characters of the part's id. So a name
+/// is at most ``StoreKeyName/maximumEncodedLength`` + 17 bytes long.
 ///
 /// Other processes, and other stores in this process, may use the same medium at the same time. The guarantees of each
 /// function, such as atomicity, hold against all of them.

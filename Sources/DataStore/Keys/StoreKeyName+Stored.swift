@@ -6,8 +6,8 @@ extension StoreKeyName {
   /// If the name doesn't contain the id, the value is read for it.
   ///
   /// - Returns: `nil` if no key encodes to the name, or if the id is needed and nothing is stored under the name.
-  /// - Throws: ``StoreError/readFailed(_:)``, unless the error concerns only this value. Then the result names the value
-  ///   by its digest.
+  /// - Throws: ``StoreError/readFailed(_:)``, unless the error concerns only this value. Then the result names the
+  ///   value by its digest.
   static func stored(
     under encodedName: String, in backend: inout some StoreBackend
   ) throws(StoreError) -> StoreKeyName? {

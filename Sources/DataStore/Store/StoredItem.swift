@@ -93,7 +93,8 @@ extension StoredItem {
 /// The keys of a backend's items.
 ///
 /// The name of an item contains its key, unless the id of the key is too long for a name. Then the value contains the
-/// id, or the quarantined bytes of the value do, and all items whose names begin with the same digest have the same key.
+/// id, or the quarantined bytes of the value do, and all items whose names begin with the same digest have the same
+/// key.
 package struct StoredItemKeys {
   private var keys: [String: StoreKeyName] = [:]
 

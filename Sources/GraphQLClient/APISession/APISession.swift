@@ -12,9 +12,9 @@ public import Foundation
 ///   treats a response with `errors` as a failure, even if it also has `data`.
 ///   ``response(to:operationName:variables:headers:as:)`` returns the data together with the errors.
 /// - **Cancellation**: Cancelling the calling task cancels the request immediately and throws
-///   ``APISessionError/cancelled``, unless the `authorization` closure ignores the cancellation. A call from a task that is already cancelled sends nothing. If the request was sent
-///   before the cancellation, the server may still act on it. A response that was complete before the cancellation is
-///   decoded as usual.
+///   ``APISessionError/cancelled``, unless the `authorization` closure ignores the cancellation. A call from a task
+///   that is already cancelled sends nothing. If the request was sent before the cancellation, the server may still act
+///   on it. A response that was complete before the cancellation is decoded as usual.
 /// - **Time**: The timeout covers the whole exchange, from connecting to the last byte of the response, including
 ///   redirections. If it expires before the request was sent, the error says so; see ``APISessionError/timedOut``.
 ///   Decoding the response takes additional time, about 30 milliseconds per megabyte of JSON. A large
@@ -56,8 +56,8 @@ public struct APISession: Sendable {
   ///   - headers: The headers for every request. They take precedence over the default `Content-Type` and `Accept` and
   ///     over ``defaultHeaders(appVersion:)``; the case of their names doesn't matter.
   ///   - authorization: A closure that returns the value of the header `Authorization`, such as `Bearer` and a token,
-  ///     or `nil` for a request without that header. The session calls it for every request, so the token may change. It
-  ///     takes precedence over `headers`; it isn't called for a request that has its own `Authorization`. Its time
+  ///     or `nil` for a request without that header. The session calls it for every request, so the token may change.
+  ///     It takes precedence over `headers`; it isn't called for a request that has its own `Authorization`. Its time
   ///     counts towards `timeout`. It must return soon after its task is cancelled, because the call ends only then.
   ///   - timeout: The maximum duration of a whole exchange.
   ///   - maximumReplySize: The maximum size of a response's body in bytes, after decompression. It can't be negative.

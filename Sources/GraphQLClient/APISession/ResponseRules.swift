@@ -13,8 +13,8 @@ internal import Foundation
 ///   error as above. Other `+json` types, and a missing type, count as `application/json`.
 /// - Any other response isn't from the API, and neither is a success whose body is markup, or JSON that isn't shaped
 ///   like a GraphQL response. As an exception, some failure statuses (about credentials, conflicts, the method, limits
-///   and server failures) mean the same whether the server or a gateway sends them. A response with such a status also becomes
-///   ``APISessionError/statusCode(_:bodyExcerpt:retryAfter:)``.
+///   and server failures) mean the same whether the server or a gateway sends them. A response with such a status also
+///   becomes ``APISessionError/statusCode(_:bodyExcerpt:retryAfter:)``.
 struct ResponseRules {
   let status: Int
   let headers: HTTPHeaders

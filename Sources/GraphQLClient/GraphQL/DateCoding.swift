@@ -22,8 +22,8 @@ public struct DateCoding: Sendable {
   /// Text in the format of ISO 8601, such as `2026-11-29T12:00:00Z`, as RFC 3339, section 5.6, profiles it.
   ///
   /// Reads any number of decimals of a second, and any offset from UTC, such as `2026-11-29T13:00:00.25+01:00`. A text
-  /// without an offset isn't a date, because its time zone is unknown. Writes UTC, with three decimals if the date isn't
-  /// a whole second. A date outside the years 1 to 9999 can't be written.
+  /// without an offset isn't a date, because its time zone is unknown. Writes UTC, with three decimals if the date
+  /// isn't a whole second. A date outside the years 1 to 9999 can't be written.
   public static let iso8601 = DateCoding(
     encoding: .custom { date, encoder in
       var container = encoder.singleValueContainer()

@@ -4,14 +4,14 @@
 /// is then the only machine-readable information about a failure. ``standard`` has the names of common servers. If your
 /// server uses others, change a copy of it; see the article *Error codes*.
 ///
-/// Names are compared exactly. For example, `UNAUTHORIZED` of Spring for GraphQL asks for a sign-in, and `Unauthorized` of
-/// AWS AppSync denies a field to a user who is signed in.
+/// Names are compared exactly. For example, `UNAUTHORIZED` of Spring for GraphQL asks for a sign-in, and `Unauthorized`
+/// of AWS AppSync denies a field to a user who is signed in.
 public struct GraphQLErrorCodes: Hashable, Sendable {
   /// What an error means for the request that caused it.
   ///
-  /// The cases are ordered by caution: a smaller case rules out less. An unknown outcome rules out nothing, a need for a
-  /// sign-in and a later attempt rule out that the request had an effect, and a refusal also rules out that the request
-  /// can ever succeed.
+  /// The cases are ordered by caution: a smaller case rules out less. An unknown outcome rules out nothing, a need for
+  /// a sign-in and a later attempt rule out that the request had an effect, and a refusal also rules out that the
+  /// request can ever succeed.
   public enum Meaning: Int, Comparable, CaseIterable, Sendable {
     /// It isn't known whether the request had an effect.
     case unknownOutcome

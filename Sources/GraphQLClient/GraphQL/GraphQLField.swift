@@ -1,7 +1,7 @@
 /// The value of a field that the server has sent, even if it can't be read.
 ///
-/// A reply to a mutation whose `data` holds the field of the mutation proves that the server has made the change. Decode
-/// the field as this type if that matters more than its value.
+/// A reply to a mutation whose `data` holds the field of the mutation proves that the server has made the change.
+/// Decode the field as this type if that matters more than its value.
 ///
 /// Decoding throws only if the field is missing or `null`.
 public enum GraphQLField<Value: Decodable & Sendable>: Decodable, Sendable {

@@ -70,8 +70,8 @@ enum HTTPDate {
   /// - `Sunday, 06-Nov-94 08:49:37 GMT`, the obsolete format of RFC 850,
   /// - `Sun Nov  6 08:49:37 1994`, the obsolete format of the C function `asctime`.
   ///
-  /// The name of the weekday doesn't have to be that of the date. A year with two digits that appears to be more than 50
-  /// years in the future is the most recent past year with the same last two digits.
+  /// The name of the weekday doesn't have to be that of the date. A year with two digits that appears to be more than
+  /// 50 years in the future is the most recent past year with the same last two digits.
   ///
   /// - Parameters:
   ///   - text: The text, without white space around it.

@@ -19,8 +19,8 @@ extension URLError {
 
   /// Whether the server certainly didn't receive the request.
   ///
-  /// True for an error that ``unsentRequest(_:_:)`` created, and for the codes that ``HTTPTransport/send(_:)`` names. If
-  /// it is `false`, the server may have acted on the request.
+  /// True for an error that ``unsentRequest(_:_:)`` created, and for the codes that ``HTTPTransport/send(_:)`` names.
+  /// If it is `false`, the server may have acted on the request.
   public var impliesUnsentRequest: Bool {
     switch code {
     case .unsupportedURL, .badURL, .cannotFindHost, .dnsLookupFailed, .cannotConnectToHost, .notConnectedToInternet:

@@ -38,8 +38,8 @@ public protocol UpdateMomentLikeSessionType: Sendable {
   /// incomplete.
   ///
   /// A server that has made the change, but fails to return a nullable field such as the title of a moment, sends an
-  /// error beside the timeline. The change counts nevertheless, and also if the timeline can't be read. The default implementation calls
-  /// ``updateLike(_:momentID:fromUserID:idempotencyKey:)`` and returns no errors.
+  /// error beside the timeline. The change counts nevertheless, and also if the timeline can't be read. The default
+  /// implementation calls ``updateLike(_:momentID:fromUserID:idempotencyKey:)`` and returns no errors.
   ///
   /// - Parameters:
   ///   - isLiked: Whether the user likes the moment from now on.

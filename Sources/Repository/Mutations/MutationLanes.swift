@@ -374,9 +374,9 @@ struct MutationLanes {
 
   /// Ends backoffs because a fetch has succeeded, so the server can be reached.
   ///
-  /// If the outcome of an attempt is unknown, the server may have been reached all along, and may have sent a reply that
-  /// can't be read. Fetches would then make a loop of attempts without pauses. For such a lane, only the first fetch
-  /// ends the backoff, and the number of failures isn't reset, so the next delays grow.
+  /// If the outcome of an attempt is unknown, the server may have been reached all along, and may have sent a reply
+  /// that can't be read. Fetches would then make a loop of attempts without pauses. For such a lane, only the first
+  /// fetch ends the backoff, and the number of failures isn't reset, so the next delays grow.
   mutating func resumeAfterFetch() {
     let isSuspect = { (lane: Lane) in lane.isOutcomeUnknown && lane.failures > 0 }
     endBackOffs { lane in !(isSuspect(lane) && lane.wasResumedAfterFetch) }

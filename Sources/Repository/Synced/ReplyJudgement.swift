@@ -108,10 +108,10 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
 
   /// Changes the base by the reply to a mutation, if the result is certainly correct.
   ///
-  /// - Returns: Whether the reply was accepted. A reply without a value never is. A value isn't accepted if the base may be newer. A patch or `done`
-  ///   isn't accepted if there is no base, or if the base may already include the mutation or lacks an earlier
-  ///   confirmed one. Nor is `done` accepted if the mutation isn't possible on the base. If there is no base and
-  ///   ``empty`` is `nil`, `done` can still be accepted, because it stores nothing.
+  /// - Returns: Whether the reply was accepted. A reply without a value never is. A value isn't accepted if the base
+  ///   may be newer. A patch or `done` isn't accepted if there is no base, or if the base may already include the
+  ///   mutation or lacks an earlier confirmed one. Nor is `done` accepted if the mutation isn't possible on the base.
+  ///   If there is no base and ``empty`` is `nil`, `done` can still be accepted, because it stores nothing.
   private mutating func accept(
     _ reply: MutationReply<Value>, of item: Item, requestedAt: Timestamp, arrivedAt: Timestamp
   ) -> Bool {

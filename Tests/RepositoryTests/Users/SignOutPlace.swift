@@ -85,7 +85,8 @@ final class RealPlace: SignOutPlace {
   }
 
   #if SQLite
-    /// Runs the search in another process, because closing a database file in this process would release the locks on it.
+    /// Runs the search in another process, because closing a database file in this process would release the locks on
+    /// it.
     private func mentionsFoundByAnotherProcess(of text: String) throws -> [String] {
       let path = folder.url.path(percentEncoded: false)
       let names = (FileManager.default.enumerator(atPath: path)?.compactMap { $0 as? String } ?? [])
@@ -97,7 +98,8 @@ final class RealPlace: SignOutPlace {
       try search.run()
       let files = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
       search.waitUntilExit()
-      // The status is 1 if no file has the text, and 2 if a file is removed meanwhile. Without `grep`, it is another one.
+      // The status is 1 if no file has the text, and 2 if a file is removed meanwhile. Without `grep`, it is another
+      // one.
       guard [0, 1, 2].contains(search.terminationStatus) else { throw SearchFailure(status: search.terminationStatus) }
       return names.filter { $0.contains(text) } + files.split(separator: "\n").map(String.init)
     }

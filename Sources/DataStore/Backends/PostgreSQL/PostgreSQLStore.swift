@@ -18,8 +18,8 @@
   /// - **Poolers**: A connection pooler must be in session mode, such as PgBouncer with `pool_mode = session`, and give
   ///   each observed store two connections. The store doesn't work through a pooler in transaction or statement mode,
   ///   because its locks, prepared statements and notifications belong to a process of the server. It recognizes such a
-  ///   pooler when it connects, and throws an error with the `SQLSTATE` 0A000. This also concerns pgcat, Odyssey, Supavisor
-  ///   and RDS Proxy in these modes.
+  ///   pooler when it connects, and throws an error with the `SQLSTATE` 0A000. This also concerns pgcat, Odyssey,
+  ///   Supavisor and RDS Proxy in these modes.
   /// - **Size**: A commit may have up to 1,000,000,000 bytes. A larger one throws an error with the `SQLSTATE` 54000,
   ///   and changes nothing. The server compresses large values, with lz4 if it supports that.
   /// - **Privacy**: libpq encrypts and authenticates the connection as configured by the address, by the environment

@@ -15,9 +15,9 @@
   /// - **Corruption**: A database that SQLite finds corrupt is quarantined with the files that SQLite keeps beside it,
   ///   never deleted; see ``StoreError/corruptStore(movedTo:reason:)``. A database of a future layout, or of another
   ///   program, is left unchanged.
-  /// - **A lost log**: If the file whose name ends in `-wal` or `-shm` is removed or replaced while the store is open, the
-  ///   store notices that before it acknowledges a change. It moves the commits of the removed log into the database,
-  ///   and begins a new log. If other connections prevent that, calls throw until they are closed.
+  /// - **A lost log**: If the file whose name ends in `-wal` or `-shm` is removed or replaced while the store is open,
+  ///   the store notices that before it acknowledges a change. It moves the commits of the removed log into the
+  ///   database, and begins a new log. If other connections prevent that, calls throw until they are closed.
   /// - **External changes** are noticed without a call while the store is observed. They include changes that other
   ///   programs make in the table `value`.
   public struct SQLiteStore: WrappingStore {

@@ -8,10 +8,10 @@ public import Foundation
 ///   them. A process that is killed leaves all changes or none, unless the system has written some of them before it
 ///   was asked. User defaults have no lock, so a precondition holds only against the stores of this process: another
 ///   process may change the value after the store has checked the precondition.
-/// - **External changes** by other stores of this process are noticed without a call while the store is observed, and on
-///   Apple's systems so are those by other code of this process. Changes by another process are noticed by the next call
-///   after the platform makes them visible. They aren't watched, because `UserDefaults.didChangeNotification` reports
-///   only changes of this process, and key-value observing interprets the dots in the keys as key paths.
+/// - **External changes** by other stores of this process are noticed without a call while the store is observed, and
+///   on Apple's systems so are those by other code of this process. Changes by another process are noticed by the next
+///   call after the platform makes them visible. They aren't watched, because `UserDefaults.didChangeNotification`
+///   reports only changes of this process, and key-value observing interprets the dots in the keys as key paths.
 public struct UserDefaultsStore: WrappingStore {
   package let base: BackedStore<UserDefaultsBackend>
 
