@@ -90,7 +90,7 @@
       #expect(try connection.first("SELECT count(*) FROM value") { $0.integer(0) } == 1)
       try FileHandle(forWritingTo: URL(filePath: place.path + "-wal")).truncate(atOffset: 0)
       // Leaves the number of an error of the system behind.
-      _ = access("/does/not/exist", F_OK)
+      _ = rmdir("/does/not/exist")
       let error = #expect(throws: SystemError.self) { try place.connection().first("SELECT * FROM part") { _ in } }
       #expect(error?.code == 522)
       #expect(error?.description.contains("No such file") == false)
