@@ -29,7 +29,7 @@ public final class SimulatedStorage: Sendable {
     }
 
     let key: StoreKeyName
-    let requirements: [StoreTag?]
+    let requirements: [StoreRequirement]
     let action: Action
   }
 
@@ -158,8 +158,11 @@ public final class SimulatedStorage: Sendable {
     let (tag, time) = (StoreTag(), now())
     return state.withLock { state -> Result<Commit, StoreError> in
       guard isConnected() else { return .failure(SimulatedStore.disconnectedError) }
-      for request in requests where request.requirements.contains(where: { $0 != state.records[request.key]?.tag }) {
-        return .failure(.preconditionFailed(request.key))
+      for request in requests {
+        let tag = state.records[request.key]?.tag
+        guard request.requirements.allSatisfy({ $0.isMet(by: tag, isUsable: tag != nil) }) else {
+          return .failure(.preconditionFailed(request.key))
+        }
       }
       var changes: [Change] = []
       for (index, request) in requests.enumerated() {

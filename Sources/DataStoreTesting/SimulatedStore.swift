@@ -39,15 +39,16 @@ public actor SimulatedStore: KeyValueStore {
 
     /// Called after a commit was made and observers were notified, before the call returns.
     ///
-    /// It receives the same keys as ``didCommit``.
-    public var onCommitted: @Sendable ([StoreKeyName]) async -> Void
+    /// It receives the same keys as ``didCommit``. If the hook throws, the call throws the same error although the
+    /// commit was made, as after a lost answer of a database server.
+    public var onCommitted: @Sendable ([StoreKeyName]) async throws(StoreError) -> Void
 
     /// Creates hooks; omitted hooks do nothing.
     public init(
       onRead: @escaping @Sendable ([StoreKeyName]) async throws(StoreError) -> Void = { _ in },
       onCommit: @escaping @Sendable ([StoreKeyName]) async throws(StoreError) -> Void = { _ in },
       didCommit: @escaping @Sendable ([StoreKeyName]) -> Void = { _ in },
-      onCommitted: @escaping @Sendable ([StoreKeyName]) async -> Void = { _ in }
+      onCommitted: @escaping @Sendable ([StoreKeyName]) async throws(StoreError) -> Void = { _ in }
     ) {
       self.onRead = onRead
       self.onCommit = onCommit
@@ -138,7 +139,7 @@ public actor SimulatedStore: KeyValueStore {
       SimulatedStorage.Request(key: key, requirements: [], action: .remove)
     }
     _ = try makeCommit(of: requests)
-    await hooks.onCommitted(requests.map(\.key))
+    try await hooks.onCommitted(requests.map(\.key))
   }
 
   /// Makes several saves and removals as one commit.
@@ -180,7 +181,7 @@ public actor SimulatedStore: KeyValueStore {
     // The hook may have changed stored values, so the items are selected again.
     let erasedKeys = keys(where: isErased)
     _ = try makeCommit(of: erasedKeys.map { SimulatedStorage.Request(key: $0, requirements: [], action: .remove) })
-    await hooks.onCommitted(erasedKeys)
+    try await hooks.onCommitted(erasedKeys)
   }
 
   private func keys(where isSelected: (StoredItem) -> Bool) -> [StoreKeyName] {
@@ -258,7 +259,7 @@ public actor SimulatedStore: KeyValueStore {
     for entry in batch.entries { requests.append(try makeRequest(of: entry)) }
     try await hooks.onCommit(batch.keys)
     let result = try makeCommit(of: requests)
-    await hooks.onCommitted(batch.keys)
+    try await hooks.onCommitted(batch.keys)
     return result
   }
 

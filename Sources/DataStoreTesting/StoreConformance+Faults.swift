@@ -1,4 +1,5 @@
 internal import DataStore
+internal import Foundation
 internal import Multicast
 
 extension StoreConformance {
@@ -99,7 +100,86 @@ extension StoreConformance {
       try await expectQuarantineEvents(of: [key], in: store, on: harness)
       try expect(await store.load(key), is: nil, "load")
     },
+    Check("A program that can't decode a value reports it and leaves it untouched, so another one still reads it") {
+      harness in
+      let saved = try await harness.open().save(Note("kept"), for: key)
+      let store = try await harness.open()
+      for _ in 1...2 {
+        try await expectUntouched { () throws(StoreError) in try await store.load(otherTypeKey) }
+      }
+      let observer = try await store.changes(of: otherTypeKey).subscribe()
+      let events = try await read(1, from: store.events.subscribe(), on: harness)
+      guard case .undecodableValueLeftUntouched(key.keyName, _) = events[0] else {
+        throw Mismatch(explanation: "expected the event of a value that can't be decoded, found \(events)")
+      }
+      let observation = try await store.observe(collection: key.collection, as: OtherType.self)
+      try expect(observation.stored.map(\.key), is: [], "the observed keys")
+      // The value counts as stored, under the tag of its commit.
+      for tag in [nil, StoreTag()] {
+        var batch = StoreBatch()
+        batch.require(tag, of: otherTypeKey)
+        batch.save(OtherType(count: 1), for: otherTypeKey)
+        let refusedBatch = batch
+        try await expect(.preconditionFailed(key.keyName), from: "commit") { () throws(StoreError) in
+          try await store.commit(refusedBatch)
+        }
+      }
+      var batch = StoreBatch()
+      batch.require(saved.tag, of: otherTypeKey)
+      try await store.commit(batch)
+      let loaded = try await harness.open().load(key)
+      try expect(loaded?.value, is: saved.value, "load by a program that can decode the value")
+      try expect(loaded?.tag, is: saved.tag, "the tag")
+      let replacing = try await store.save(OtherType(count: 2), for: otherTypeKey)
+      try expect(await read(1, from: observer, on: harness), is: [.saved(otherTypeKey, replacing)], "the first change")
+    },
+    Check("A save or a removal of a value that can't be decoded keeps its bytes in quarantine") { harness in
+      for isSave in [true, false] {
+        let text = isSave ? "replaced" : "removed"
+        try await harness.open().save(Note(text), for: key)
+        let store = try await harness.open()
+        let changes = try await store.observe(collection: key.collection, as: OtherType.self).changes
+        if isSave {
+          let saved = try await store.save(OtherType(count: 1), for: otherTypeKey)
+          try expect(await read(1, from: changes, on: harness), is: [[.saved(otherTypeKey, saved)]], "the changes")
+        } else {
+          try await store.remove(otherTypeKey)
+          let removal = try await read(1, from: changes, on: harness)
+          try expect(removal.map { $0.map(\.stored) }, is: [[nil]], "the changes")
+        }
+        try expect(await harness.open().load(otherTypeKey)?.value.count, is: isSave ? 1 : nil, "load")
+        let events = try await read(2, from: store.events.subscribe(), on: harness)
+        guard case .undecodableValueLeftUntouched(key.keyName, _) = events[0],
+          case .valueQuarantined(key.keyName, _, _) = events[1]
+        else {
+          throw Mismatch(explanation: "expected the events of the observation and of a quarantine, found \(events)")
+        }
+        // Only an erasure passes on quarantined bytes. This one erases nothing.
+        let bytes = Lock(Data())
+        try await store.erase { item in
+          if item.key == key.keyName { bytes.withLock { $0 += item.bytes } }
+          return false
+        }
+        let isKept = String(decoding: bytes.withLock { $0 }, as: UTF8.self).contains("\"\(text)\"")
+        try expect(isKept, is: true, "whether the bytes of the value are kept")
+        try await store.erase { $0.key == key.keyName }
+      }
+    },
   ]
+
+  /// The key of another program, in which the same collection has values that can't be decoded from a note.
+  private static let otherTypeKey = StoreKey<OtherType>(key.keyName)
+
+  /// A type of value that can't be decoded from a note, nor a note from it.
+  private struct OtherType: Codable, Hashable {
+    var count: Int
+  }
+
+  private static func expectUntouched<Result>(_ body: () async throws(StoreError) -> Result) async throws {
+    try await expectError(
+      "undecodable, without a place", from: "load",
+      where: { error in if case .undecodable(key.keyName, movedTo: nil, _) = error { true } else { false } }, body)
+  }
 
   static func corrupt(_ key: Key, on harness: StoreHarness) async throws {
     guard let corrupt = harness.corrupt else {

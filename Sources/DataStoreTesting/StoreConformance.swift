@@ -103,7 +103,7 @@ public enum StoreConformance {
   /// The checks of all rules.
   public static let checks: [Check] =
     valueChecks + keyChecks + commitChecks + partChecks + observerChecks + collectionChecks + sharingChecks
-    + schemaChecks + faultChecks + lockChecks + erasureChecks
+    + schemaChecks + faultChecks + lockChecks + suspensionChecks + erasureChecks
 }
 
 extension StoreConformance {

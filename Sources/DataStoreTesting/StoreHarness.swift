@@ -48,7 +48,8 @@ public struct StoreHarness: Sendable {
   ///   - open: Opens a store, always over the same medium.
   ///   - contents: Returns the names and the bytes of all files, rows or the like in the medium; `nil` if that isn't
   ///     possible. A check calls this closure after the last call of its stores.
-  ///   - corrupt: Replaces the stored bytes of a key with bytes that can't be decoded; `nil` if that isn't possible.
+  ///   - corrupt: Replaces the stored bytes of a key with corrupt ones, which have no right checksum; `nil` if that isn't
+  ///     possible.
   public init(
     timeLimit: Duration = .seconds(60), isWatched: Bool = false, hasLocks: Bool = true,
     open: @escaping @Sendable () async throws -> any KeyValueStore,

@@ -76,7 +76,7 @@ struct TimelineCommand {
   func report() async -> CommandStatus {
     do throws(Failure) {
       let store = makeStore()
-      let stored = try await storedTimeline(in: store)
+      let stored = try await storedTimeline(in: store).value
       let repo = try await makeRepo(store: store, leadership: NeverLeading()).repo
       if stored != nil {
         // The report covers only keys that are or were in use, so the timeline must be observed once.
@@ -146,7 +146,7 @@ struct TimelineCommand {
 
   private func showAndLike() async throws(Failure) {
     let store = makeStore()
-    let stored = try await storedTimeline(in: store)
+    let (stored, isReadable) = try await storedTimeline(in: store)
     let repo = try await makeRepo(store: store).repo
     // Makes the user's data usable again after `moments sign-out`.
     await repo.credentialsChanged(userID: options.userID)
@@ -160,11 +160,11 @@ struct TimelineCommand {
       console.print("Stored timeline of \(details.userDetails.name), saved \(age(of: stored.savedAt)):")
       printRows(of: details, repo: repo)
     } else {
-      console.print("No timeline is stored yet.")
+      console.print(isReadable ? "No timeline is stored yet." : "No timeline that can be read is stored yet.")
     }
 
     try await perform { () async throws(MomentsRepoError) in try await repo.getMoments(userID: options.userID) }
-    guard let fresh = await observers.next() else { return }
+    guard let fresh = await observers.next(until: repo.loadState(userID: options.userID)) else { return }
     console.print("")
     console.print("Fresh timeline of \(fresh.userDetails.name):")
     printRows(of: fresh, repo: repo)
@@ -182,18 +182,18 @@ struct TimelineCommand {
     for line in await observers.describeNext(momentID: moment.id) { console.print(line) }
   }
 
-  /// Returns the stored timeline; `nil` if there is none, or if its bytes can't be decoded.
+  /// Returns the stored timeline, or `nil` if there is none, and whether it can be decoded.
   ///
   /// Prints an error for bytes that can't be decoded.
   private func storedTimeline(
     in store: PersistentDataStore<FileStore>
-  ) async throws(Failure) -> StoredValue<MomentsDetails>? {
+  ) async throws(Failure) -> (value: StoredValue<MomentsDetails>?, isReadable: Bool) {
     do throws(StoreError) {
-      return try await store.momentsDetails(userID: options.userID)
+      return (try await store.momentsDetails(userID: options.userID), true)
     } catch {
       guard case .undecodable = error else { throw Failure(error) }
       console.error("moments: \(error)")
-      return nil
+      return (nil, false)
     }
   }
 

@@ -12,6 +12,7 @@ struct TimelineObservers {
   private var detailTimelines: Timelines.AsyncIterator
   private var counterTimelines: Timelines.AsyncIterator
   private var likeCount = 0
+  private var newest: MomentsDetails?
 
   init(of timelines: ObservedValues<MomentsDetails>) {
     listTimelines = timelines.makeAsyncIterator()
@@ -24,7 +25,24 @@ struct TimelineObservers {
     let timeline = await listTimelines.next()
     _ = await detailTimelines.next()
     likeCount = await counterTimelines.next()?.likeCount ?? likeCount
+    newest = timeline
     return timeline
+  }
+
+  /// Returns the present timeline, after all three observers have received it; `nil` if there is none, or the repository
+  /// was released.
+  ///
+  /// The observers receive nothing if they have it already.
+  mutating func next(until states: ObservedValues<MomentsLoadState>) async -> MomentsDetails? {
+    var present: MomentsDetails?
+    for await state in states {
+      present = state.value
+      break
+    }
+    while newest != present {
+      if await next() == nil { return nil }
+    }
+    return present
   }
 
   /// Receives the next timeline in each observer, and returns a line for each observer with what it shows.

@@ -43,7 +43,7 @@ struct TodoCommand {
   private func showLive(on terminal: any TerminalType) async throws(TodoListError) -> CommandStatus {
     let folder = dataFolder ?? DataFolder.default.appending(path: "todos", directoryHint: .isDirectory)
     let todoList = TodoList(store: FileStore(folder: folder))
-    try await reportUndecodable(todoList)
+    try await reportCorruption(of: todoList)
     let screen = LiveTodo(todoList: todoList, liveSubscriptions: liveSubscriptions)
     return CommandStatus(await ScreenSession(of: screen, on: terminal).run(), console: console)
   }
@@ -54,7 +54,7 @@ struct TodoCommand {
     let model = TodoListViewModel(todoList: todoList, print: { [console] line in console.print(line) })
     let script = TodoScript(
       model: model, todoList: todoList, console: console, liveSubscriptions: liveSubscriptions)
-    try await reportUndecodable(todoList)
+    try await reportCorruption(of: todoList)
     let modelTask = Task { await model.run() }
     let result: Result<Void, TodoListError>
     do throws(TodoListError) {
@@ -68,12 +68,14 @@ struct TodoCommand {
     try result.get()
   }
 
-  /// Reports a stored list that could not be decoded, which the store has quarantined.
-  private func reportUndecodable(_ todoList: TodoList) async throws(TodoListError) {
+  /// Reports a stored list that was corrupt, which the store has quarantined.
+  ///
+  /// Throws if the list is left untouched, because every change of it would fail.
+  private func reportCorruption(of todoList: TodoList) async throws(TodoListError) {
     do throws(TodoListError) {
       _ = try await todoList.fetchItems()
     } catch {
-      guard case .store(.undecodable) = error else { throw error }
+      guard case .store(.undecodable(_, movedTo: _?, _)) = error else { throw error }
       console.error("moments: \(error)")
     }
   }

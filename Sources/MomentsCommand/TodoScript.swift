@@ -22,9 +22,9 @@ struct TodoScript {
 
   /// The failure that ends the session.
   ///
-  /// Bytes that could not be decoded don't end the session.
+  /// Bytes that were quarantined don't end the session.
   private var failure: TodoListError? {
-    if case .store(.undecodable) = model.error { nil } else { model.error }
+    if case .store(.undecodable(_, movedTo: _?, _)) = model.error { nil } else { model.error }
   }
 
   func add(_ name: String) async throws(TodoListError) {

@@ -78,5 +78,9 @@ final class InterruptedStore: KeyValueStore {
     try await base.erase(where: isErased)
   }
 
+  func suspend() async { await base.suspend() }
+
+  func resume() async { await base.resume() }
+
   var events: MulticastStream<StoreEvent, Never> { base.events }
 }

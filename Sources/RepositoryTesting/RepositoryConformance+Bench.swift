@@ -159,14 +159,17 @@ extension RepositoryConformance {
     }
   }
 
-  /// Expects that the first state of a key has the given `isPending`.
+  /// Expects that the first state of a key has the given `isPending`, and says whether there is a value.
   static func expectFirstState(
-    isPending: Bool, of repository: SyncedRepository<Source>, _ harness: RepositoryHarness<Source>,
-    _ situation: String
+    isPending: Bool, hasValue: Bool = true, of repository: SyncedRepository<Source>,
+    _ harness: RepositoryHarness<Source>, _ situation: String
   ) async throws {
     for await state in repository.states(of: harness.key) {
-      if state.isPending == isPending { return }
-      throw Mismatch("`isPending` is \(state.isPending) \(situation).")
+      try expect(state.isPending, is: isPending, "`isPending` \(situation)")
+      switch (state.presence, hasValue) {
+      case (.value, true), (.nothing, false): return
+      default: throw Mismatch("The presence is \(state.presence) \(situation).")
+      }
     }
     throw Mismatch("A new observer received no state \(situation).")
   }

@@ -307,6 +307,7 @@ extension RepositoryConformance {
     let (first, second) = (harness.mutations[0], harness.mutations[1])
     try await bench.whileNetworkRuns {
       let repository = bench.makeRepository(store, pausesRetries: true)
+      try await expectFirstState(isPending: false, hasValue: false, of: repository, harness, "when nothing is stored")
       try await bench.load(repository)
       let result = try await repository.perform(first, on: harness.key)
       try expect(result, is: .confirmed, "the result over a reliable network")
@@ -319,6 +320,8 @@ extension RepositoryConformance {
       let offlineResult = try await repository.perform(second, on: harness.key)
       try expect(offlineResult, is: .queued, "the result without a network")
       try await expectFirstState(isPending: true, of: repository, harness, "while a mutation waits")
+      let relaunched = bench.makeRepository(try await openStore(), pausesRetries: true)
+      try await expectFirstState(isPending: true, of: relaunched, harness, "after a relaunch while a mutation waits")
       let valueStoredOffline = try await bench.storedValue(in: try await openStore())
       try expect(
         valueStoredOffline.map { isIncluded(second, in: $0) } ?? false, is: false,

@@ -252,7 +252,10 @@ import Testing
     "../outside/inner.value", "/tmp/inner.value", "folder.d/inner.value", "..", ".", "", "notes.txt", ".value",
     "numbers.0+", "a+\u{0}.value", "numbers.0+\u{0}.value", "numbers.0\u{0}.value", "numbers.0+/../notes.value",
     "folder.d+/\u{301}inner.value", "Numbers.0.value", "numbers.0.value/", "numbers.0.value.bak", ".DataStore-notes",
-    ".DataStore-journal", "a+\u{301}.value", "numbers.0+0123456789abcdef0.value", "numbers.0+0123456789ABCDEF.value",
+    ".DataStore-journal.corrupt-20201116T100920.000Z", "folder.d/a.corrupt-20201116T100920.000Z",
+    "../a.corrupt-20201116T100920.000Z", "A.corrupt-20201116T100920.000Z", "a.corrupt-20201116T100920.000Z/b",
+    "a.corrupt-notes.txt", ".DataStore-journal", "a+\u{301}.value", "numbers.0+0123456789abcdef0.value",
+    "numbers.0+0123456789ABCDEF.value",
   ])
   func `A journal that names files other than a store's is quarantined, and changes no file`(
     name: String

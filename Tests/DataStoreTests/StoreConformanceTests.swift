@@ -43,6 +43,23 @@ import Testing
     extendLifetime(temporary)
   }
 
+  @Test func `A watched store that stays suspended fails the check of external changes`() async throws {
+    /// A store that never ends a suspension.
+    struct SleepingStore: ForwardingStore {
+      let base: InMemoryStore
+
+      func resume() async {}
+    }
+    let storage = InMemoryStorage()
+    let harness = StoreHarness(timeLimit: .milliseconds(300), isWatched: true) {
+      SleepingStore(base: InMemoryStore(storage: storage))
+    }
+    let check = try #require(
+      StoreConformance.checks.first { $0.rule == FaultyStore.Fault.repeatsChangesWhenResumed.brokenRule })
+    let failure = await #expect(throws: StoreConformance.Failure.self) { try await check.run(on: harness) }
+    #expect(failure?.explanation.contains("only these came") == true)
+  }
+
   @Test(arguments: StoreConformance.checks.filter(\.needsCorruption))
   func `A check that cannot corrupt a value fails and says so`(check: StoreConformance.Check) async throws {
     let failure = await #expect(throws: StoreConformance.Failure.self) {
@@ -67,6 +84,8 @@ struct FaultyStore: KeyValueStore {
     case hidesFailedMigrations
     case missesExternalChanges
     case deletesCorruption
+    case quarantinesUndecodableValues
+    case overwritesUndecodableValues
     case commitsHalf
     case hidesFailedPreconditions
     case splitsCommits
@@ -75,6 +94,8 @@ struct FaultyStore: KeyValueStore {
     case keepsQuarantine
     case erasesTooMuch
     case miscountsBytes
+    case forgetsValuesWhenSuspended
+    case repeatsChangesWhenResumed
 
     var brokenRule: String {
       switch self {
@@ -91,6 +112,10 @@ struct FaultyStore: KeyValueStore {
       case .hidesFailedMigrations:
         "A value whose migration fails is reported by load and by an event, and the next save replaces it"
       case .deletesCorruption: "A removal quarantines corrupt bytes"
+      case .quarantinesUndecodableValues:
+        "A program that can't decode a value reports it and leaves it untouched, so another one still reads it"
+      case .overwritesUndecodableValues:
+        "A save or a removal of a value that can't be decoded keeps its bytes in quarantine"
       case .commitsHalf: "A commit makes all of its changes"
       case .hidesFailedPreconditions: "A commit with a failed precondition changes nothing, and its error names the key"
       case .splitsCommits:
@@ -100,6 +125,9 @@ struct FaultyStore: KeyValueStore {
       case .erasesTooMuch: "Erased values are removed for all observers, and all other values stay"
       case .miscountsBytes: "A store reports the same size of a value as a store that is opened later"
       case .locksTwice: "A name is locked by one store at a time, and becomes free when the lock is released"
+      case .forgetsValuesWhenSuspended: "A suspended store keeps working, and what it saves is durable and sent"
+      case .repeatsChangesWhenResumed:
+        "External changes during a suspension reach every observer once after it, and none ends a stream"
       case .missesExternalChanges:
         "A store's next call notices a change by another store over the same medium, and sends it once"
       }
@@ -146,6 +174,7 @@ struct FaultyStore: KeyValueStore {
       case (.swallowsCorruption, .undecodable), (.hidesNewerValues, .newerFormat),
         (.hidesFailedMigrations, .migrationFailed):
         return nil
+      case (.quarantinesUndecodableValues, .undecodable): try await store.remove(actual(key))
       default: break
       }
       throw error
@@ -153,6 +182,7 @@ struct FaultyStore: KeyValueStore {
   }
 
   func save<Value>(_ value: Value, for key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value> {
+    if fault == .overwritesUndecodableValues { storage[try key.keyName.encoded()] = nil }
     do {
       let stored = try await store.save(value, for: actual(key))
       return fault == .repeatsChanges ? try await store.save(value, for: actual(key)) : stored
@@ -222,6 +252,22 @@ struct FaultyStore: KeyValueStore {
   func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult {
     if fault == .locksTwice { return .acquired(StoreLock {}) }
     return try await sharedStore.acquireLock(name)
+  }
+
+  func suspend() async {
+    if fault == .forgetsValuesWhenSuspended { for name in storage.names { storage[name] = nil } }
+    await store.suspend()
+  }
+
+  func resume() async {
+    await store.resume()
+    guard fault == .repeatsChangesWhenResumed else { return }
+    let key = StoreKey<StoreConformance.Note>("note", id: "Jake")
+    do {
+      if let stored = try await store.load(key) { try await store.save(stored.value, for: key) }
+    } catch {
+      // The check then meets the same error.
+    }
   }
 
   private func split<Value>(_ observation: StoreObservation<Value>) -> StoreObservation<Value> {

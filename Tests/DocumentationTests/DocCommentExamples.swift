@@ -243,7 +243,7 @@ enum RepositoryDocCommentExamples {
   }
 
   static func loadingPolicyAndReportAndMonitors(
-    _ comments: SyncedRepository<RepositoryExamples.CommentsSource>, postID: String, isActive: Bool,
+    _ comments: SyncedRepository<RepositoryExamples.CommentsSource>, postID: String, phase: Phase,
     show: (Paged<RepositoryExamples.Comment>) -> Void
   ) async {
     for await page in comments.values(of: postID, loading: .whileObserved(every: .seconds(30))) { show(page) }
@@ -254,7 +254,31 @@ enum RepositoryDocCommentExamples {
     network.status = .offline
 
     let activity = ManualActivityMonitor()
-    activity.activity = isActive ? .active : .inactive
+    switch phase {
+    case .active: activity.activity = .active
+    case .background: activity.activity = .background
+    default: activity.activity = .inactive
+    }
+
+    let result = await comments.drain(within: .seconds(20))
+    _ = result
+  }
+
+  /// Stands for SwiftUI's `ScenePhase`.
+  enum Phase { case active, inactive, background }
+
+  static func presence(
+    _ comments: SyncedRepository<RepositoryExamples.CommentsSource>, postID: String,
+    show: ([RepositoryExamples.Comment]) -> Void, showPlaceholder: (_ isLoading: Bool) -> Void,
+    showFailure: (RepositoryError<RepositoryExamples.ClientError>?) -> Void
+  ) async {
+    for await state in comments.states(of: postID) {
+      switch state.presence {
+      case .value(let page): show(page.elements)
+      case .nothing: showPlaceholder(state.isLoading)
+      case .notRead: showFailure(state.failure)
+      }
+    }
   }
 
   static func evictionPolicy(_ client: any ProfileClient, _ store: any KeyValueStore) {

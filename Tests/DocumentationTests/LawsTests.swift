@@ -11,7 +11,7 @@ import Testing
     let test: String
   }
 
-  private static let laws = (1...14).map { "L\($0)" }
+  private static let laws = (1...16).map { "L\($0)" }
 
   private static func article() throws -> MarkdownFile {
     try MarkdownFile("Sources/Repository/Repository.docc/Laws.md")
@@ -25,7 +25,7 @@ import Testing
     }
   }
 
-  @Test func `The laws are numbered from L1 to L14 in order`() throws {
+  @Test func `The laws are numbered from L1 to L16 in order`() throws {
     let numbered = try Self.article().prose.compactMap { line in
       line.firstMatch(of: /^- \*\*(L\d+)\b/).map { String($0.1) }
     }

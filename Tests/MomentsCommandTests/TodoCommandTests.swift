@@ -110,6 +110,19 @@ import Todo
     #expect(files.count { $0.contains(".corrupt-") } == 1)
   }
 
+  @Test func `A list that this version can't decode is reported and left untouched`() async throws {
+    let folder = TemporaryFolder()
+    try await FileStore(folder: folder.url).save(7, for: StoreKey<Int>(TodoList.key.keyName))
+    let file = folder.url.appending(path: try TodoList.key.keyName.encoded() + ".value")
+    let bytes = try Data(contentsOf: file)
+    let (status, output, errors) = await run(folder.url)
+    #expect(status == .inputOutput)
+    #expect(output == [])
+    #expect(errors.count == 1)
+    #expect(errors.first?.contains("It was left untouched: update the app") == true)
+    #expect(try Data(contentsOf: file) == bytes)
+  }
+
   @Test func `A todo folder that cannot be used is reported`() async {
     let folder = URL(filePath: "/dev/null/todo", directoryHint: .isDirectory)
     let (status, output, errors) = await run(folder)

@@ -5,6 +5,9 @@ public import Foundation
 /// To write a store for another medium, implement ``read(_:)``, ``commit(_:deciding:)``, ``quarantine(_:of:at:)`` and
 /// ``names()``. All other requirements have default implementations.
 ///
+/// The cases of the errors say what a backend can know: a backend names the step that failed, and the store replaces
+/// ``StoreError/readFailed(_:)`` and its like by the case that names what its caller asked for.
+///
 /// A backend handles names and bytes only; it knows nothing of values, versions or observers. It belongs to one store,
 /// which makes one call at a time, on a serial queue of its own. So a backend needs no locks to protect its own state,
 /// and every call except ``externalVersion()`` may block.
@@ -12,7 +15,9 @@ public import Foundation
 /// Names are safe to use as file names. The name of a value is the result of ``StoreKeyName/encoded()``, and
 /// ``StoreKeyName/isEncoded(_:)`` tells such names from others in the medium. A ``PartitionedValue`` is stored in
 /// parts, each under a name of its own: the name of the value, a `+`, and the 16 characters of the part's id. So a name
-/// is at most ``StoreKeyName/maximumEncodedLength`` + 17 bytes long.
+/// is at most ``StoreKeyName/maximumEncodedLength`` + 17 bytes long. A commit that replaces or removes a value that the
+/// program can't decode also writes the old bytes, under a name of `quarantineName(for:at:attempt:)`, which has up to
+/// 40 bytes more than the name of the value.
 ///
 /// Other processes, and other stores in this process, may use the same medium at the same time. The guarantees of each
 /// function, such as atomicity, hold against all of them.
@@ -35,7 +40,9 @@ public protocol StoreBackend: SendableMetatype {
   /// A commit is atomic at any instant and in every process, and it is durable once the call has returned.
   ///
   /// - Parameters:
-  ///   - writes: The bytes to store. The function may prepare the writes before it calls `decide`.
+  ///   - writes: The bytes to store. The function may prepare the writes before it calls `decide`. The bytes that have
+  ///     a name of `quarantineName(for:at:attempt:)` are quarantined: they are kept where neither ``read(_:)`` nor
+  ///     ``names()`` finds them, and in no later commit.
   ///   - decide: Reads the stored bytes and decides whether to proceed. It must be called while nothing but this commit
   ///     can change the stored bytes. A backend that can't guarantee this calls `decide` again if the bytes that
   ///     `decide` has read are no longer the stored ones when the commit is made.
@@ -61,7 +68,7 @@ public protocol StoreBackend: SendableMetatype {
     group: [[StoreWrite]], deciding decide: (Int, inout Self) throws(StoreError) -> CommitDecision
   ) throws(StoreError) -> [Result<Bool, StoreError>]
 
-  /// Moves bytes to a quarantine, if they are still the stored ones.
+  /// Moves corrupt bytes to a quarantine, if they are still the stored ones.
   ///
   /// The move is atomic. Quarantined bytes are kept where neither ``read(_:)`` nor ``names()`` finds them, and they
   /// never replace bytes that were quarantined before. `quarantineName(for:at:attempt:)` returns suitable names.
@@ -76,7 +83,14 @@ public protocol StoreBackend: SendableMetatype {
   ///   the error is of an unknown outcome; see ``StoreError/writeFailed(_:)``.
   mutating func quarantine(_ bytes: Data, of name: String, at time: Date) throws(StoreError) -> String?
 
-  /// Returns all names under which bytes are stored, except those of parts, in any order.
+  /// Returns the place of bytes that a commit has quarantined, as a description or a path.
+  ///
+  /// The default implementation returns the name.
+  ///
+  /// - Parameter name: The name of the quarantined bytes, of `quarantineName(for:at:attempt:)`.
+  func place(ofQuarantined name: String) -> String
+
+  /// Returns all names under which bytes are stored, except those of parts and of quarantined bytes, in any order.
   ///
   /// The result is atomic: it reflects one instant.
   ///
@@ -103,7 +117,7 @@ public protocol StoreBackend: SendableMetatype {
   /// - Parameter isErased: Returns whether to delete an item. It must be called while nothing but this erasure can
   ///   change the stored bytes. A backend that can't guarantee this calls `isErased` again if anything has changed
   ///   before the deletion.
-  /// - Throws: ``StoreError/removeFailed(_:)`` or ``StoreError/readFailed(_:)``; then some items may have been deleted.
+  /// - Throws: ``StoreError/eraseFailed(_:)`` or ``StoreError/readFailed(_:)``; then some items may have been deleted.
   mutating func erase(_ isErased: (StoredItem) -> Bool) throws(StoreError)
 
   /// Returns a number that changes with every external change, or `nil` if the backend has no such number.
@@ -118,8 +132,8 @@ public protocol StoreBackend: SendableMetatype {
   /// Starts to watch for external changes.
   ///
   /// The store calls this function before the first value is observed, and again only after this function or
-  /// `takeExternalChanges()` has thrown. The watch ends when the backend is released. The default implementation
-  /// watches nothing.
+  /// `takeExternalChanges()` has thrown, or after ``close()``. The watch ends when ``close()`` is called or the backend
+  /// is released. The default implementation watches nothing.
   ///
   /// - Parameter onChange: Asks the store to call `takeExternalChanges()` soon. A backend may call `onChange` from any
   ///   thread, and also when nothing has changed. `onChange` returns quickly and doesn't keep the store alive.
@@ -148,8 +162,28 @@ public protocol StoreBackend: SendableMetatype {
   /// A lock excludes only other locks of the same name, in this process and in every other one.
   ///
   /// - Parameter name: An encoded ``StoreKeyName`` without an id.
-  /// - Throws: ``StoreError/writeFailed(_:)``.
+  /// - Throws: ``StoreError/lockFailed(_:)``.
   mutating func acquireLock(_ name: String) throws(StoreError) -> StoreLockResult
+
+  /// Ends the watch, and closes what the backend has open, such as a connection.
+  ///
+  /// After it has returned, the backend has no lock and no descriptor, except those of a ``StoreLock`` that is still
+  /// held. A later call opens again what it needs. The store calls this function when it is suspended, and after each
+  /// use of the backend until it is resumed. Closing a backend that is already closed does nothing.
+  ///
+  /// A backend that watches, or keeps anything open between two calls, must implement this function. The default
+  /// implementation does nothing.
+  mutating func close()
+
+  /// Tells the backend since when the caller of the store has waited.
+  ///
+  /// The store calls this function before the other ones, except for a call that didn't wait. Calls wait for their turn,
+  /// so a backend that waits for a server can count the time of the call from its start, not only from its turn. The
+  /// default implementation does nothing.
+  ///
+  /// - Parameter start: The time at which the call arrived. Of several commits that are made together, it is the time of
+  ///   the first one.
+  mutating func beginCall(at start: ContinuousClock.Instant)
 
   /// Returns the events that the owner of the store should see, each once.
   ///
@@ -226,6 +260,9 @@ extension StoreBackend {
     return results
   }
 
+  /// Returns the name.
+  public func place(ofQuarantined name: String) -> String { name }
+
   /// Calls `body`.
   public mutating func snapshot<Result>(
     _ body: (inout Self) throws(StoreError) -> Result
@@ -235,7 +272,7 @@ extension StoreBackend {
 
   /// Throws, because this implementation doesn't know what the medium keeps.
   public mutating func erase(_ isErased: (StoredItem) -> Bool) throws(StoreError) {
-    throw .removeFailed(.erasureUnsupported(by: Self.self))
+    throw .eraseFailed(.erasureUnsupported(by: Self.self))
   }
 
   /// Returns `nil`.
@@ -250,6 +287,12 @@ extension StoreBackend {
   /// Returns ``StoreLockResult/unsupported``.
   public mutating func acquireLock(_ name: String) throws(StoreError) -> StoreLockResult { .unsupported }
 
+  /// Does nothing.
+  public mutating func close() {}
+
+  /// Does nothing.
+  public mutating func beginCall(at start: ContinuousClock.Instant) {}
+
   /// Returns no events.
   public mutating func takeEvents() -> [StoreEvent] { [] }
 
@@ -262,21 +305,13 @@ extension StoreBackend {
   ///   - time: The time of the quarantine.
   ///   - attempt: The number of the attempt: 1 at first, and one more after each name that is taken already.
   public static func quarantineName(for name: String, at time: Date, attempt: Int) -> String {
-    let style = Date.ISO8601FormatStyle().year().month().day().dateSeparator(.omitted)
-      .time(includingFractionalSeconds: true).timeSeparator(.omitted)
-    let suffix = attempt == 1 ? "" : "-\(attempt)"
-    return "\(name)\(StoredItem.quarantineMark)\(time.formatted(style))Z\(suffix)"
+    StoredItem.quarantineName(for: name, at: time, attempt: attempt)
   }
 }
 
 extension StoreError {
   /// Whether another process or store held the lock of the whole medium for longer than a call waits.
-  var isLockout: Bool {
-    switch self {
-    case .readFailed(let error), .writeFailed(let error), .removeFailed(let error): error.isLockout
-    default: false
-    }
-  }
+  var isLockout: Bool { systemError?.isLockout ?? false }
 
   /// Whether the server of the medium couldn't be reached.
   var isLostConnection: Bool {

@@ -71,6 +71,20 @@ actor FolderHub {
     executor.enqueue { self.assumeIsolated { $0.remove(id) } }
   }
 
+  /// Ends a watch, and waits until the monitor has closed what it no longer needs.
+  ///
+  /// The wait is outside of the queue, because the monitor closes its resources on its own queue, which may be waiting
+  /// for this one.
+  nonisolated func endAndWait(_ id: FolderHubState.WatchID) {
+    let closings = executor.queue.sync {
+      assumeIsolated { hub in
+        hub.remove(id)
+        return hub.monitor.closings
+      }
+    }
+    closings.wait()
+  }
+
   /// Re-arms a watch if its path now refers to a different folder.
   nonisolated func check(_ id: FolderHubState.WatchID) {
     performAndReport { $0.checkFolder(of: id) }
@@ -116,6 +130,8 @@ extension FolderHub {
       watches[id] = watch
       return .success(id)
     } catch {
+      // The monitor may have been started for this watch only.
+      stopIfIdle()
       return .failure(error)
     }
   }

@@ -40,6 +40,7 @@
 
     private let queue = DispatchQueue(label: "DataStore.DispatchSourceMonitor")
     private let reportedFolders = ReportedFolders()
+    let closings = DispatchGroup()
     private var onEvents: @Sendable () -> Void = {}
     private var folders: [WatchDescriptor: Folder] = [:]
     private var descriptors: [FolderID: WatchDescriptor] = [:]
@@ -56,7 +57,7 @@
     }
 
     mutating func stop() {
-      for folder in folders.values { folder.source.cancel() }
+      for folder in folders.values { cancel(folder.source) }
       (folders, descriptors) = ([:], [:])
       onEvents = {}
     }
@@ -85,7 +86,10 @@
         reportedFolders.add(descriptor)
         onEvents()
       }
-      source.setCancelHandler { close(fileDescriptor) }
+      source.setCancelHandler { [closings] in
+        close(fileDescriptor)
+        closings.leave()
+      }
       source.activate()
       folders[descriptor] = Folder(id: id, source: source)
       descriptors[id] = descriptor
@@ -95,7 +99,12 @@
     mutating func unwatch(_ descriptor: WatchDescriptor) {
       guard let folder = folders.removeValue(forKey: descriptor) else { return }
       descriptors[folder.id] = nil
-      folder.source.cancel()
+      cancel(folder.source)
+    }
+
+    private func cancel(_ source: any DispatchSourceFileSystemObject) {
+      closings.enter()
+      source.cancel()
     }
 
     mutating func takeEvents(

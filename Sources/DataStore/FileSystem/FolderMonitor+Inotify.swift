@@ -14,6 +14,7 @@
     /// The file descriptor of the inotify instance; -1 while there is none.
     private var instance: CInt = -1
     private var source: (any DispatchSourceRead)?
+    let closings = DispatchGroup()
 
     mutating func start(
       for folder: String, fileSystem: FileSystem, onEvents: @escaping @Sendable () -> Void
@@ -29,14 +30,20 @@
       let source = DispatchSource.makeReadSource(
         fileDescriptor: instance, queue: DispatchQueue(label: "DataStore.InotifyMonitor"))
       source.setEventHandler(handler: onEvents)
-      source.setCancelHandler { close(instance) }
+      source.setCancelHandler { [closings] in
+        close(instance)
+        closings.leave()
+      }
       source.activate()
       (self.instance, self.source) = (instance, source)
     }
 
     mutating func stop() {
       // The cancel handler closes the instance, as soon as the source no longer uses it.
-      source?.cancel()
+      if let source {
+        closings.enter()
+        source.cancel()
+      }
       (instance, source) = (-1, nil)
     }
 

@@ -1,7 +1,12 @@
+internal import Dispatch
+
 /// The operating system's facility for watching folders, as used by a ``FolderHub``.
 ///
 /// The hub calls the monitor only on the hub's queue.
 protocol FolderMonitor {
+  /// Contains the resources that are being closed, which takes the system a moment after ``stop()`` or ``unwatch(_:)``.
+  var closings: DispatchGroup { get }
+
   /// Opens the system's resources, unless they are open.
   ///
   /// - Parameters:

@@ -2,7 +2,8 @@
 ///
 /// While the folder doesn't exist, its nearest existing ancestor is watched instead, until the folder appears.
 ///
-/// All watches of a ``FolderHub`` share its system resources. The watch ends when this object is released.
+/// All watches of a ``FolderHub`` share its system resources. The watch ends when this object is released, or earlier by
+/// ``end()``.
 final class FolderWatch: Sendable {
   private let hub: FolderHub
   private let id: FolderHubState.WatchID
@@ -31,6 +32,13 @@ final class FolderWatch: Sendable {
 
   deinit {
     hub.end(id)
+  }
+
+  /// Ends the watch, and waits until the system has closed what only this watch has used.
+  ///
+  /// Call it neither in `onChange` nor on the queue of the hub.
+  func end() {
+    hub.endAndWait(id)
   }
 
   /// Re-arms the watch if the path now refers to a different folder.

@@ -25,13 +25,17 @@ public import Multicast
 ///
 /// - Complexity: A call costs the work of its backend and the encoding or decoding of its values. A save also reads the
 ///   value that it replaces. ``observe(collection:as:)`` reads every value of the collection.
-public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
+public actor BackedStore<Backend: StoreBackend>: PlacedStore {
   private let contents: StoreContents<Backend>
   private let checker: ChangeChecker<Backend>
   private let commits: CommitQueue<Backend>
   private let now: @Sendable () -> Date
   private let eventRelay = MulticastRelay<StoreEvent>(replay: 16, buffering: .unbounded)
   private let executor = StoreExecutor(label: "DataStore.\(Backend.self)")
+  private nonisolated let backendPlace: StorePlace?
+
+  /// The place of the backend, or this store if the backend doesn't know its place.
+  package nonisolated var place: StorePlace { backendPlace ?? .object(ObjectIdentifier(self)) }
 
   /// The executor of the store: a serial queue, which runs calls in the order they arrive.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -46,7 +50,9 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   ///   - now: Returns the current time, for ``StoredValue/savedAt`` and the names of quarantined bytes.
   public init(backend: sending Backend, now: @escaping @Sendable () -> Date = { Date() }) {
     self.now = now
-    contents = StoreContents(backend: backend, eventRelay: eventRelay, now: now)
+    backendPlace = (backend as? any PlacedBackend)?.place
+    contents = StoreContents(
+      backend: backend, eventRelay: eventRelay, now: now, jobStart: { [executor] in executor.jobStart })
     checker = ChangeChecker(contents)
     commits = CommitQueue(contents, checker)
   }
@@ -78,6 +84,11 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   private func read<Value>(_ key: StoreKey<Value>) throws(StoreError) -> StoredValue<Value>? {
     let slot = try contents.topics.open(key)
     commits.performPending()
+    return try naming(StoreError.readFailed) { () throws(StoreError) in try read(slot) }
+  }
+
+  private func read<Value>(_ slot: Slot<Value>) throws(StoreError) -> StoredValue<Value>? {
+    let key = slot.key
     while true {
       let result = try contents.withBackend(retriesAfterQuarantine: false) {
         (backend: inout Backend) throws(StoreError) in
@@ -91,10 +102,10 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
         contents.reconcile(result, slot)
         checker.publish(slot)
         throw .newerFormat(key.keyName, found: version, supported: Envelope.supported(by: Value.self))
-      case .unmigratable(_, let failure, _):
+      case .unusable(let value):
         contents.reconcile(result, slot)
         checker.publish(slot)
-        throw .migrationFailed(key.keyName, from: failure.version, reason: failure.reason)
+        throw value.reason.error(for: key.keyName)
       // `.unreadable` doesn't occur here, because `Slot.read` throws the error instead.
       case .nothing, .unchanged, .value, .unreadable:
         let reconciled = contents.reconcile(result, slot)
@@ -162,7 +173,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     do throws(StoreError) {
       var keys: [any AnyPendingKey] = []
       for change in changes { keys.append(try pendingKey(change)) }
-      enqueue(PendingCommit(keys: keys, savedAt: savedAt, tag: tag, continuation))
+      enqueue(PendingCommit(keys: keys, savedAt: savedAt, tag: tag, start: executor.jobStart, continuation))
     } catch {
       continuation.resume(returning: .failure(error))
     }
@@ -179,15 +190,20 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     _ = try StoreKeyName(collection).encoded()
     commits.performPending()
     let topic: any AnyTopic = contents.topics[collection] ?? Topic<UntypedValue>(collection: collection)
-    let entries = try contents.withBackend { (backend: inout Backend) throws(StoreError) in
-      try backend.snapshot { (backend: inout Backend) throws(StoreError) in
-        try Self.entries(in: collection, of: topic, &backend)
+    let entries = try naming(StoreError.removeFailed) { () throws(StoreError) in
+      try contents.withBackend { (backend: inout Backend) throws(StoreError) in
+        try backend.snapshot { (backend: inout Backend) throws(StoreError) in
+          try Self.entries(in: collection, of: topic, &backend)
+        }
       }
     }
     let pendingKeys = try removals(of: entries, in: topic)
-    _ = try await withCheckedContinuation { continuation in
-      enqueue(PendingCommit(keys: pendingKeys, savedAt: now(), tag: StoreTag(), continuation))
-    }.get()
+    let result = await withCheckedContinuation { continuation in
+      enqueue(
+        PendingCommit(keys: pendingKeys, savedAt: now(), tag: StoreTag(), start: executor.jobStart, continuation))
+    }
+    // A commit without keys doesn't know that it is a removal.
+    _ = try result.mapError { $0.naming(StoreError.removeFailed) }.get()
   }
 
   private func removals<T: AnyTopic>(
@@ -225,11 +241,13 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
       for key in keys { publishErasure(of: key) }
       eventRelay.resetReplay()
     }
-    try contents.withBackend { (backend: inout Backend) throws(StoreError) in
-      try backend.erase { item in
-        guard isErased(item) else { return false }
-        if let key = item.key { keys.insert(key) }
-        return true
+    try naming(StoreError.eraseFailed) { () throws(StoreError) in
+      try contents.withBackend { (backend: inout Backend) throws(StoreError) in
+        try backend.erase { item in
+          guard isErased(item) else { return false }
+          if let key = item.key { keys.insert(key) }
+          return true
+        }
       }
     }
   }
@@ -261,7 +279,25 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   /// Locks a name, so that only one of several processes performs a task.
   public func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult {
     let name = try StoreKeyName(name).encoded()
-    return try contents.withBackend { (backend: inout Backend) throws(StoreError) in try backend.acquireLock(name) }
+    return try naming(StoreError.lockFailed) { () throws(StoreError) in
+      try contents.withBackend { (backend: inout Backend) throws(StoreError) in try backend.acquireLock(name) }
+    }
+  }
+
+  // MARK: - Suspending
+
+  /// Suspends the store, so that it holds nothing that the system minds while the process is suspended.
+  ///
+  /// It calls ``StoreBackend/close()``, now and after each later use of the backend, until the last ``resume()``.
+  public func suspend() async {
+    // These commits have arrived before this call, but the job that makes them would run after it.
+    commits.performPending()
+    checker.suspend()
+  }
+
+  /// Ends a suspension.
+  public func resume() async {
+    checker.resume()
   }
 
   // MARK: - Observing
@@ -273,6 +309,11 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     let slot = try contents.topics.open(key)
     commits.performPending()
     startWatching()
+    return try naming(StoreError.readFailed) { () throws(StoreError) in try changes(of: slot) }
+  }
+
+  private func changes<Value>(of slot: Slot<Value>) throws(StoreError) -> MulticastStream<StoreChange<Value>, Never> {
+    let key = slot.key
     if let stream = slot.topic.changes(of: key.id) {
       try refresh(slot)
       return stream
@@ -319,6 +360,12 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     let topic = try contents.topics.topic(of: collection, as: Value.self)
     commits.performPending()
     startWatching()
+    return try naming(StoreError.readFailed) { () throws(StoreError) in try observe(collection, topic) }
+  }
+
+  private func observe<Value>(
+    _ collection: String, _ topic: Topic<Value>
+  ) throws(StoreError) -> StoreObservation<Value> {
     while true {
       let reads = try contents.withBackend { (backend: inout Backend) throws(StoreError) in
         try backend.snapshot { (backend: inout Backend) throws(StoreError) in
@@ -371,6 +418,13 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
       guard case .corruptStore = error else { throw error }
       return false
     }
+  }
+
+  /// Calls `body`, and gives its errors the case that names what the caller asked for.
+  private func naming<Result>(
+    _ failure: (SystemError) -> StoreError, _ body: () throws(StoreError) -> Result
+  ) throws(StoreError) -> Result {
+    do throws(StoreError) { return try body() } catch { throw error.naming(failure) }
   }
 
   private func startWatching() {

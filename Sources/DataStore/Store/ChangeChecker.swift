@@ -27,9 +27,12 @@ final class ChangeChecker<Backend: StoreBackend> {
 
   /// Starts to watch, unless the watch has already started.
   ///
+  /// If the store is suspended, the watch starts when it is resumed.
+  ///
   /// - Parameter wake: Called on any thread; schedules a call of ``checkForChanges(takesReport:)``.
   func startWatching(waking wake: @escaping @Sendable () -> Void) {
     self.wake = wake
+    watch.request()
     startWatching()
   }
 
@@ -37,8 +40,10 @@ final class ChangeChecker<Backend: StoreBackend> {
   var isWatching: Bool { watch.isWatching }
 
   /// Starts the watch if it hasn't started yet or has broken, and then checks all observed keys.
+  ///
+  /// Does nothing while no observer has needed the watch, or the store is suspended.
   func startWatching() {
-    guard !watch.isWatching else { return }
+    guard watch.mustBegin else { return }
     do throws(StoreError) {
       try contents.withBackend { (backend: inout Backend) throws(StoreError) in
         try backend.startWatching(wake)
@@ -52,10 +57,32 @@ final class ChangeChecker<Backend: StoreBackend> {
     checkForChanges(takesReport: false)
   }
 
+  /// Suspends the store: ends the watch, and closes the backend now and after each use.
+  ///
+  /// No other call may be in progress.
+  func suspend() {
+    if watch.suspend() { contents.beginClosingBackend() }
+  }
+
+  /// Ends a suspension.
+  ///
+  /// After the last one, it starts the watch again, and checks all observed keys.
+  func resume() {
+    guard watch.resume() else { return }
+    contents.endClosingBackend()
+    startWatching()
+    // Even if the watch can't begin, the observers receive what has changed during the suspension.
+    if watch.mustBegin { checkForChanges(takesReport: false) }
+  }
+
   /// Reads the external changes of observed keys, and publishes them.
+  ///
+  /// Does nothing while the store is suspended, because a check opens the backend and nobody has asked for it. The check
+  /// at the end of the suspension reads all observed keys.
   ///
   /// - Parameter takesReport: Whether to take the backend's report of external changes first.
   func checkForChanges(takesReport: Bool = true) {
+    if watch.isSuspended { return }
     do throws(StoreError) {
       publish(try readChanges(takesReport: takesReport, mayRepeat: takesReport))
     } catch {

@@ -60,7 +60,12 @@ final class CommitQueue<Backend: StoreBackend> {
   /// A call that reads or erases stored values does this first, and therefore finds the values of all commits that
   /// arrived before it.
   func performPending() {
-    while !pending.isEmpty { perform(CommitGroup.take(from: &pending) { readPart($0) }) }
+    // The commits of a group end together, so the first one determines how long they may wait.
+    while let first = pending.first {
+      contents.makingCommits(waitingSince: first.start) {
+        perform(CommitGroup.take(from: &pending) { readPart($0) })
+      }
+    }
   }
 
   /// Reads a part of a stored value, for a save that copies the unchanged elements of the part.
@@ -172,7 +177,10 @@ final class CommitQueue<Backend: StoreBackend> {
     return (results.map(CommitOutcome.init), min(firstToWait, commits.count))
   }
 
-  /// Quarantines the stored bytes that prevent commits from being made, so that the commits can be tried again.
+  /// Quarantines the corrupt bytes that prevent commits from being made, so that the commits can be tried again.
+  ///
+  /// An unusable value is quarantined by the commit itself, so that it isn't missing in between, and stays if the commit
+  /// fails.
   ///
   /// - Parameters:
   ///   - commits: The commits of the attempt.
@@ -191,6 +199,7 @@ final class CommitQueue<Backend: StoreBackend> {
 
   private func quarantineObstacle(of key: some AnyPendingKey) throws(StoreError) {
     let key = key.typed
+    key.prepareQuarantine(at: contents.now())
     guard let (bytes, reason) = key.obstacle else { return }
     if try contents.quarantine(bytes, of: key.slot, reason: reason) != nil { key.recordQuarantine() }
     key.discardRead()

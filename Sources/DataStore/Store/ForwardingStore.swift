@@ -83,6 +83,16 @@ extension ForwardingStore {
     try await base.acquireLock(name)
   }
 
+  /// Suspends the other store.
+  public func suspend() async {
+    await base.suspend()
+  }
+
+  /// Ends a suspension of the other store.
+  public func resume() async {
+    await base.resume()
+  }
+
   /// Events that concern the owner of the store, whether or not a call fails because of them.
   public var events: MulticastStream<StoreEvent, Never> { base.events }
 }

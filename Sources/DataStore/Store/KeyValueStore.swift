@@ -23,8 +23,9 @@ public import Multicast
 ///   otherwise.
 /// - **Schemas**: A value of an older schema is migrated when it is read; see ``VersionedValue``. A value of a future
 ///   schema is left untouched and reported. Only ``erase(where:)`` and ``removeAll(in:)`` may delete it.
-/// - **Corruption**: Corrupt bytes are quarantined, and ``events`` reports where they are. Streams continue with the
-///   next value that can be decoded.
+/// - **Corruption**: Corrupt bytes are quarantined, and ``events`` reports where they are. A value that can't be
+///   decoded, although its checksum is right, is left untouched and reported, so that a repaired program reads it
+///   again. A save or a removal quarantines it. Streams continue with the next value that can be decoded.
 /// - **Lifetime**: Streams don't keep a store alive. They finish when it is released.
 /// - **Cancellation**: Cancelling a caller doesn't interrupt its call. A save that has begun runs to completion and
 ///   reports its result.
@@ -32,7 +33,8 @@ public protocol KeyValueStore: Sendable {
   /// Returns the stored value of a key, or `nil` if nothing is stored.
   ///
   /// - Throws: ``StoreError/undecodable(_:movedTo:reason:)`` for corrupt bytes, once, because the call quarantines them
-  ///   and later calls return `nil`. If another call has quarantined them already, only ``events`` reports them.
+  ///   and later calls return `nil`. If another call has quarantined them already, only ``events`` reports them. The
+  ///   same error, without a place, each time for a value that can't be decoded, although its checksum is right.
   ///   ``StoreError/newerFormat(_:found:supported:)`` each time for a value of a future format or schema.
   ///   ``StoreError/migrationFailed(_:from:reason:)`` each time for a value that can't be migrated.
   ///   ``StoreError/corruptStore(movedTo:reason:)`` once for a store that was corrupt as a whole. Otherwise another
@@ -53,8 +55,8 @@ public protocol KeyValueStore: Sendable {
 
   /// Removes the stored value of a key, and notifies every observer.
   ///
-  /// If nothing is stored, the call changes and sends nothing. Corrupt bytes aren't deleted but quarantined, which
-  /// ``events`` reports.
+  /// If nothing is stored, the call changes and sends nothing. Bytes that are corrupt or can't be decoded or migrated
+  /// aren't deleted but quarantined, which ``events`` reports.
   ///
   /// - Throws: A ``StoreError``. No removal is sent. The value is still stored, unless it was quarantined, as
   ///   ``StoreError`` describes, or the error is a ``StoreError/removeFailed(_:)`` of unknown outcome.
@@ -79,8 +81,9 @@ public protocol KeyValueStore: Sendable {
   /// than the earlier one.
   ///
   /// - Returns: The revision and the tag of the commit.
-  /// - Throws: ``StoreError/preconditionFailed(_:)`` for a precondition that doesn't hold, or another ``StoreError``.
-  ///   None of the batch's changes is sent. Nothing is changed either, unless the outcome of the commit is unknown or
+  /// - Throws: ``StoreError/preconditionFailed(_:)`` for a precondition that doesn't hold, or another ``StoreError``:
+  ///   ``StoreError/writeFailed(_:)`` if the batch has a save, ``StoreError/removeFailed(_:)`` if it has removals only,
+  ///   and ``StoreError/checkFailed(_:)`` if it has preconditions only. None of the batch's changes is sent. Nothing is changed either, unless the outcome of the commit is unknown or
   ///   stored bytes were quarantined, as ``StoreError`` describes.
   /// - Complexity: The sum of its saves and removals. Each precondition reads the value of its key.
   @discardableResult
@@ -131,7 +134,8 @@ public protocol KeyValueStore: Sendable {
   ///
   /// - Parameter isErased: Returns whether to erase an item. The store waits for it in the middle of a transaction, so
   ///   it must be quick and must not call a store.
-  /// - Throws: A ``StoreError``. Some items may then be erased already; call again.
+  /// - Throws: ``StoreError/eraseFailed(_:)``, or another ``StoreError``. Some items may then be erased already; call
+  ///   again.
   /// - Complexity: O(*n*) for the names in the store. A database is rewritten completely.
   func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError)
 
@@ -146,8 +150,42 @@ public protocol KeyValueStore: Sendable {
   ///
   /// - Parameter name: The name to lock, which may be as long as the name of a collection.
   /// - Returns: The lock, or the reason why there is none.
-  /// - Throws: ``StoreError/invalidKey(_:)`` for a name that is empty or too long, or another ``StoreError``.
+  /// - Throws: ``StoreError/invalidKey(_:)`` for a name that is empty or too long, ``StoreError/lockFailed(_:)``, or
+  ///   another ``StoreError``.
   func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult
+
+  /// Suspends the store, so that it holds nothing that the system minds while the process is suspended.
+  ///
+  /// Once the call has returned, the store holds no lock, no watch and no open connection. iOS ends a process that is
+  /// suspended while it holds a lock on a file in a shared container, so call this when the app goes to the background.
+  ///
+  /// The call waits for the calls in progress. A ``StoreLock`` that is still held isn't ended, because only its owner
+  /// knows whether its task has ended: release it before. Until then its file stays open and locked, or the connection
+  /// that it belongs to stays open. Streams stay alive, and still finish only when the store is released.
+  ///
+  /// A suspended store works. A call opens again what it needs, and closes it before it returns. Observers receive the
+  /// changes that the store makes itself. An external change is noticed by the next call for its key, or after
+  /// ``resume()``. So an external commit may reach the observers of a collection in more than one element. <doc:Suspension>
+  /// lists what each store holds, and when.
+  ///
+  /// Suspensions are counted: a store that is suspended twice is resumed by two calls of ``resume()``.
+  ///
+  /// The default implementation does nothing.
+  ///
+  /// - Complexity: O(1), after the calls in progress.
+  func suspend() async
+
+  /// Ends a suspension.
+  ///
+  /// After the last suspension, an observed store watches its medium again. Observers receive the newest external value
+  /// of each key that has changed meanwhile, once, and never one that is older than what they have. If the watch can't
+  /// begin, ``events`` reports the error, and the next observer tries again. Without a suspension, the call does
+  /// nothing.
+  ///
+  /// The default implementation does nothing.
+  ///
+  /// - Complexity: O(1), plus reading the values of all observed keys.
+  func resume() async
 
   /// Events that concern the owner of the store, whether or not a call fails because of them.
   ///
@@ -158,9 +196,15 @@ public protocol KeyValueStore: Sendable {
 extension KeyValueStore {
   /// Throws, because this implementation doesn't know where the store keeps its data.
   public func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError) {
-    throw .removeFailed(.erasureUnsupported(by: Self.self))
+    throw .eraseFailed(.erasureUnsupported(by: Self.self))
   }
 
   /// Returns ``StoreLockResult/unsupported``.
   public func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult { .unsupported }
+
+  /// Does nothing.
+  public func suspend() async {}
+
+  /// Does nothing.
+  public func resume() async {}
 }

@@ -10,13 +10,16 @@ final class PendingCommit {
     case fail(StoreError)
     /// The commit must be tried again.
     ///
-    /// Before that, stored bytes are quarantined if necessary, and the writes are prepared again.
+    /// Before that, corrupt bytes are quarantined if necessary, and the writes are prepared again, with one for each
+    /// unusable value that the commit must quarantine.
     case retry
   }
 
   let tag: StoreTag
   let savedAt: Date
   let keys: [any AnyPendingKey]
+  /// The time at which the caller began to wait.
+  let start: ContinuousClock.Instant
 
   /// The commit that is written in place of this one: a later save of the same key, if one arrived in time.
   var successor: PendingCommit?
@@ -44,14 +47,17 @@ final class PendingCommit {
 
   /// Creates a commit.
   ///
-  /// - Parameter continuation: The continuation of the caller, which is resumed when the commit is complete.
+  /// - Parameters:
+  ///   - start: The time at which the caller began to wait; `nil` if it is now.
+  ///   - continuation: The continuation of the caller, which is resumed when the commit is complete.
   init(
-    keys: [any AnyPendingKey], savedAt: Date, tag: StoreTag,
+    keys: [any AnyPendingKey], savedAt: Date, tag: StoreTag, start: ContinuousClock.Instant?,
     _ continuation: CheckedContinuation<Result<StoreCommit, StoreError>, Never>
   ) {
     self.keys = keys
     self.savedAt = savedAt
     self.tag = tag
+    self.start = start ?? .now
     self.continuation = continuation
   }
 
@@ -105,8 +111,16 @@ final class PendingCommit {
   func discardResult() { ownResult = nil }
 
   /// Resumes the caller of the commit.
+  ///
+  /// A group's error may name what another commit asked for, and an error of a decision names a read. So the error gets
+  /// the case that names what this commit asked for.
   func complete(_ result: Result<StoreCommit, StoreError>) {
-    continuation.resume(returning: result)
+    continuation.resume(returning: result.mapError { $0.naming(failure(of:)) })
+  }
+
+  private func failure(of call: SystemError) -> StoreError {
+    if keys.contains(where: { $0.isSaved }) { return .writeFailed(call) }
+    return keys.contains(where: { $0.hasChange }) ? .removeFailed(call) : .checkFailed(call)
   }
 }
 
@@ -114,7 +128,7 @@ final class PendingCommit {
 final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
   let slot: Slot<Value>
   private let change: StoreBatchChange<Value>?
-  private let requirements: [StoreTag?]
+  private let requirements: [StoreRequirement]
   /// The bytes of the value to save if it is stored whole; `nil` for a value in parts, and if nothing is saved.
   private let whole: PreparedChange<Value>.Whole?
 
@@ -133,10 +147,10 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
   ///
   /// This includes bytes that were quarantined for it, because for observers they are removed too.
   private var removesSomething = false
-  /// Whether stored bytes were quarantined for the commit.
+  /// Whether corrupt bytes were quarantined for the commit.
   private var wasQuarantined = false
-  /// The tag of the value that was quarantined for the commit; the preconditions of the commit may still require it.
-  private var quarantinedTag: StoreTag?
+  /// The unusable value that the commit quarantines, and the name of the quarantined bytes.
+  private var quarantine: (value: UnusableValue, name: String)?
 
   var name: String { slot.name }
   var typed: PendingKey<Value> { self }
@@ -150,9 +164,9 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
 
   var hasChange: Bool { change != nil }
 
-  var isReplaceable: Bool {
-    if case .save = change { requirements.isEmpty } else { false }
-  }
+  var isSaved: Bool { if case .save = change { true } else { false } }
+
+  var isReplaceable: Bool { isSaved && requirements.isEmpty }
 
   var changesSomething: Bool {
     switch change {
@@ -163,6 +177,14 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
   }
 
   func encode(
+    savedAt: Date, tag: StoreTag, readPart: (_ name: String) -> Data?
+  ) throws(StoreError) -> [StoreWrite] {
+    // These bytes become durable first, or together with the change.
+    let quarantined = quarantine.map { [StoreWrite(name: $0.name, bytes: $0.value.bytes)] } ?? []
+    return quarantined + (try encodeValue(savedAt: savedAt, tag: tag, readPart: readPart))
+  }
+
+  private func encodeValue(
     savedAt: Date, tag: StoreTag, readPart: (_ name: String) -> Data?
   ) throws(StoreError) -> [StoreWrite] {
     guard case .save(let value) = change else { return [] }
@@ -210,22 +232,23 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
   func decide<Backend: StoreBackend>(reading backend: inout Backend) throws(StoreError) -> PendingCommit.Verdict {
     let result = try slot.read(from: &backend, needsValue: false)
     read = result
+    // The writes of the commit quarantine bytes that are no longer stored.
+    if let quarantine, result.unusableValue?.fingerprint != quarantine.value.fingerprint { return .retry }
     switch result {
     case .corrupt: return .retry
     case .unreadable(let error): return .fail(error)
     case .future(let version, _):
       return .fail(.newerFormat(slot.key.keyName, found: version, supported: Envelope.supported(by: Value.self)))
     case .nothing: return decide(replacing: nil)
-    case .unmigratable(let edition, _, _):
-      // A save whose preconditions hold waits until these bytes are quarantined.
-      guard case .save = change, isAsRequired(edition.header.tag) else { return decide(replacing: edition) }
-      return .retry
+    case .unusable(let value):
+      guard isAsRequired(value.tag, isUsable: false) else { return .fail(.preconditionFailed(slot.key.keyName)) }
+      return decideQuarantine()
     case .unchanged(let edition), .value(let edition, _): return decide(replacing: edition)
     }
   }
 
   private func decide(replacing edition: Edition?) -> PendingCommit.Verdict {
-    guard isAsRequired(edition?.header.tag ?? quarantinedTag) else {
+    guard isAsRequired(edition?.header.tag, isUsable: edition != nil) else {
       return .fail(.preconditionFailed(slot.key.keyName))
     }
     let storedPartIDs = edition?.header.partIDs ?? []
@@ -243,8 +266,23 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
     }
   }
 
-  private func isAsRequired(_ tag: StoreTag?) -> Bool {
-    requirements.allSatisfy { $0 == tag }
+  /// Decides about a change of an unusable value, whose preconditions hold.
+  ///
+  /// A save or a removal is tried again with a write that quarantines the bytes, unless it has that write already. The
+  /// parts of the value stay, because the quarantined bytes refer to them.
+  private func decideQuarantine() -> PendingCommit.Verdict {
+    switch change {
+    case nil: return .proceed(removing: [])
+    case .remove where quarantine != nil:
+      removesSomething = true
+      return .proceed(removing: [name])
+    case .save where quarantine != nil && written?.keptPartIDs.isEmpty == true: return .proceed(removing: [])
+    case .remove, .save: return .retry
+    }
+  }
+
+  private func isAsRequired(_ tag: StoreTag?, isUsable: Bool) -> Bool {
+    requirements.allSatisfy { $0.isMet(by: tag, isUsable: isUsable) }
   }
 
   /// Returns the result of the last read, and discards it.
@@ -253,21 +291,28 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
     return read
   }
 
-  /// The stored bytes that must be quarantined before the commit can be made, and why.
+  /// The corrupt bytes that must be quarantined before the commit can be made, and why.
   var obstacle: (bytes: Data, reason: String)? {
-    switch (read, change) {
-    case (.corrupt(let bytes, let reason), _): (bytes, reason)
-    case (.unmigratable(_, let failure, let bytes), .save): (bytes, failure.description)
-    default: nil
-    }
+    if case .corrupt(let bytes, let reason) = read { (bytes, reason) } else { nil }
+  }
+
+  /// Adds a write that quarantines the unusable value that the last read has found, if the commit changes the key.
+  ///
+  /// Does nothing if there was no read since the writes were prepared.
+  func prepareQuarantine(at time: Date) {
+    guard let read else { return }
+    quarantine = hasChange ? read.unusableValue.map { ($0, .uniqueQuarantineName(for: name, at: time)) } : nil
+  }
+
+  /// The bytes that the commit has quarantined, if it was made: their name, and the reason.
+  var madeQuarantine: (name: String, reason: String)? {
+    quarantine.map { ($0.name, $0.value.reason.description) }
   }
 
   func discardRead() { read = nil }
 
-  /// Records that the bytes of the last read were quarantined for this commit.
-  func recordQuarantine() {
-    (wasQuarantined, quarantinedTag) = (true, read?.tag)
-  }
+  /// Records that corrupt bytes were quarantined for this commit.
+  func recordQuarantine() { wasQuarantined = true }
 
   /// Records the change that a durable commit has made to the key.
   ///
@@ -308,6 +353,9 @@ protocol AnyPendingKey: AnyObject {
 
   /// Whether the commit saves or removes the key, as opposed to only having a precondition on it.
   var hasChange: Bool { get }
+
+  /// Whether the commit saves the key.
+  var isSaved: Bool { get }
 
   /// Whether the key is saved without preconditions.
   var isReplaceable: Bool { get }

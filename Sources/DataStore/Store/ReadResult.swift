@@ -12,11 +12,10 @@ enum ReadResult<Value: Codable & Sendable> {
   ///
   /// It is identified by a hash of its bytes. Its header may not be readable, so it has no edition.
   case future(StoredVersion, Fingerprint)
-  /// A value whose migration failed, or that was stored in parts and has no migration to a whole value.
-  ///
-  /// It is left untouched until a save, which quarantines `bytes`, or a removal.
-  case unmigratable(Edition, MigrationFailure, bytes: Data)
-  /// Bytes that can't be decoded, or a value with missing or changed parts.
+  /// A value that is intact, but can't be decoded or migrated.
+  case unusable(UnusableValue)
+  /// Bytes with a wrong checksum, bytes that can't be decoded and have no checksum, the value of another id, or a value
+  /// with missing or changed parts.
   case corrupt(bytes: Data, reason: String)
   /// An entry that can't be read at all, such as a folder in place of a file.
   ///
@@ -27,10 +26,14 @@ enum ReadResult<Value: Codable & Sendable> {
   /// schema, corrupt or unreadable.
   var tag: StoreTag? {
     switch self {
-    case .unchanged(let edition), .value(let edition, _), .unmigratable(let edition, _, _): edition.header.tag
+    case .unchanged(let edition), .value(let edition, _): edition.header.tag
+    case .unusable(let value): value.tag
     case .nothing, .future, .corrupt, .unreadable: nil
     }
   }
+
+  /// The value that is intact, but can't be decoded or migrated; `nil` for every other result.
+  var unusableValue: UnusableValue? { if case .unusable(let value) = self { value } else { nil } }
 
   /// The state to reconcile with the last known one; `nil` for corrupt bytes, which must be quarantined instead.
   var foundState: TopicState.Found? {
@@ -38,7 +41,7 @@ enum ReadResult<Value: Codable & Sendable> {
     case .nothing: .nothing
     case .unchanged(let edition), .value(let edition, _): .value(edition)
     case .future(_, let fingerprint): .unusable(fingerprint)
-    case .unmigratable(let edition, _, _): .unusable(edition.fingerprint)
+    case .unusable(let value): .unusable(value.fingerprint)
     case .unreadable: .unreadable
     case .corrupt: nil
     }

@@ -72,6 +72,10 @@ extension Slot {
     let format = topic.format
     switch Envelope.open(bytes, schema: format.schema.version) {
     case .future(let version): return .future(version, fingerprint)
+    case .undecodable(let reason):
+      let tag = StoreTag(legacyBytes: bytes)
+      return .unusable(
+        UnusableValue(bytes: bytes, fingerprint: fingerprint, tag: tag, reason: .undecodable(reason: reason)))
     case .corrupt(let reason): return .corrupt(bytes: bytes, reason: reason)
     case .value(let header, let body):
       // A short name contains the id, so only the name of a long id leaves it open.
@@ -98,8 +102,10 @@ extension Slot {
       switch format.decode(header, body: body, parts: parts) {
       case .value(let value, let elementCounts):
         return .value(edition, content(value, elementCounts, bytes, parts))
-      case .unmigratable(let failure): return .unmigratable(edition, failure, bytes: bytes)
-      case .corrupt(let reason): return .corrupt(bytes: bytes, reason: reason)
+      case .unusable(.undecodable(let reason)) where !Envelope.hasRightChecksum(bytes):
+        return .corrupt(bytes: bytes, reason: reason)
+      case .unusable(let reason):
+        return .unusable(UnusableValue(bytes: bytes, fingerprint: fingerprint, tag: header.tag, reason: reason))
       }
     }
   }

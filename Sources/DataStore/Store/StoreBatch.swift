@@ -42,7 +42,19 @@ public struct StoreBatch: Sendable {
   ///   - tag: The tag that the stored value must have; `nil` to require that nothing is stored.
   ///   - key: The key of the value.
   public mutating func require<Value>(_ tag: StoreTag?, of key: StoreKey<Value>) {
-    edit(key) { $0.requirements.append(tag) }
+    edit(key) { $0.requirements.append(.tag(tag)) }
+  }
+
+  /// Adds a precondition: this program still finds what a load of a key has found.
+  ///
+  /// It differs from ``require(_:of:)`` if the load has found no value because the stored one can't be decoded. The
+  /// commit may then replace that value, which quarantines its bytes.
+  ///
+  /// - Parameters:
+  ///   - tag: The tag of the loaded value; `nil` to require that nothing is stored that this program can use.
+  ///   - key: The key of the value.
+  package mutating func requireFound<Value>(_ tag: StoreTag?, of key: StoreKey<Value>) {
+    edit(key) { $0.requirements.append(tag.map { .tag($0) } ?? .nothingUsable) }
   }
 
   private mutating func edit<Value>(_ key: StoreKey<Value>, _ body: (inout StoreBatchEntry<Value>) -> Void) {
@@ -64,8 +76,7 @@ package struct StoreBatchEntry<Value: Codable & Sendable>: AnyStoreBatchEntry {
   package let key: StoreKey<Value>
   /// The change of the key; `nil` if the batch only has preconditions on it.
   package internal(set) var change: StoreBatchChange<Value>? = nil
-  /// The tags that the preconditions require; `nil` for one that requires that nothing is stored.
-  package internal(set) var requirements: [StoreTag?] = []
+  package internal(set) var requirements: [StoreRequirement] = []
 
   package var keyName: StoreKeyName { key.keyName }
   package var typed: StoreBatchEntry<Value> { self }
@@ -74,6 +85,26 @@ package struct StoreBatchEntry<Value: Codable & Sendable>: AnyStoreBatchEntry {
 package enum StoreBatchChange<Value: Codable & Sendable>: Sendable {
   case save(Value)
   case remove
+}
+
+/// A precondition on the stored value of a key.
+package enum StoreRequirement: Hashable, Sendable {
+  /// The stored value has this tag, or, if the tag is `nil`, nothing is stored.
+  case tag(StoreTag?)
+  /// Nothing is stored, or the stored value can't be decoded or migrated.
+  case nothingUsable
+
+  /// Returns whether a stored value meets the requirement.
+  ///
+  /// - Parameters:
+  ///   - tag: The tag of the stored value; `nil` if nothing is stored.
+  ///   - isUsable: Whether there is a stored value that can be decoded.
+  package func isMet(by tag: StoreTag?, isUsable: Bool) -> Bool {
+    switch self {
+    case .tag(let required): required == tag
+    case .nothingUsable: !isUsable
+    }
+  }
 }
 
 /// A ``StoreBatchEntry`` of any type of value.

@@ -9,6 +9,8 @@ final class StoreContents<Backend: StoreBackend> {
   var topics = Topics()
   let now: @Sendable () -> Date
   private var backend: Backend
+  /// Whether the backend is closed after each use, because the store is suspended.
+  private var closesBackend = false
   /// The revision of the newest change.
   private var revision: UInt64 = 0
   /// The tag of the commit that made the newest change; `nil` unless that change is an external save.
@@ -16,13 +18,19 @@ final class StoreContents<Backend: StoreBackend> {
   /// Decides which values stay decoded in memory.
   private var recentlyUsed: RecentlyUsed
   private let eventRelay: MulticastRelay<StoreEvent>
+  private let jobStart: () -> ContinuousClock.Instant?
+  /// The time since which the commits that are being made have waited; `nil` if no commits are being made.
+  private var commitStart: ContinuousClock.Instant?
 
-  /// - Parameter memoryLimit: The maximum total size of the values that stay decoded in memory, measured by their
-  ///   stored bytes. The default is 32 MiB.
+  /// - Parameters:
+  ///   - jobStart: Returns the time at which the caller of the present call began to wait; `nil` if it didn't wait.
+  ///   - memoryLimit: The maximum total size of the values that stay decoded in memory, measured by their stored bytes.
+  ///     The default is 32 MiB.
   init(
     backend: Backend, eventRelay: MulticastRelay<StoreEvent>, now: @escaping @Sendable () -> Date,
-    memoryLimit: Int = 32 << 20
+    jobStart: @escaping () -> ContinuousClock.Instant? = { nil }, memoryLimit: Int = 32 << 20
   ) {
+    self.jobStart = jobStart
     self.backend = backend
     self.eventRelay = eventRelay
     self.now = now
@@ -31,7 +39,28 @@ final class StoreContents<Backend: StoreBackend> {
 
   func send(_ event: StoreEvent) { eventRelay.send(event) }
 
+  /// Closes the backend, now and after each use.
+  func beginClosingBackend() {
+    closesBackend = true
+    closeBackend()
+  }
+
+  /// Lets the backend stay open from now on.
+  func endClosingBackend() { closesBackend = false }
+
+  private func closeBackend() {
+    backend.close()
+    sendBackendEvents()
+  }
+
+  private func sendBackendEvents() {
+    for event in backend.takeEvents() { send(event) }
+  }
+
   /// Calls a closure with the backend, and sends the events of the backend.
+  ///
+  /// While the store is suspended, the backend is closed before the call returns. So a call of the store holds nothing
+  /// open once it has returned, however many uses of the backend it consists of.
   ///
   /// If the backend throws ``StoreError/corruptStore(movedTo:reason:)``, it has already replaced the whole store with
   /// an empty one. Each topic then records that nothing is stored, and an event is sent.
@@ -42,7 +71,8 @@ final class StoreContents<Backend: StoreBackend> {
   func withBackend<Result>(
     retriesAfterQuarantine: Bool = true, _ body: (inout Backend) throws(StoreError) -> Result
   ) throws(StoreError) -> Result {
-    defer { for event in backend.takeEvents() { send(event) } }
+    defer { if closesBackend { closeBackend() } else { sendBackendEvents() } }
+    if let start = commitStart ?? jobStart() { backend.beginCall(at: start) }
     do throws(StoreError) {
       return try body(&backend)
     } catch {
@@ -55,13 +85,23 @@ final class StoreContents<Backend: StoreBackend> {
     return try withBackend(retriesAfterQuarantine: false, body)
   }
 
+  /// Calls a closure that makes commits, which wait since a given time.
+  ///
+  /// The job that makes commits arrives later than they do, so its own start doesn't count.
+  func makingCommits(waitingSince start: ContinuousClock.Instant, _ body: () -> Void) {
+    commitStart = start
+    defer { commitStart = nil }
+    body()
+  }
+
   /// Returns the value of a key if it is in memory and nothing was changed externally since it was read or written.
   ///
   /// - Returns: `nil` if the key must be read.
   /// - Throws: ``StoreError/corruptStore(movedTo:reason:)``, because the backend throws it only once. After any other
   ///   error the result is `nil`, because the read that follows meets the same error.
   func knownValue<Value>(of key: StoreKey<Value>) throws(StoreError) -> StoredValue<Value>? {
-    guard topics[key.collection]?.holdsContent(of: key.id) ?? false else { return nil }
+    // A backend that is closed after each use can't answer in microseconds whether anything was changed.
+    guard !closesBackend, topics[key.collection]?.holdsContent(of: key.id) ?? false else { return nil }
     do throws(StoreError) {
       let slot = try topics.open(key)
       let knownResult = try withBackend(retriesAfterQuarantine: false) { (backend: inout Backend) throws(StoreError) in
@@ -121,6 +161,10 @@ final class StoreContents<Backend: StoreBackend> {
   /// - Returns: The decoded value that was in memory before and that the commit has replaced, if any.
   private func record(_ key: some AnyPendingKey, of commit: PendingCommit, _ made: StoreCommit) -> Any {
     let key = key.typed
+    if commit.successor == nil, let (name, reason) = key.madeQuarantine {
+      let movedTo = backend.place(ofQuarantined: name)
+      send(.valueQuarantined(key.slot.key.keyName, movedTo: movedTo, reason: reason))
+    }
     // A commit with a successor has only this key. Its successor, a later save of the key, was written instead.
     let replaced = key.record(made, savedAt: commit.savedAt, isWritten: commit.successor == nil)
     if let size = key.writtenSize {
@@ -131,7 +175,7 @@ final class StoreContents<Backend: StoreBackend> {
     return replaced as Any
   }
 
-  /// Quarantines corrupt bytes, or those of an unmigratable value that a save is about to replace.
+  /// Quarantines corrupt bytes.
   ///
   /// - Returns: The place of the quarantined bytes; `nil` if other bytes, or none, are stored by now.
   /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` if the whole store turned out to be corrupt. All earlier
@@ -167,8 +211,7 @@ final class StoreContents<Backend: StoreBackend> {
     case .future(let found, _):
       let supported = Envelope.supported(by: Value.self)
       send(.newerValueLeftUntouched(keyName, found: found, supported: supported))
-    case .unmigratable(_, let failure, _):
-      send(.migrationFailed(keyName, from: failure.version, reason: failure.reason))
+    case .unusable(let value): send(value.reason.event(for: keyName))
     case .unreadable(let error): send(.valueUnreadable(keyName, error))
     case .nothing, .unchanged, .value, .corrupt: break
     }

@@ -1,8 +1,13 @@
 /// The reason why a call of a store failed.
 ///
-/// The value that was stored before the call is intact or quarantined. It is quarantined only if it could not be
-/// decoded or migrated, or if the whole store was corrupt. The exceptions are the unknown outcome that
-/// ``writeFailed(_:)`` describes, and an erasure that erased some items before it failed.
+/// A failed call to the operating system or to a database is one of six cases. The case names what the caller of the
+/// store asked for. The ``SystemError`` names the step that failed, which may be another one, such as a read before a
+/// save.
+///
+/// The value that was stored before the call is intact or quarantined. It is quarantined only if it was corrupt, if the
+/// whole store was corrupt, or if a save or a removal was about to replace a value that could not be decoded or
+/// migrated. The exceptions are the unknown outcome that ``writeFailed(_:)`` describes, and an erasure that erased some
+/// items before it failed.
 public enum StoreError: Error, Hashable, Sendable {
   /// The reason why a key is invalid.
   public enum InvalidKey: Hashable, Sendable {
@@ -35,8 +40,13 @@ public enum StoreError: Error, Hashable, Sendable {
   /// The value could not be encoded. The old one is still stored.
   case encodingFailed(StoreKeyName, reason: String)
 
-  /// The stored bytes could not be decoded. They were quarantined, and nothing is stored for the key now.
-  case undecodable(StoreKeyName, movedTo: String, reason: String)
+  /// The stored bytes could not be decoded.
+  ///
+  /// If they were corrupt, they were quarantined in `movedTo`, and nothing is stored for the key now.
+  ///
+  /// If their checksum is right, a program has written them that way, and another version of the program may be able to
+  /// decode them. They are then left untouched until a save or a removal quarantines them, and `movedTo` is `nil`.
+  case undecodable(StoreKeyName, movedTo: String?, reason: String)
 
   /// The stored value is of a future format or schema.
   ///
@@ -49,8 +59,8 @@ public enum StoreError: Error, Hashable, Sendable {
   /// The stored value could not be migrated from schema `from`.
   ///
   /// Either the migration to the next schema failed, or there is none: the value was stored in parts, and its type now
-  /// stores values whole, but under the same schema. The value is left untouched until it is removed, or until a save
-  /// quarantines its bytes.
+  /// stores values whole, but under the same schema. The value is left untouched until a save or a removal quarantines
+  /// its bytes.
   case migrationFailed(StoreKeyName, from: Int, reason: String)
 
   /// The whole store is of a future layout. It is left untouched, and nothing was read or written.
@@ -61,10 +71,11 @@ public enum StoreError: Error, Hashable, Sendable {
   /// The whole store was corrupt. It was quarantined, and nothing is stored now.
   case corruptStore(movedTo: String, reason: String)
 
-  /// A call to the operating system or to a database failed while reading.
+  /// A call to the operating system or to a database failed while loading or observing values.
   case readFailed(SystemError)
 
-  /// A call to the operating system or to a database failed while writing. The old value is still stored.
+  /// A call to the operating system or to a database failed during a save, or during a commit that saves a value. The
+  /// old values are still stored.
   ///
   /// The exception is an unknown outcome: the new value may be stored instead. There are two such cases:
   /// - The answer of a database server was lost, and the server can't be asked again or no longer knows the outcome.
@@ -73,20 +84,40 @@ public enum StoreError: Error, Hashable, Sendable {
   ///   ``SystemError/operation``.
   case writeFailed(SystemError)
 
-  /// A call to the operating system or to a database failed while removing. The value is still stored.
+  /// A call to the operating system or to a database failed during a removal, or during a commit that removes values
+  /// and saves none. The values are still stored.
   ///
-  /// If the outcome is unknown, as ``writeFailed(_:)`` describes, the value may be removed instead.
+  /// If the outcome is unknown, as ``writeFailed(_:)`` describes, the values may be removed instead.
   case removeFailed(SystemError)
+
+  /// A call to the operating system or to a database failed during a commit that only has preconditions. It isn't known
+  /// whether they hold.
+  case checkFailed(SystemError)
+
+  /// A call to the operating system or to a database failed during an erasure. Some items may be erased already.
+  case eraseFailed(SystemError)
+
+  /// A call to the operating system or to a database failed while acquiring a lock, which the caller doesn't have.
+  case lockFailed(SystemError)
 }
 
 extension StoreError {
-  /// The cause of a failed read, write or removal.
+  /// The failed call to the operating system or to a database; `nil` for an error of another kind.
   var systemError: SystemError? {
     switch self {
-    case .readFailed(let error), .writeFailed(let error), .removeFailed(let error): error
+    case .readFailed(let error), .writeFailed(let error), .removeFailed(let error), .checkFailed(let error),
+      .eraseFailed(let error), .lockFailed(let error):
+      error
     default: nil
     }
   }
+
+  /// Returns the error with the case that names what the caller of the store asked for.
+  ///
+  /// A backend can name only the step that failed: a save also reads the old value, and a load may quarantine bytes.
+  ///
+  /// - Parameter failure: Creates the error of the caller's request. Errors without a ``systemError`` stay the same.
+  func naming(_ failure: (SystemError) -> StoreError) -> StoreError { systemError.map(failure) ?? self }
 }
 
 extension StoreError: CustomStringConvertible {
@@ -110,8 +141,11 @@ extension StoreError: CustomStringConvertible {
     case .encodingFailed(let key, let reason):
       "The value \(key) could not be encoded (\(reason)). The old value is still stored: correct the new one and save "
         + "again."
-    case .undecodable(let key, let movedTo, let reason):
+    case .undecodable(let key, let movedTo?, let reason):
       "The stored value \(key) could not be decoded (\(reason)). Its bytes are kept in \(movedTo): save a new value."
+    case .undecodable(let key, nil, let reason):
+      "The stored value \(key) could not be decoded (\(reason)). It was left untouched: update the app to a version "
+        + "that can decode it, or save a new value."
     case .newerFormat(let key, let found, let supported):
       "The stored value \(key) has \(found), but this app supports \(supported). It was left untouched: update the app."
     case .migrationFailed(let key, let version, let reason):
@@ -130,6 +164,12 @@ extension StoreError: CustomStringConvertible {
       "The store could not write; the old value is still there. \(error)"
     case .removeFailed(let error):
       "The store could not remove the value, which is still there. \(error)"
+    case .checkFailed(let error):
+      "The store could not check the preconditions, and nothing was to be changed. \(error)"
+    case .eraseFailed(let error):
+      "The store could not erase everything; some items may be left. \(error)"
+    case .lockFailed(let error):
+      "The store could not lock the name. \(error)"
     }
   }
 }

@@ -1,7 +1,7 @@
 /// An event that concerns the owner of a store, whether or not a call fails because of it.
 public enum StoreEvent: Hashable, Sendable {
-  /// Bytes were quarantined, because they could not be decoded, or because a save replaced a value that could not be
-  /// migrated.
+  /// Bytes were quarantined, because they were corrupt, or because a save or a removal has found a value that could not
+  /// be decoded or migrated.
   ///
   /// Nothing is stored for the key until a save succeeds. This may be the save that caused the quarantine.
   ///
@@ -13,11 +13,17 @@ public enum StoreEvent: Hashable, Sendable {
   /// For observers, the key has no value.
   case newerValueLeftUntouched(StoreKeyName, found: StoredVersion, supported: StoredVersion)
 
+  /// A value was left untouched, because it could not be decoded, although its checksum is right.
+  ///
+  /// So a program has written it that way, and another version of the program may be able to decode it. For observers,
+  /// the key has no value. The next save or removal quarantines the bytes of the value.
+  case undecodableValueLeftUntouched(StoreKeyName, reason: String)
+
   /// A value was left untouched, because it could not be migrated from schema `from`.
   ///
   /// Either the migration to the next schema failed, or there is none: the value was stored in parts, and its type now
-  /// stores values whole, but under the same schema. For observers, the key has no value. The next save quarantines the
-  /// bytes of the value.
+  /// stores values whole, but under the same schema. For observers, the key has no value. The next save or removal
+  /// quarantines the bytes of the value.
   case migrationFailed(StoreKeyName, from: Int, reason: String)
 
   /// One value can't be read, for example because a folder has the name of its file.
@@ -60,6 +66,9 @@ extension StoreEvent: CustomStringConvertible {
       "The stored value \(key) could not be decoded or migrated (\(reason)). Its bytes are kept in \(movedTo)."
     case .newerValueLeftUntouched(let key, let found, let supported):
       "The stored value \(key) has \(found), but this app supports \(supported). It was left untouched: update the app."
+    case .undecodableValueLeftUntouched(let key, let reason):
+      "The stored value \(key) could not be decoded (\(reason)). It was left untouched: update the app to a version "
+        + "that can decode it."
     case .migrationFailed(let key, let version, let reason):
       "The stored value \(key) could not be migrated from schema \(version) (\(reason)). It was left untouched: "
         + "correct the migration and update the app."

@@ -14,8 +14,16 @@ internal import Multicast
 /// loop, and the loops ended only when another task had saved a value, that task would never run. Therefore
 /// ``runIfIdle(_:)`` occasionally refuses to run its work, as if the store were busy.
 final class StoreExecutor: SerialExecutor {
+  private struct Job {
+    let work: @Sendable () -> Void
+    /// The time at which the job arrived.
+    let start: ContinuousClock.Instant
+  }
+
   private struct State {
-    var waiting: [@Sendable () -> Void] = []
+    var waiting: [Job] = []
+    /// The arrival of the job that is running; `nil` during ``runIfIdle(_:)``.
+    var runningStart: ContinuousClock.Instant?
     /// Whether work is running, or is scheduled on the queue.
     var isBusy = false
     /// The number of times that ``runIfIdle(_:)`` may run its work before a caller has to yield.
@@ -34,6 +42,11 @@ final class StoreExecutor: SerialExecutor {
     queue = DispatchQueue(label: label)
   }
 
+  /// The time at which the running job arrived; `nil` during ``runIfIdle(_:)``, whose work didn't wait.
+  ///
+  /// It is meaningful in the isolation of the store only.
+  var jobStart: ContinuousClock.Instant? { state.withLock { $0.runningStart } }
+
   func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     enqueue { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
@@ -41,9 +54,10 @@ final class StoreExecutor: SerialExecutor {
 
   /// Runs `work` on the queue, after the waiting jobs.
   func enqueue(_ work: @escaping @Sendable () -> Void) {
+    let job = Job(work: work, start: .now)
     let wasIdle = state.withLock { state in
       defer { state.isBusy = true }
-      state.waiting.append(work)
+      state.waiting.append(job)
       return !state.isBusy
     }
     if wasIdle { queue.async(execute: drain) }
@@ -61,6 +75,7 @@ final class StoreExecutor: SerialExecutor {
         return false
       }
       (state.isBusy, state.turnsLeft) = (true, state.turnsLeft - 1)
+      state.runningStart = nil
       return true
     }
     guard hasTurn else { return nil }
@@ -83,7 +98,10 @@ final class StoreExecutor: SerialExecutor {
         return state.waiting
       }
       if jobs.isEmpty { return }
-      for job in jobs { job() }
+      for job in jobs {
+        state.withLock { $0.runningStart = job.start }
+        job.work()
+      }
     }
   }
 

@@ -86,6 +86,14 @@ extension StoredItem {
     return String(name[..<mark.lowerBound])
   }
 
+  /// Returns a name for quarantined bytes: `<name>.corrupt-<time>`, plus `-<attempt>` from the second attempt on.
+  static func quarantineName(for name: String, at time: Date, attempt: Int) -> String {
+    let style = Date.ISO8601FormatStyle().year().month().day().dateSeparator(.omitted)
+      .time(includingFractionalSeconds: true).timeSeparator(.omitted)
+    let suffix = attempt == 1 ? "" : "-\(attempt)"
+    return "\(name)\(quarantineMark)\(time.formatted(style))Z\(suffix)"
+  }
+
   /// The text between the original name and the time in the name of quarantined bytes.
   static var quarantineMark: String { ".corrupt-" }
 }

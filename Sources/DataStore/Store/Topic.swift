@@ -180,7 +180,7 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
     channels[id]?.resetReplay()
   }
 
-  /// Records corrupt or unmigratable bytes that could not be quarantined.
+  /// Records corrupt bytes that could not be quarantined.
   func recordUnusable(_ fingerprint: Fingerprint, _ id: String?) {
     // Unusable bytes have no revision, so `TopicState` ignores this one.
     _ = state.reconcile(.unusable(fingerprint), id, revision: 0)

@@ -12,7 +12,7 @@ struct TopicState {
     case nothing
     case value(Edition, revision: UInt64)
     /// Bytes that are neither usable nor quarantined: a value of a future format or schema, a value that can't be
-    /// migrated, or corrupt bytes whose quarantine failed.
+    /// decoded or migrated, or corrupt bytes whose quarantine failed.
     case unusable(Fingerprint)
     /// An entry that can't be read at all.
     case unreadable

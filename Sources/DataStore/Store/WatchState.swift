@@ -1,4 +1,4 @@
-/// A pure state machine that decides which names to read again because of external changes.
+/// A pure state machine that decides when to watch for external changes, and which names to read again because of them.
 struct WatchState {
   /// The names to read at a check.
   struct Plan: Equatable {
@@ -13,11 +13,28 @@ struct WatchState {
   /// Whether the backend reports external changes.
   private(set) var isWatching = false
 
+  /// Whether an observer has needed the watch.
+  private(set) var isRequested = false
+
+  /// The number of suspensions that haven't ended.
+  private var suspensionCount = 0
+
   /// The names that were reported or marked as unread, and not read since, from the oldest to the newest.
   private var unread: [String] = []
 
   /// Whether any other name may have changed and was not read since.
   private var hasUnknownChanges = false
+
+  /// Whether the store is suspended, so that it must not watch.
+  var isSuspended: Bool { suspensionCount > 0 }
+
+  /// Whether the watch must begin now.
+  var mustBegin: Bool { isRequested && !isWatching && !isSuspended }
+
+  /// Records that an observer needs the watch.
+  mutating func request() {
+    isRequested = true
+  }
 
   /// Records that the watch has begun.
   ///
@@ -30,6 +47,27 @@ struct WatchState {
   /// Records that the watch has broken.
   mutating func end() {
     isWatching = false
+  }
+
+  /// Records a suspension, which ends the watch.
+  ///
+  /// - Returns: Whether it is the only one, so that the backend must be closed now.
+  mutating func suspend() -> Bool {
+    suspensionCount += 1
+    isWatching = false
+    return suspensionCount == 1
+  }
+
+  /// Records the end of a suspension, if there is one.
+  ///
+  /// Any name may have changed during the suspension, so the next plan includes all observed names.
+  ///
+  /// - Returns: Whether it was the last one, so that the backend may stay open from now on.
+  mutating func resume() -> Bool {
+    guard isSuspended else { return false }
+    suspensionCount -= 1
+    hasUnknownChanges = true
+    return !isSuspended
   }
 
   /// Records a report of the backend.

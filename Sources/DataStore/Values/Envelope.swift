@@ -44,6 +44,9 @@ enum Envelope {
   enum Opened {
     case value(Header, body: Data)
     case future(StoredVersion)
+    /// The checksum is right, so the bytes are as a program has written them, but the header can't be decoded.
+    case undecodable(reason: String)
+    /// The checksum is wrong or missing.
     case corrupt(reason: String)
   }
 
@@ -86,6 +89,9 @@ enum Envelope {
   static func open(_ bytes: Data, schema supportedSchema: Int) -> Opened {
     let checksum = Checksum(of: bytes)
     if checksum == .wrong { return .corrupt(reason: "the checksum is wrong: the bytes were changed or cut off") }
+    func invalid(_ reason: String) -> Opened {
+      checksum == .right ? .undecodable(reason: reason) : .corrupt(reason: reason)
+    }
     let supported = StoredVersion(format: format, schema: supportedSchema)
     let (headerBytes, body) = split(bytes)
     // The scanner is faster than a decoder, but recognizes a line only in the form that `encode(_:body:)` writes. If
@@ -104,19 +110,24 @@ enum Envelope {
       let needsChecksum = found.format != 1 || version.hasKeysOfLaterFormats
       guard checksum == .right || !needsChecksum else { return .corrupt(reason: "the checksum is missing") }
       if found.isNewer(than: supported) { return .future(found) }
-      guard found.format >= 1, found.schema >= 1 else { return .corrupt(reason: "\(found) has never existed") }
+      guard found.format >= 1, found.schema >= 1 else { return invalid("\(found) has never existed") }
       let line = try JSONDecoder().decode(HeaderLine.self, from: headerBytes)
       guard let tag = line.tag ?? (found.format < 3 ? StoreTag(legacyBytes: bytes) : nil) else {
-        return .corrupt(reason: "the tag is missing")
+        return invalid("the tag is missing")
       }
-      guard let body else { return .corrupt(reason: "the value is missing") }
+      guard let body else { return invalid("the value is missing") }
       let savedAt = Date(timeIntervalSinceReferenceDate: line.savedAt)
       let header = Header(schema: line.schema, savedAt: savedAt, tag: tag, partIDs: line.parts, longID: line.id)
       return .value(header, body: body)
     } catch {
-      return .corrupt(reason: String(describing: error))
+      return invalid(String(describing: error))
     }
   }
+
+  /// Whether bytes have a right checksum.
+  ///
+  /// Only bytes of format 1 can be opened without one, so they may be corrupt even if ``open(_:schema:)`` succeeds.
+  static func hasRightChecksum(_ bytes: Data) -> Bool { Checksum(of: bytes) == .right }
 }
 
 extension Envelope {

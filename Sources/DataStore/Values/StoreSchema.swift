@@ -50,8 +50,33 @@ public struct StoreSchema: Sendable {
   static let any = StoreSchema(anyVersion: ())
 
   /// Returns the schema of the values of a type.
-  static func of<Value>(_ type: Value.Type) -> StoreSchema {
+  package static func of<Value>(_ type: Value.Type) -> StoreSchema {
     (type as? any VersionedValue.Type)?.schema ?? StoreSchema(version: 1)
+  }
+
+  /// The error of a migration.
+  package struct MigrationError: Error {
+    /// The schema of the value that the migration was to migrate.
+    package let version: Int
+    package let reason: String
+  }
+
+  /// Migrates the JSON of a value to this schema, step by step.
+  ///
+  /// - Parameters:
+  ///   - bytes: The JSON.
+  ///   - version: Its schema, from 1 to ``version``.
+  package func migrated(_ bytes: Data, from version: Int) throws(MigrationError) -> Data {
+    guard version >= 1 else { throw MigrationError(version: version, reason: "there has never been such a schema") }
+    var bytes = bytes
+    for migration in migrations.dropFirst(version - 1) {
+      do {
+        bytes = try migration.migrate(bytes)
+      } catch {
+        throw MigrationError(version: migration.version, reason: String(describing: error))
+      }
+    }
+    return bytes
   }
 }
 
@@ -89,16 +114,4 @@ public struct StoreMigration: Sendable {
       try JSONEncoder().encode(migrate(JSONDecoder().decode(Old.self, from: bytes)))
     }
   }
-}
-
-/// The reason why a value couldn't be migrated: a migration failed, or there is no migration for the value.
-///
-/// There is no migration if the value was stored in parts, and its type has the same schema but isn't a
-/// ``PartitionedValue`` anymore.
-struct MigrationFailure {
-  /// The schema of the value before the migration.
-  let version: Int
-  let reason: String
-
-  var description: String { "the migration from schema \(version) failed: \(reason)" }
 }

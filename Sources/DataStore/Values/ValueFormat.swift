@@ -52,8 +52,7 @@ struct EncodedValue {
 enum DecodedValue<Value> {
   /// A value, with the number of elements in each part; `nil` if that is unknown or the value is stored whole.
   case value(Value, counts: [Int]?)
-  case unmigratable(MigrationFailure)
-  case corrupt(reason: String)
+  case unusable(UnusableReason)
 }
 
 /// Returns the format of a type: untyped for ``UntypedValue``, in parts for a ``PartitionedValue``, otherwise whole.
@@ -86,14 +85,13 @@ private struct WholeFormat<Value: Codable & Sendable>: ValueFormat {
       return schema.migrate(bytes, from: header.schema) { try JSONDecoder().decode(Value.self, from: $0) }
     }
     guard header.partIDs == nil else {
-      // The value isn't corrupt, because an older version of the program can still read it.
       let reason = "the value was stored in parts, and there is no migration back to a whole value"
-      return .unmigratable(MigrationFailure(version: header.schema, reason: reason))
+      return .unusable(.unmigratable(from: header.schema, reason: reason))
     }
     do {
       return .value(try JSONDecoder().decode(Value.self, from: body), counts: nil)
     } catch {
-      return .corrupt(reason: String(describing: error))
+      return .unusable(.undecodable(reason: String(describing: error)))
     }
   }
 }
@@ -178,7 +176,7 @@ private struct PartitionedFormat<Value: PartitionedValue>: ValueFormat {
       // parts then don't match the value's elements.
       return .value(value, counts: Self.areEqual(value.elements, elements) ? chunks.map(\.count) : nil)
     } catch {
-      return .corrupt(reason: String(describing: error))
+      return .unusable(.undecodable(reason: String(describing: error)))
     }
   }
 
@@ -216,18 +214,14 @@ extension StoreSchema {
   fileprivate func migrate<Value>(
     _ bytes: Data, from version: Int, decode: (Data) throws -> Value
   ) -> DecodedValue<Value> {
-    var bytes = bytes
-    var version = version
     do {
-      for migration in migrations[(version - 1)...] {
-        version = migration.version
-        bytes = try migration.migrate(bytes)
-      }
       // Without the counts, the next save writes all parts.
-      return .value(try decode(bytes), counts: nil)
+      return .value(try decode(migrated(bytes, from: version)), counts: nil)
+    } catch let error as MigrationError {
+      return .unusable(.unmigratable(from: error.version, reason: error.reason))
     } catch {
       // If the result can't be decoded, the last migration is at fault.
-      return .unmigratable(MigrationFailure(version: version, reason: String(describing: error)))
+      return .unusable(.unmigratable(from: self.version - 1, reason: String(describing: error)))
     }
   }
 }

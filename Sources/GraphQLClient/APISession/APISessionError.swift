@@ -87,19 +87,40 @@ public enum APISessionError: Error, Equatable, Sendable {
   ///
   /// Each error has the meaning of its code. The status determines the meaning of an error without a known code: 401
   /// and 407 ask for a sign-in. 408, 409, 425, 429 and 5xx ask for a later attempt if the response requests a wait, and
-  /// leave the outcome unknown if it requests none. Any other status is a refusal.
+  /// leave the outcome unknown if it requests none. With any other status, an error with a path has the meaning
+  /// ``GraphQLErrorCodes/uncodedFieldErrors``, and one without a path is a refusal.
   ///
   /// - Parameter codes: The table of the server's codes.
   public func meaning(by codes: GraphQLErrorCodes) -> GraphQLErrorCodes.Meaning? {
     guard case .graphQL(let errors, let status, let retryAfter) = self else { return nil }
-    let meaningOfStatus: GraphQLErrorCodes.Meaning =
+    let meaningOfStatus: GraphQLErrorCodes.Meaning? =
       switch status {
       case 401, 407: .needsSignIn
       case 409: retryAfter == nil ? .unknownOutcome : .retryLater
       case _ where Self.isTransient(status): retryAfter == nil ? .unknownOutcome : .retryLater
-      default: .refused
+      default: nil
       }
-    return codes.meaning(of: errors, otherwise: meaningOfStatus)
+    let meanings = errors.map { error in
+      let meaningWithoutCode = error.path == nil ? .refused : codes.uncodedFieldErrors
+      return codes.meaning(of: [error], otherwise: meaningOfStatus ?? meaningWithoutCode)
+    }
+    return meanings.min() ?? .refused
+  }
+
+  /// Returns whether the server reported an error of a field below a root field.
+  ///
+  /// A server calls the fields below the field of a mutation only after it has made the change. Such an error is
+  /// therefore not a refusal of the mutation, whatever its code is: the server has no data to send because a field of
+  /// the result failed that can't be null. A server that undoes the change because of any error is an exception.
+  ///
+  /// - Parameter field: The name or alias of the root field in the response.
+  /// - Complexity: O(*n*), where *n* is the number of errors.
+  public func hasError(below field: String) -> Bool {
+    guard case .graphQL(let errors, _, _) = self else { return false }
+    return errors.contains { error in
+      guard let path = error.path, path.count > 1 else { return false }
+      return path.first == .field(field)
+    }
   }
 
   /// The HTTP status of the response; `nil` if no response arrived, or if its status was a success.

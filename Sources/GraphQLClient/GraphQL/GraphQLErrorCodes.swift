@@ -30,6 +30,17 @@ public struct GraphQLErrorCodes: Hashable, Sendable {
 
   private var meanings: [String: Meaning]
 
+  /// The meaning of an error of a field that has no code in the table, if the HTTP status has no meaning either; a
+  /// refusal by default.
+  ///
+  /// Some servers, such as Ariadne, Strawberry and Graphene, give no code to the exception of a resolver, which may have
+  /// made a part of the change. If such a server has codes for all its refusals, set ``Meaning/unknownOutcome``, so that
+  /// other errors aren't taken for refusals. An error without a path is a refusal in any case, because it isn't an error
+  /// of a field: the server reported it before the execution.
+  ///
+  /// Used by ``APISessionError/meaning(by:)``.
+  public var uncodedFieldErrors = Meaning.refused
+
   /// Creates a table.
   public init(_ meanings: [String: Meaning] = [:]) {
     self.meanings = meanings
@@ -78,7 +89,7 @@ extension GraphQLErrorCodes {
     .needsSignIn: [
       // Apollo Server up to 3, Apollo Router, GraphQL Yoga, Netflix DGS
       "UNAUTHENTICATED", "AUTH_ERROR",
-      // Spring for GraphQL, and many servers of their own
+      // Spring for GraphQL, the permission classes in Strawberry's documentation, and many servers of their own
       "UNAUTHORIZED", "NOT_AUTHENTICATED", "TOKEN_EXPIRED", "INVALID_TOKEN",
       // Hot Chocolate
       "AUTH_NOT_AUTHENTICATED",
@@ -105,6 +116,8 @@ extension GraphQLErrorCodes {
       "GATEWAY_TIMEOUT", "REQUEST_TIMEOUT", "SUBREQUEST_HTTP_ERROR", "DOWNSTREAM_SERVICE_ERROR",
       // Spring for GraphQL, graphql-java, Netflix DGS
       "INTERNAL_ERROR", "INTERNAL", "DataFetchingException", "DEADLINE_EXCEEDED", "TIMEOUT",
+      // Hot Chocolate, for a request that took too long or was cancelled
+      "HC0045", "HC0049",
       // AWS AppSync and its data sources
       "InternalFailure", "InternalFailureException", "ExecutionTimeout", "Lambda:ExecutionTimeoutException",
       "Lambda:Unhandled",

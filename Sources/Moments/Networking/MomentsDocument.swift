@@ -56,10 +56,12 @@ enum MomentsDocument {
   /// The reply is the complete timeline, including likes.
   enum UpdateMomentLike {
     static let operationName = "updateMomentLike"
+    /// The name of the field that makes the change.
+    static let field = "updateMomentLike"
 
     static let text = """
       mutation \(operationName)($momentID: ID!, $userID: ID!, $isLiked: Boolean!) {
-        updateMomentLike(momentID: $momentID, userID: $userID, isLiked: $isLiked) {
+        \(field)(momentID: $momentID, userID: $userID, isLiked: $isLiked) {
       \(selection(likesDirective: ""))
         }
       }

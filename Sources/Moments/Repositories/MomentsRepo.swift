@@ -107,7 +107,7 @@ public actor MomentsRepo: MomentsRepoType {
   /// Fetches the complete timeline of a user with one request, and saves it once.
   public func getMoments(userID: String) async throws(MomentsRepoError) {
     try await withKey(of: userID) { key async throws(RepositoryError<APISessionError>) in
-      try await timelines.reloadWhole(key)
+      try await timelines.reloadLoadedPages(key)
     }
   }
 
@@ -117,7 +117,7 @@ public actor MomentsRepo: MomentsRepoType {
   /// relaunch, the age of a timeline counts from its last save.
   public func refreshMoments(userID: String) async throws(MomentsRepoError) {
     try await withKey(of: userID) { key async throws(RepositoryError<APISessionError>) in
-      try await timelines.refreshWhole(key)
+      try await timelines.refreshLoadedPages(key)
     }
   }
 
@@ -133,8 +133,8 @@ public actor MomentsRepo: MomentsRepoType {
   /// Fetches the page after the last stored moment of a user's timeline, and appends it without duplicates.
   ///
   /// After a failure, the next call fetches the same page. If the server refuses the page permanently, for example
-  /// because the last stored moment was deleted, the next ``reloadMoments(userID:)`` replaces all stored pages with the
-  /// newest one. Later calls of this method continue from that page.
+  /// because the last stored moment was deleted, the next ``reloadMoments(userID:)`` replaces all stored pages with as
+  /// many of the newest moments. Later calls of this method continue after them.
   public func loadMoreMoments(userID: String) async throws(MomentsRepoError) {
     try await withKey(of: userID) { key async throws(RepositoryError<APISessionError>) in
       try await timelines.loadMore(key)
@@ -171,6 +171,29 @@ public actor MomentsRepo: MomentsRepoType {
   /// is still respected.
   public func retryLikes() async {
     await timelines.resumeAll()
+  }
+
+  /// Suspends the repository before the system suspends or ends the process, so that it holds no lock meanwhile; see
+  /// `SyncedRepository.suspend()`.
+  ///
+  /// Likes that are made meanwhile are stored. The call waits at most two and a half seconds for the server, and for the
+  /// calls of the store that are in progress. Cancelling the calling task has no effect.
+  public func suspend() async {
+    await timelines.suspend()
+  }
+
+  /// Ends ``suspend()``, and sends the likes that are stored.
+  public func resume() async {
+    await timelines.resume()
+  }
+
+  /// Sends the stored likes, for example while the system lets the app work in the background; see
+  /// `SyncedRepository.drain(within:)`.
+  ///
+  /// - Parameter duration: The time after which the call ends.
+  /// - Returns: Whether likes are left, and why.
+  public func drain(within duration: Duration) async -> DrainResult {
+    await timelines.drain(within: duration)
   }
 
   /// Resumes sending the likes of a user after a sign-in, and makes the repository usable for the user again after a

@@ -31,6 +31,9 @@ public protocol MomentsRepoType: Sendable {
 
   /// Returns the loading states of a user's timeline: the current state first, then the newest after each change.
   ///
+  /// The first state is sent when the store was read, so `idle` says that no timeline is stored. If the store
+  /// can't be read, or the user has signed out, the first state is a failure.
+  ///
   /// A load that begins, fails or is cancelled doesn't remove the timeline from the state.
   func loadState(userID: String) -> ObservedValues<MomentsLoadState>
 

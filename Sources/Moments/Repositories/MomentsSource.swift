@@ -36,6 +36,8 @@ public struct MomentsSource: PagedSource, MutableSource {
   let incompleteReplies = MulticastRelay<IncompleteReply>(buffering: .dropOldest(1024))
   /// The name of the store collection that contains the timelines.
   public let name = "moments-details"
+  /// `true`, because the server returns the complete timeline to a request without a page.
+  public let fetchesCompleteLists = true
 
   /// Fetches the complete timeline of a user.
   public func fetch(_ key: Key) async throws(APISessionError) -> MomentsDetails {
@@ -52,11 +54,20 @@ public struct MomentsSource: PagedSource, MutableSource {
   /// Sends a like.
   ///
   /// If the server has made the change, but the timeline in its reply can't be read, the reply counts without a value.
+  /// So does a reply without a timeline that has an error below the field of the like; see
+  /// `APISessionError.hasError(below:)`.
   public func send(
     _ like: MomentLike, to key: Key, id: MutationID
   ) async throws(APISessionError) -> MutationReply<MomentsDetails> {
-    let response = try await updateLikeSession.updateLikeResponse(
-      like.isLiked, momentID: like.momentID, fromUserID: like.userID, idempotencyKey: id.rawValue)
+    let response: GraphQLResponse<GraphQLField<MomentsDetails>>
+    do throws(APISessionError) {
+      response = try await updateLikeSession.updateLikeResponse(
+        like.isLiked, momentID: like.momentID, fromUserID: like.userID, idempotencyKey: id.rawValue)
+    } catch {
+      guard case .graphQL(let errors, _, _) = error, error.hasError(below: MomentsDocument.UpdateMomentLike.field)
+      else { throw error }
+      response = GraphQLResponse(data: .unreadable(reason: "The server sent none"), errors: errors)
+    }
     switch response.data {
     case .value(let details): return .value(report(response.map { _ in details }, to: .like(like)))
     case .unreadable(let reason):
@@ -104,7 +115,7 @@ extension MomentsSource: CompletingSource {
   /// have the same ``MomentsDetails/nextCursor``. The two page infos may still differ: after the newest page was joined
   /// to stored moments that have no next page, the end cursor of `fetched` is that of the newest page, not of the last
   /// moment.
-  package func complete(_ fetched: MomentsDetails, with stored: MomentsDetails) -> MomentsDetails {
+  public func complete(_ fetched: MomentsDetails, with stored: MomentsDetails) -> MomentsDetails {
     var details = fetched.withURLs(from: stored)
     let hasSameEnd = details.moments.last?.id == stored.moments.last?.id && details.nextCursor == stored.nextCursor
     if details.pageInfo != nil, hasSameEnd { details.pageInfo = stored.pageInfo }

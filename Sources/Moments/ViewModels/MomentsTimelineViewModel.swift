@@ -39,6 +39,11 @@ public final class MomentsTimelineViewModel {
   ///
   /// Observers are notified only when the value changes.
   public private(set) var hasContent = false
+  /// Whether the store was read and has no timeline, so that a screen may say that there is nothing to show.
+  ///
+  /// At a launch, it is `false` until the store was read, because a timeline may be stored. It stays `false` if the store
+  /// can't be read, or the user has signed out.
+  public private(set) var isEmpty = false
   /// Whether the server has moments after the last one; ``loadMoreItems()`` fetches them.
   public private(set) var hasMoreItems = false
   /// The ids of the moments with a like, or the removal of a like, that the server doesn't have yet.
@@ -217,6 +222,8 @@ public final class MomentsTimelineViewModel {
     } else if momentsDetails != nil {
       removeItems()
     }
+    let isEmpty = state.loadedValue == nil && state.failure?.hidesStoredTimeline != true
+    if self.isEmpty != isEmpty { self.isEmpty = isEmpty }
     switch state {
     case .failed(let error, _): if self.error != error { self.error = error }
     case .loading: if error != nil { error = nil }
@@ -258,5 +265,15 @@ public final class MomentsTimelineViewModel {
   private func updateIsLoading() {
     let isLoading = loadsInFlight > 0 || (runsInFlight > 0 && loadState.isLoading)
     if self.isLoading != isLoading { self.isLoading = isLoading }
+  }
+}
+
+extension MomentsRepoError {
+  /// Whether a timeline may be stored although a state with this failure has none.
+  fileprivate var hidesStoredTimeline: Bool {
+    switch self {
+    case .store, .signedOut: true
+    case .session, .queueFull, .cancelled: false
+    }
   }
 }

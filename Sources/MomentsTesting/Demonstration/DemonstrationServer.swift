@@ -141,7 +141,7 @@ extension DemonstrationServer: UpdateMomentLikeSessionType {
       let reply = try newState.reply(to: change, key: key)
       var batch = StoreBatch()
       batch.save(newState, for: Self.stateKey)
-      batch.require(tag, of: Self.stateKey)
+      batch.requireFound(tag, of: Self.stateKey)
       do throws(StoreError) {
         try await store?.commit(batch)
         state = newState
@@ -161,7 +161,7 @@ extension DemonstrationServer: UpdateMomentLikeSessionType {
       let stored = try await store?.load(Self.stateKey)
       return (stored?.value ?? state, stored?.tag)
     } catch {
-      // The store has quarantined the bytes, so nothing is stored now.
+      // The store has quarantined the bytes, or quarantines them when the next change is stored.
       if case .undecodable = error { return (state, nil) }
       throw .statusCode(500, bodyExcerpt: error.description)
     }

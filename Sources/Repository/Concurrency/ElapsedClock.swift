@@ -12,6 +12,11 @@ struct ElapsedClock: Sendable {
   /// Throws `CancellationError` if the calling task is cancelled first.
   let sleep: @Sendable (_ until: Duration) async throws -> Void
 
+  /// The latest deadline, about 100 years, because clocks count nanoseconds in 64 bits.
+  ///
+  /// A server or an app may ask for any delay.
+  private static var maximumDeadline: Duration { .seconds(100 * 366 * 86_400) }
+
   /// Waits until a deadline, or until the calling task is cancelled.
   ///
   /// Cancellation isn't an error.
@@ -57,6 +62,6 @@ struct ElapsedClock: Sendable {
   init(_ clock: some Clock<Duration>) {
     let start = clock.now
     elapsed = { start.duration(to: clock.now) }
-    sleep = { try await clock.sleep(until: start.advanced(by: $0), tolerance: nil) }
+    sleep = { try await clock.sleep(until: start.advanced(by: min($0, Self.maximumDeadline)), tolerance: nil) }
   }
 }

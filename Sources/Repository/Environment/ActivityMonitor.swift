@@ -1,14 +1,21 @@
 internal import Multicast
 
-/// Whether the app is active, that is, visible to the user.
+/// What an app is doing, as the user sees it.
 public enum AppActivity: Hashable, Sendable {
+  /// The app is visible and in use.
   case active
+  /// The app is visible but not in use, or about to be.
   case inactive
+  /// The app isn't visible, and the system may suspend it at any time.
+  ///
+  /// Repositories are suspended; see ``SyncedRepository/suspend()``.
+  case background
 }
 
-/// Reports when the app becomes active or inactive.
+/// Reports what the app is doing.
 ///
-/// A loading policy fetches observed values only while the app is active; see
+/// A repository is suspended while the app is in the background. A loading policy fetches observed values only while the
+/// app is active; see
 /// ``LoadingPolicy/whileObserved(stopTimeout:every:)``.
 public protocol ActivityMonitor: Sendable {
   /// The present activity, then every later one.
@@ -22,7 +29,11 @@ public protocol ActivityMonitor: Sendable {
 /// A SwiftUI app sets the activity when its `scenePhase` changes:
 ///
 /// ```swift
-/// activity.activity = isActive ? .active : .inactive
+/// switch phase {
+/// case .active: activity.activity = .active
+/// case .background: activity.activity = .background
+/// default: activity.activity = .inactive
+/// }
 /// ```
 public final class ManualActivityMonitor: ActivityMonitor {
   private let relay: CurrentValueRelay<AppActivity>

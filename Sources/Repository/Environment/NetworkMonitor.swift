@@ -12,7 +12,7 @@ public enum NetworkStatus: Hashable, Sendable {
 ///
 /// While the network is offline, mutations wait, and values are fetched only by a call or to confirm a mutation. When
 /// the network is no longer offline, the mutations are sent first. Values that are observed with a loading policy are
-/// fetched once the mutations have been sent, or after five seconds; see
+/// fetched after a random delay once the mutations have been sent, or after five seconds; see
 /// ``LoadingPolicy/whileObserved(stopTimeout:every:)``.
 ///
 /// A wrong status delays work but loses nothing. A call such as ``SyncedRepository/reload(_:)`` sends its request in

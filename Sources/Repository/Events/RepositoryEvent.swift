@@ -24,6 +24,12 @@ public enum RepositoryEvent: Hashable, Sendable {
   /// ones.
   case replyDiscarded(key: String)
 
+  /// The server returned pages without a new element: with cursors that lead back to them, so that the list was ended, or
+  /// too many in a row.
+  ///
+  /// This is usually a fault of the server or of the source.
+  case endlessPages(key: String)
+
   /// A mutation is durable and will be sent.
   case mutationEnqueued(MutationID, orderingKey: String)
 
@@ -56,8 +62,11 @@ public enum RepositoryEvent: Hashable, Sendable {
   /// Mutations that another independent repository sends don't count; see ``LeadershipStatus/independent``.
   case queueLength(waiting: Int, dead: Int)
 
-  /// A stored mutation couldn't be decoded. It was quarantined and won't be sent.
-  case mutationUnreadable(MutationID, movedTo: String, reason: String)
+  /// A stored mutation couldn't be decoded, and isn't sent.
+  ///
+  /// `movedTo` is the place where its bytes were quarantined. It is `nil` if they are left unchanged, because another
+  /// version of the program has written them, and may be able to decode them.
+  case mutationUnreadable(MutationID, movedTo: String?, reason: String)
 
   /// A stored mutation belongs to a key that this program doesn't know. It is left unchanged and isn't sent.
   case mutationOfUnknownKey(MutationID, key: String)
@@ -76,6 +85,15 @@ public enum RepositoryEvent: Hashable, Sendable {
 
   /// This repository has lost its leadership. It sends nothing until it leads again.
   case leadershipLost
+
+  /// This repository no longer sends mutations, because none is due. It leads again when one is.
+  case leadershipReleased
+
+  /// The repository is suspended: it sends nothing, and holds no lock; see ``SyncedRepository/suspend()``.
+  case suspended
+
+  /// The repository runs again after a suspension.
+  case resumed
 
   /// The stored value of a key was removed, because of the ``EvictionPolicy`` or by ``SyncedRepository/evict(_:)``.
   case valueEvicted(key: String)
@@ -124,6 +142,8 @@ extension RepositoryEvent: CustomStringConvertible {
     case .requestCancelled(let key): "request \(key) cancelled, because its last caller was cancelled"
     case .replyDiscarded(let key):
       "reply to request \(key) discarded, because it may be older than the stored value or doesn't fit it"
+    case .endlessPages(let key):
+      "a fetch of list \(key) ended, because the server returned pages without new elements; check the source's cursors"
     case .mutationEnqueued(let id, let orderingKey): "mutation \(id) enqueued in lane \(orderingKey)"
     case .mutationSending(let id, let attempt): "mutation \(id) is being sent, attempt \(attempt)"
     case .mutationDelivered(let id): "mutation \(id) delivered"
@@ -144,13 +164,18 @@ extension RepositoryEvent: CustomStringConvertible {
       "mutation \(id) failed at attempt \(attempt), next attempt in \(delay): \(reason)"
     case .queueLength(let waiting, let dead):
       "\(counted(waiting, "mutation")) in the queue, \(counted(dead, "dead letter"))"
-    case .mutationUnreadable(let id, let movedTo, let reason):
+    case .mutationUnreadable(let id, nil, let reason):
+      "mutation \(id) couldn't be decoded and isn't sent, and its bytes are left unchanged: \(reason)"
+    case .mutationUnreadable(let id, let movedTo?, let reason):
       "mutation \(id) couldn't be decoded, and its bytes were quarantined in \(movedTo): \(reason)"
     case .mutationOfUnknownKey(let id, let key): "mutation \(id) belongs to \(key), which this program doesn't know"
     case .mutationOfFutureSchema(let id): "mutation \(id) has a future schema: update the app to send it"
     case .mutationNotMigrated(let id, let reason): "mutation \(id) couldn't be migrated and isn't sent: \(reason)"
     case .networkChanged(let status): "the network is \(status)"
     case .leadershipGained: "this repository leads and sends the mutations of all repositories of its source"
+    case .leadershipReleased: "this repository has nothing to send and no longer leads"
+    case .suspended: "suspended"
+    case .resumed: "resumed"
     case .leadershipLost: "this repository no longer leads, and another one may"
     case .valueEvicted(let key): "the value of \(key) evicted"
     case .storeFailed(let error): "the store failed: \(error)"

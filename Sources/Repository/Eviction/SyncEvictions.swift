@@ -9,6 +9,9 @@ internal import Multicast
 /// process has just stored isn't removed. While a value is being removed, the engine doesn't read it for an observer or
 /// a call; see ``waitWhileRemoving(_:isolation:)``. So a new observer never receives a value that is then removed.
 ///
+/// What another repository of this process observes on the same place isn't removed either; see ``EvictionPeer``. But an
+/// observer that it gets during a removal may receive the value, and then its removal.
+///
 /// Belongs to one ``SyncEngine`` and is used in its isolation only.
 final class SyncEvictions<Source: RepositorySource> {
   typealias Engine = SyncEngine<Source>
@@ -28,6 +31,7 @@ final class SyncEvictions<Source: RepositorySource> {
   private let clock: ElapsedClock
   private let events: RepositoryEvents
   private let alarm: Alarm
+  private let peer: EvictionPeer
   private var state: State
   /// Makes the removals of this repository run one at a time.
   private let removalQueue = AsyncSerialQueue()
@@ -39,11 +43,19 @@ final class SyncEvictions<Source: RepositorySource> {
   private var isMakingRoomScheduled = false
   /// The keys whose values are being removed.
   private var keysBeingRemoved: Set<Key> = []
+  /// The keys that were kept only because another repository observes them.
+  ///
+  /// That repository doesn't report the end of the observation, so these keys are considered again.
+  private var keysKeptForPeers: [Key] = []
 
   init(
-    _ store: any KeyValueStore, repository name: String, configuration: RepositoryConfiguration, clock: ElapsedClock,
-    events: RepositoryEvents, tasks: OwnedTasks
+    _ store: any KeyValueStore, repository name: String, channels: SyncChannels<Source>,
+    configuration: RepositoryConfiguration, clock: ElapsedClock, events: RepositoryEvents, tasks: OwnedTasks
   ) {
+    peer = EvictionPeer(name, on: store) { storeID in
+      guard let key = Key(storeID: storeID) else { return false }
+      return channels.isObserved(key) || channels.isShown(key, toObserversOfAll: name)
+    }
     (self.store, self.name, self.clock, self.events) = (store, name, clock, events)
     (isLimited, now) = (configuration.eviction.isLimited, configuration.now)
     state = State(configuration.eviction)
@@ -149,6 +161,7 @@ final class SyncEvictions<Source: RepositorySource> {
     do throws(StoreError) {
       try await start(in: engine)
       try await removalQueue.run { () async throws(StoreError) in
+        defer { reconsiderKeysKeptForPeers() }
         while case let victims = takeVictims(in: engine), !victims.isEmpty { try await remove(victims, in: engine) }
       }
       failureCount = 0
@@ -170,7 +183,19 @@ final class SyncEvictions<Source: RepositorySource> {
   }
 
   private func takeVictims(in engine: isolated Engine) -> [State.Victim] {
-    state.takeVictims(at: now(), limit: Self.batchLimit) { isKept($0, in: engine) }
+    let peers = peer.others
+    return state.takeVictims(at: now(), limit: Self.batchLimit) { key in
+      if isKept(key, in: engine) { return true }
+      let isKeptForPeers = EvictionPeer.isObserved(key.storeID, byAnyOf: peers)
+      if isKeptForPeers { keysKeptForPeers.append(key) }
+      return isKeptForPeers
+    }
+  }
+
+  /// Considers the values again that were kept for other repositories, as if they had just been used.
+  private func reconsiderKeysKeptForPeers() {
+    for key in keysKeptForPeers { state.recordUse(of: key, at: now()) }
+    keysKeptForPeers = []
   }
 
   /// Removes the values of the selected keys, except those that must be kept.
@@ -210,8 +235,9 @@ final class SyncEvictions<Source: RepositorySource> {
   /// changed, tries again without that victim.
   private func remove(_ victims: [State.Victim], in engine: isolated Engine) async throws(StoreError) {
     var pendingVictims: [State.Victim] = []
+    let peers = peer.others
     for victim in victims {
-      if engine.releaseUnlessInUse(victim.key) {
+      if !EvictionPeer.isObserved(victim.key.storeID, byAnyOf: peers), engine.releaseUnlessInUse(victim.key) {
         pendingVictims.append(victim)
       } else {
         state.recordUse(of: victim.key, at: now())

@@ -1,8 +1,10 @@
 internal import DataStore
 internal import Multicast
 
-/// Attempts to make a repository the leader: once when it starts, and repeatedly while it has mutations to send; see
-/// ``Leadership``.
+/// Makes a repository the leader while it sends mutations; see ``Leadership``.
+///
+/// The repository attempts to lead once when it starts, at once when it adds a mutation, and repeatedly while a mutation
+/// is due. It gives the lead up when nothing was sent for a while; see ``MutationSender``.
 ///
 /// Belongs to one ``SyncEngine`` and is used in its isolation only.
 final class Election<Source: RepositorySource> {
@@ -20,6 +22,14 @@ final class Election<Source: RepositorySource> {
   /// Signals that another attempt to lead is worthwhile.
   private var vacancies: MulticastStream<Void, Never>?
   private var isCampaigning = false
+  /// Whether an attempt to lead is in progress, which may result in a lease.
+  private(set) var isTrying = false
+  /// Whether the lead is being given up.
+  private var isResting = false
+  /// The time at which the repository began to lead.
+  private var leadingSince = Duration.zero
+  /// The time before which the repository doesn't lead, so that another version of the program can.
+  private var yieldsUntil = Duration.zero
   /// The number of failed attempts in a row.
   private var failureCount = 0
   /// The number of leases lost since ``LeadershipLease/isHeld()`` last returned `true`.
@@ -39,9 +49,107 @@ final class Election<Source: RepositorySource> {
     (self.clock, self.events) = (clock, events)
   }
 
+  /// The time for which a repository leads if there are mutations that it can't read.
+  ///
+  /// Another version of the program, which can read them, then gets its turn.
+  private static var maximumTermWithHeldMutations: Duration { .seconds(1) }
+
+  /// Whether this repository leads.
+  var leads: Bool { lease != nil }
+
   /// Makes one attempt to lead, before the queue is read.
   func begin(in engine: isolated Engine) async {
-    engine.queue.begin(as: await tryToLead())
+    if engine.queue.isSuspended { return engine.queue.begin(as: .following) }
+    engine.queue.begin(as: await tryToLead(in: engine))
+  }
+
+  /// Whether the repository must give the lead up, so that a version of the program can lead that can read the mutations
+  /// that this one can't.
+  func mustYield(in engine: isolated Engine) -> Bool {
+    guard leads, engine.queue.holdsMutations else { return false }
+    return clock.elapsed() - leadingSince >= Self.maximumTermWithHeldMutations
+  }
+
+  /// Gives the lead up unless a mutation is due or in flight.
+  ///
+  /// What the next leader has to know is stored before; see ``MutationWriter/storeStandings(in:)``.
+  func rest(in engine: isolated Engine) async {
+    guard leads, !isResting else { return }
+    isResting = true
+    defer { isResting = false }
+    let (leaseCountBefore, yields) = (leaseCount, mustYield(in: engine))
+    let mayRest = { (engine: isolated Engine) in
+      engine.election.leads && engine.election.leaseCount == leaseCountBefore && engine.sender.attemptsInFlight == 0
+        && (yields || engine.queue.isIdle(at: engine.moment.elapsed))
+    }
+    guard mayRest(engine) else { return engine.sender.pump(in: engine) }
+    await engine.writer.storeStandings(in: engine)
+    guard mayRest(engine) else { return engine.sender.pump(in: engine) }
+    if yields { yieldsUntil = clock.elapsed() + leadership.retryInterval * 2 }
+    release(in: engine)
+  }
+
+  /// Gives the lead up because the repository is suspended, even if an attempt goes on although it was cancelled.
+  func surrender(in engine: isolated Engine) async {
+    guard leads else { return }
+    await engine.writer.storeStandings(in: engine)
+    if leads, engine.queue.isSuspended { release(in: engine) }
+  }
+
+  private func release(in engine: isolated Engine) {
+    lease = nil
+    events.emit(.leadershipReleased)
+    engine.queue.isLedElsewhere = false
+    engine.queue.follow(in: engine)
+  }
+
+  /// Attempts to lead beside the addition of a mutation, so that it can be sent as soon as it is durable.
+  ///
+  /// - Returns: Whether this repository has a lease. It leads as soon as it has read the queue.
+  func acquire(in engine: isolated Engine) async -> Bool {
+    guard !leads, !isCampaigning, !engine.queue.isPaused, engine.sender.attemptsInFlight == 0,
+      clock.elapsed() >= yieldsUntil
+    else { return false }
+    isCampaigning = true
+    let status = await tryToLead(in: engine)
+    guard status != .following else {
+      isCampaigning = false
+      return false
+    }
+    engine.start { engine in
+      let hasBegun = await engine.election.beginLeading(as: status, in: engine)
+      engine.election.isCampaigning = false
+      if !hasBegun { engine.sender.pump(in: engine) }
+    }
+    return true
+  }
+
+  /// Reads the queue, and lets this repository send.
+  ///
+  /// - Returns: Whether it sends.
+  private func beginLeading(as status: LeadershipStatus, in engine: isolated Engine) async -> Bool {
+    do throws(StoreError) {
+      // The store may not have reported the last changes of the previous leader yet.
+      try await engine.reader.read(in: engine)
+      // The lease may have been lost during the read.
+      if status == .leading, !leads { return false }
+      leadingSince = clock.elapsed()
+      engine.queue.isLedElsewhere = false
+      engine.queue.lead(as: status, in: engine)
+      return true
+    } catch {
+      events.emit(.storeFailed(error))
+      return false
+    }
+  }
+
+  private func tryToLead(in engine: isolated Engine) async -> LeadershipStatus {
+    isTrying = true
+    let status = await tryToLead()
+    isTrying = false
+    engine.queue.isLedElsewhere = status == .following && failureCount == 0
+    engine.suspension.recordStep()
+    return status
   }
 
   private func tryToLead(isolation: isolated (any Actor)? = #isolation) async -> LeadershipStatus {
@@ -101,20 +209,13 @@ final class Election<Source: RepositorySource> {
     defer { isCampaigning = false }
     // After one loss, tries at once, because the next lease may last. After further losses in a row, pauses first.
     if lossCount > 1 { await engine.backoff.wait(afterAttempt: lossCount - 1) }
-    while !Task.isCancelled, engine.queue.needsLeader {
+    if yieldsUntil > clock.elapsed() { await clock.wait(until: yieldsUntil) }
+    while !Task.isCancelled, engine.queue.needsLeader(at: clock.elapsed()) {
       // Subscribed before the attempt, so that no vacancy is missed.
       let subscription = vacancies?.subscribe()
       let isSubscribed = subscription != nil
-      let status = await tryToLead()
-      if status != .following {
-        do throws(StoreError) {
-          // The store may not have reported the last changes of the previous leader yet.
-          try await engine.reader.read(in: engine)
-          return engine.queue.lead(as: status, in: engine)
-        } catch {
-          events.emit(.storeFailed(error))
-        }
-      }
+      let status = await tryToLead(in: engine)
+      if status != .following, await beginLeading(as: status, in: engine) { return }
       // Tries again at once with a subscription, because a vacancy may have been missed.
       if !isSubscribed, vacancies != nil { continue }
       let delay = failureCount == 0 ? .zero : engine.backoff.delay(forAttempt: failureCount)

@@ -6,15 +6,15 @@ public import Multicast
 /// Any number of a source's repositories may use one store, in one process or in several. All of them show, change and
 /// fetch values. If each of them also sent mutations, the server would receive one user's mutations in no particular
 /// order. So one repository leads and sends the mutations of all, and the other repositories follow: they make their
-/// mutations durable and learn the results from the store.
+/// mutations durable and learn the results from the store. A repository leads only while it sends.
 ///
 /// ``StoreLeadership`` is suitable for every store of this package.
 public protocol Leadership: Sendable {
   /// Attempts to make the calling repository the leader.
   ///
-  /// A repository calls this function when it starts. While it doesn't lead and there are mutations to send, it calls
-  /// the function again after ``retryInterval`` at most, except that it may wait longer if attempts fail, or if several
-  /// leases in a row are lost.
+  /// A repository calls this function when it starts and when it adds a mutation. While it doesn't lead and a mutation is
+  /// due, it calls the function again after ``retryInterval`` at most, except that it may wait longer if attempts fail,
+  /// if several leases in a row are lost, or if there are mutations that its program can't read.
   ///
   /// - Parameters:
   ///   - name: The name of the store collection that contains the repository's mutations.
@@ -30,7 +30,9 @@ public protocol Leadership: Sendable {
 public enum LeadershipResult: Sendable {
   /// The repository leads.
   ///
-  /// It keeps the lease until the lease is lost, or until the repository is released and its last request has ended.
+  /// It keeps the lease until the lease is lost, or until it has sent nothing for 250 milliseconds and no request is in
+  /// flight, or until the repository is released and its last request has ended. While the network is offline, it keeps
+  /// the lease only until its last request has ended.
   case leading(lease: any LeadershipLease)
 
   /// Another repository leads, or this one never does; see ``NeverLeading``.
@@ -64,7 +66,7 @@ public enum LeadershipStatus: String, Codable, Hashable, Sendable {
   /// The repository sends the mutations of all repositories of its source on the store.
   case leading
 
-  /// The repository sends nothing, because another one leads, or none does yet.
+  /// The repository sends nothing, because another one leads, or because nothing is due.
   case following
 
   /// The repository sends the mutations that it made and those that it found in the store.
@@ -75,9 +77,10 @@ public enum LeadershipStatus: String, Codable, Hashable, Sendable {
 
 /// The rule by which a repository leads while it holds a lock of the store; see `KeyValueStore.acquireLock(_:)`.
 ///
-/// The lock ends with the process, however the process ends. Another repository with mutations to send then acquires
-/// the lock after ``retryInterval`` at most, and leads once it has read the queue. A process that is only suspended
-/// keeps the lock.
+/// The lock is held only while mutations are sent, and ends with the process, however the process ends. Another
+/// repository with mutations to send then acquires the lock after ``retryInterval`` at most, and leads once it has read
+/// the queue. A process that the system suspends while a request is in flight, or less than 250 milliseconds after the
+/// last one, keeps the lock until it runs again or ends; ``SyncedRepository/suspend()`` prevents that.
 ///
 /// A database server releases the lock of a client whose connection it has lost. That client sends no further mutation,
 /// but one in flight may reach the server of the values while the next leader sends it too. The server of the values
@@ -106,7 +109,7 @@ public struct StoreLeadership: Leadership {
 /// The rule by which a repository never leads: it shows and fetches values and makes mutations durable, and another
 /// repository sends them.
 ///
-/// It is meant for a tool, or for an app extension that may be suspended at any time.
+/// It is meant for a tool, or for an app extension that has no time to send.
 public struct NeverLeading: Leadership {
   private let vacancies = MulticastRelay<Void>(buffering: .latest)
 

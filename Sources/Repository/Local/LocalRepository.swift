@@ -22,10 +22,15 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
   private let store: any KeyValueStore
   private let channels = KeyChannels<Key, Value>()
   private let tasks = OwnedTasks(executor: nil)
+  private let backoff: Backoff
+  private let clock: ElapsedClock
   /// The queues of the keys with pending or running work.
   private var queues: [Key: KeyQueue] = [:]
   private var subscriptions: [Key: StoreSubscription] = [:]
   private var lastSubscriptionNumber: UInt64 = 0
+  /// The repeated attempts to read the values of observed keys, by key.
+  private var retries: [Key: Retry] = [:]
+  private var lastRetryNumber: UInt64 = 0
 
   /// The queue of the work on one key, kept while any work is pending or running.
   private struct KeyQueue {
@@ -40,6 +45,12 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
     let cancel: @Sendable () -> Void
   }
 
+  /// The repeated attempts to read a value that is observed and could not be read.
+  private struct Retry {
+    let number: UInt64
+    let cancel: @Sendable () -> Void
+  }
+
   /// Creates a repository.
   ///
   /// - Parameters:
@@ -48,16 +59,32 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
   ///   - defaultValue: The value of a key without a stored value.
   ///   - store: The store that keeps the values.
   public init(_ name: String, default defaultValue: Value, store: any KeyValueStore) {
+    self.init(name, default: defaultValue, store: store, clock: ContinuousClock())
+  }
+
+  /// Creates a repository.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the store's collection of the values.
+  ///   - defaultValue: The value of a key without a stored value.
+  ///   - store: The store that keeps the values.
+  ///   - clock: The clock for the delays before a value is read again.
+  init(_ name: String, default defaultValue: Value, store: any KeyValueStore, clock: any Clock<Duration>) {
     self.name = name
     self.defaultValue = defaultValue
     self.store = store
+    self.clock = ElapsedClock(clock)
+    backoff = Backoff(RetryPolicy(), clock: self.clock, random: SystemRandomNumberGenerator())
   }
 
   deinit {
     channels.finish()
   }
 
-  /// The values of a key: the present value first, then every later one.
+  /// The values of a key: the present value first, as soon as the store was read, then every later one.
+  ///
+  /// While the store can't be read, for example because the device is locked, the repository tries again after the
+  /// delays of the default ``RetryPolicy``.
   ///
   /// Of the values that another process stores, an observer may get only the newest.
   public nonisolated func values(of key: Key) -> ObservedValues<Value> {
@@ -75,7 +102,10 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
   ///
   /// - Throws: A `StoreError` if it can't be read.
   public func value(of key: Key) async throws(StoreError) -> Value {
-    try await store.load(storeKey(key))?.value ?? defaultValue
+    let stored = try await store.load(storeKey(key))
+    // The store can be read again.
+    if retries[key] != nil { tasks.start { [weak self] in await self?.observe(key) } }
+    return stored?.value ?? defaultValue
   }
 
   /// Changes the value of a key.
@@ -161,10 +191,19 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
       // Subscribed before the load, so that no change is missed. A change that the load already includes has no newer
       // revision.
       let changes = try await store.changes(of: storeKey(key)).subscribe()
-      let stored = try await store.load(storeKey(key))
+      let stored: StoredValue<Value>?
+      let isReadable: Bool
+      do throws(StoreError) {
+        (stored, isReadable) = (try await store.load(storeKey(key)), true)
+      } catch {
+        guard case .undecodable(_, movedTo: nil, _) = error else { throw error }
+        // Observers get no value, and not the default value either, until a change that can be decoded.
+        (stored, isReadable) = (nil, false)
+      }
+      endRetry(of: key)
       // The last observer may have left during the load.
       guard channels.isObserved(key) else { return }
-      channels.sendFirst(stored?.value ?? defaultValue, to: key)
+      if isReadable { channels.sendFirst(stored?.value ?? defaultValue, to: key) }
       let revision = stored?.revision ?? 0
       lastSubscriptionNumber += 1
       let number = lastSubscriptionNumber
@@ -173,9 +212,43 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
       }
       subscriptions[key] = StoreSubscription(number: number, cancel: cancel)
     } catch {
-      // The next update or removal of the key tries again. So does the first observer after all present ones have left.
       // While the store can't be read, an update throws the error of its own read.
+      readLater(key, after: error)
     }
+  }
+
+  /// Starts to read an observed value again, unless that is in progress or would always fail.
+  ///
+  /// The next call for the key also tries again.
+  private func readLater(_ key: Key, after error: StoreError) {
+    guard retries[key] == nil, error.mayEnd, channels.isObserved(key) else { return }
+    lastRetryNumber += 1
+    let number = lastRetryNumber
+    // The task doesn't keep the repository alive while it waits.
+    let cancel = tasks.start { [weak self, clock] in
+      var attempt = 1
+      while let delay = await self?.delay(ofRetry: number, of: key, afterAttempt: attempt) {
+        await clock.wait(until: clock.elapsed() + delay)
+        if Task.isCancelled { return }
+        await self?.observe(key)
+        attempt += 1
+      }
+    }
+    retries[key] = Retry(number: number, cancel: cancel)
+  }
+
+  /// Returns the delay before the next attempt to read a value; `nil` if there are no further attempts.
+  private func delay(ofRetry number: UInt64, of key: Key, afterAttempt attempt: Int) -> Duration? {
+    guard retries[key]?.number == number else { return nil }
+    guard channels.isObserved(key) else {
+      retries[key] = nil
+      return nil
+    }
+    return backoff.delay(forAttempt: attempt)
+  }
+
+  private func endRetry(of key: Key) {
+    retries.removeValue(forKey: key)?.cancel()
   }
 
   private func receive(_ change: StoreChange<Value>, _ key: Key, _ number: UInt64) {
@@ -189,6 +262,8 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
   }
 
   private func endObserving(_ key: Key) {
-    if channels.forgetReleased(key) { endSubscription(of: key) }
+    guard channels.forgetReleased(key) else { return }
+    endSubscription(of: key)
+    endRetry(of: key)
   }
 }

@@ -45,4 +45,13 @@ struct DeadlineHeap<Element: Sendable>: Sendable {
   mutating func removeAll() {
     items = []
   }
+
+  /// Returns a heap with the elements that meet a condition.
+  ///
+  /// - Complexity: O(*n* log *n*), where *n* is the number of elements.
+  func filter(_ isKept: (Element) -> Bool) -> Self {
+    var kept = Self()
+    for item in items where isKept(item.element) { kept.insert(item.element, deadline: item.deadline) }
+    return kept
+  }
 }

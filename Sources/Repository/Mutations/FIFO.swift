@@ -45,11 +45,20 @@ struct FIFO<Element: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - element: The new element.
-  ///   - mustFollow: Returns whether an element must follow the new one.
-  /// - Complexity: O(*m*) for the *m* elements that follow it.
-  mutating func insert(_ element: Element, before mustFollow: (Element) -> Bool) {
-    var index = storage.count
-    while index > head, mustFollow(storage[index - 1]) { index -= 1 }
+  ///   - mustFollow: Returns whether an element must follow the new one; `nil` if that isn't known. Such an element
+  ///     follows the new one only if it is behind another element that must.
+  /// - Complexity: O(*m*) for the *m* elements that follow it or may follow it.
+  mutating func insert(_ element: Element, before mustFollow: (Element) -> Bool?) {
+    var (index, position) = (storage.count, storage.count)
+    search: while position > head {
+      switch mustFollow(storage[position - 1]) {
+      case true?:
+        position -= 1
+        index = position
+      case nil: position -= 1
+      case false?: break search
+      }
+    }
     storage.insert(element, at: index)
   }
 

@@ -14,24 +14,25 @@ final class MutationAdder<Source: RepositorySource> {
   typealias Failure = RepositoryError<Source.Failure>
   typealias State = MutationQueueState<Key, Mutation>
   typealias Entry = State.Entry
-  typealias Record = MutationRecord<Mutation>
+  typealias Record = MutationRecord
 
   private let capabilities: SourceCapabilities<Source>
   private let state: State
-  private let records: MutationRecords<Mutation>
+  private let records: MutationRecords
   private let calls: MutationCalls<Source>
   private let limits: QueueLimits
   private let now: @Sendable () -> Date
   private let events: RepositoryEvents
-  private let encoder = JSONEncoder()
+  private let format: MutationFormat<Mutation>
 
   init(
-    _ capabilities: SourceCapabilities<Source>, _ state: State, _ records: MutationRecords<Mutation>,
+    _ capabilities: SourceCapabilities<Source>, _ state: State, _ records: MutationRecords,
     _ calls: MutationCalls<Source>, configuration: RepositoryConfiguration, events: RepositoryEvents
   ) {
     (self.capabilities, self.state, self.records) = (capabilities, state, records)
     (self.calls, self.events) = (calls, events)
     (limits, now) = (configuration.queueLimits, configuration.now)
+    format = MutationFormat(repository: capabilities.source.name)
   }
 
   /// Applies a mutation on top of all others of its key, and makes it durable.
@@ -52,7 +53,8 @@ final class MutationAdder<Source: RepositorySource> {
     defer { engine.endUse(cell) }
     // Another process may have decided about the replaced mutation while the value was read.
     if let replaced, state[replaced.id]?.isLive ?? true { throw .cancelled }
-    var record = record(of: mutation, on: key)
+    let lane = capabilities.lane(of: mutation, on: key)
+    var record = try makeRecord(of: mutation, as: id, on: key, lane)
     record.isOutcomeUnknown = replaced?.id == id
     guard replaced != nil || hasRoom(for: record) else { throw .queueFull }
     do throws(MutationConflict) {
@@ -63,7 +65,7 @@ final class MutationAdder<Source: RepositorySource> {
       throw .conflict(error)
     }
     // The mutation isn't sent until ``makeDurable(_:replacing:in:)`` has stored its record.
-    state.add(id, key: key, lane: capabilities.lane(of: mutation, on: key), record: record)
+    state.add(id, mutation, key: key, lane: lane, record: record)
     if hasCaller { calls.open(id) }
     // If another repository sends the mutation, that repository decides whether the mutation is in conflict.
     if let entry = state[id], !state.sends(entry) { cell.deferDecision(on: id) }
@@ -86,22 +88,19 @@ final class MutationAdder<Source: RepositorySource> {
   }
 
   /// Returns the record of a new mutation, which gets its sequence number when it is stored.
-  private func record(of mutation: Mutation, on key: Key) -> Record {
-    Record(key: key.storeID, sequence: .max, madeAt: now(), mutation: mutation, byteCount: byteCount(of: mutation))
-  }
-
-  private func byteCount(of mutation: Mutation) -> Int {
+  private func makeRecord(
+    of mutation: Mutation, as id: MutationID, on key: Key, _ lane: LaneID
+  ) throws(Failure) -> Record {
     do {
-      return try encoder.encode(mutation).count
+      return try format.makeRecord(of: mutation, key: key, lane: lane, madeAt: now())
     } catch {
-      // A mutation that can't be encoded fails in the store, with a better error.
-      return 0
+      throw .store(.encodingFailed(records.keys.record(id).keyName, reason: String(describing: error)))
     }
   }
 
   /// Whether the limits allow another mutation.
   private func hasRoom(for record: Record) -> Bool {
-    state.hasRoom(for: record.byteCount, limits: limits, now: record.madeAt)
+    state.hasRoom(for: record.byteCount, limits: limits, now: now())
   }
 
   /// Makes an added mutation durable, and lets it be sent unless it has come into conflict meanwhile.
@@ -121,32 +120,38 @@ final class MutationAdder<Source: RepositorySource> {
     _ id: MutationID, replacing replaced: Entry?, in engine: isolated Engine
   ) async throws(StoreError) -> Bool {
     guard let entry = state[id] else { return false }
-    let added: (record: Record, commit: StoreCommit, isChangedSince: Bool)?
+    // The repository attempts to lead beside the write. The order of the writes is that of the additions, so none of
+    // them may wait.
+    let acquiring =
+      entry.ownsMark && !state.sends
+      ? Task(executorPreference: engine.tasks.executor) { await engine.acquireLead() } : nil
+    let addition: (record: Record, commit: StoreCommit, isChangedSince: Bool)?
     do throws(StoreError) {
-      added = try await writeAddition(of: entry, replacing: replaced, in: engine)
+      addition = try await writeAddition(of: entry, replacing: replaced, in: engine)
     } catch {
       forgetUndurable(id, replacing: replaced, in: engine)
       throw error
     }
-    guard let added else {
+    guard let addition else {
       forgetUndurable(id, replacing: replaced, in: engine)
       return false
     }
-    let sequence = added.record.sequence
+    let sequence = addition.record.sequence
     let isBehindGap = state.recordAddition(
-      of: id, sequence: sequence, tag: added.commit.tag, revision: added.commit.revision)
+      of: id, sequence: sequence, tag: addition.commit.tag, revision: addition.commit.revision)
     if let replaced, replaced.id != id { state.remove(replaced.id) }
     guard state[id]?.isLive ?? false else {
       // It came into conflict while it was being written. If its user signed out instead, after the record was stored,
-      // both statements do nothing.
+      // these statements do nothing.
       await engine.writer.save(id, in: engine)
       calls.end(id, .success(.conflicted(id)))
+      engine.sender.pump(in: engine)
       return true
     }
     events.emit(.mutationEnqueued(id, orderingKey: "\(entry.lane)"))
     state.release(id)
     // Another process may have changed the record since it was stored.
-    if added.isChangedSince { engine.start { engine in await engine.reader.reload(id, in: engine) } }
+    if addition.isChangedSince { engine.start { engine in await engine.reader.reload(id, in: engine) } }
     if isBehindGap {
       // Stored mutations before this one may not be known yet. It waits until they have been read.
       engine.start { engine in await engine.reader.readPredecessors(of: id, sequence, in: engine) }
@@ -156,7 +161,11 @@ final class MutationAdder<Source: RepositorySource> {
     // If this repository sends and the lane was free, the record was stored with a mark; see
     // ``MutationRecord/isMarked``. If sending was paused during the write, the attempt that the mark announces doesn't
     // begin.
-    if state.isPaused { engine.writer.removeMark(of: id, in: engine) }
+    // A repository that is being suspended removes it before it gives the lead up.
+    if state.isPaused, !state.isSuspended { engine.writer.removeMark(of: id, in: engine) }
+    if let acquiring {
+      engine.start { engine in if await !acquiring.value { engine.writer.removeMark(of: id, in: engine) } }
+    }
     // A waiting call ends at once if the lane is stalled, and after a timeout if another repository sends the mutation.
     if state.isStalled(entry.lane) {
       calls.end(id, .success(.queued))

@@ -9,12 +9,12 @@ final class MutationDecisions<Source: RepositorySource> {
   typealias Entry = MutationQueueState<Source.Key, Mutation>.Entry
 
   private let state: MutationQueueState<Source.Key, Mutation>
-  private let records: MutationRecords<Mutation>
+  private let records: MutationRecords
   private let calls: MutationCalls<Source>
   private let events: RepositoryEvents
 
   init(
-    _ state: MutationQueueState<Source.Key, Mutation>, _ records: MutationRecords<Mutation>,
+    _ state: MutationQueueState<Source.Key, Mutation>, _ records: MutationRecords,
     _ calls: MutationCalls<Source>, events: RepositoryEvents
   ) {
     (self.state, self.records, self.calls, self.events) = (state, records, calls, events)
@@ -36,8 +36,11 @@ final class MutationDecisions<Source: RepositorySource> {
     do throws(StoreError) {
       isRemoved = try await removeUnsent(id, in: engine)
     } catch {
-      release(id, in: engine)
-      throw .store(error)
+      guard await isWithdrawn(id) else {
+        release(id, in: engine)
+        throw .store(error)
+      }
+      isRemoved = true
     }
     guard isRemoved, !isBeingConfirmed(entry, in: engine), state.remove(id) != nil else {
       release(id, in: engine)
@@ -49,6 +52,18 @@ final class MutationDecisions<Source: RepositorySource> {
     calls.end(id, .failure(.cancelled))
     engine.queue.reportChanges(in: engine)
     engine.sender.pump(in: engine)
+  }
+
+  /// Whether the store has the decision about a mutation, although a call that made it has failed.
+  ///
+  /// `false` if the store can't be read. It then reports the change later.
+  private func isWithdrawn(_ id: MutationID, isolation: isolated (any Actor)? = #isolation) async -> Bool {
+    do throws(StoreError) {
+      return try await records.withdrawals().contains(id)
+    } catch {
+      events.emit(.storeFailed(error))
+      return false
+    }
   }
 
   private func isBeingConfirmed(_ entry: Entry, in engine: isolated Engine) -> Bool {
@@ -79,8 +94,9 @@ final class MutationDecisions<Source: RepositorySource> {
     }
   }
 
-  /// Discards a mutation that was refused or is in conflict.
+  /// Discards a mutation that was refused or is in conflict, or that this program can't read.
   func discard(_ id: MutationID, in engine: isolated Engine) async throws(PendingMutationError) {
+    if state.heldMutation(id) != nil { return try await discardHeld(id, in: engine) }
     let entry = try await find(id, in: engine)
     switch state.standing(of: entry) {
     case .refused, .conflicted: try await discard(entry, in: engine)
@@ -95,7 +111,7 @@ final class MutationDecisions<Source: RepositorySource> {
     _ entry: Entry, in engine: isolated Engine
   ) async throws(PendingMutationError) -> MutationID {
     try await replace(
-      entry, by: entry.record.mutation, as: entry.record.isOutcomeUnknown ? entry.id : MutationID(), in: engine)
+      entry, by: entry.mutation, as: entry.record.isOutcomeUnknown ? entry.id : MutationID(), in: engine)
   }
 
   private func replace(
@@ -139,6 +155,33 @@ final class MutationDecisions<Source: RepositorySource> {
     events.emit(.mutationDiscarded(entry.id))
     engine.queue.reportChanges(in: engine)
     release(entry.id, in: engine)
+  }
+
+  /// Discards a mutation that this program can't read, unless a program that can read it may be sending it.
+  private func discardHeld(_ id: MutationID, in engine: isolated Engine) async throws(PendingMutationError) {
+    guard let held = state.heldMutation(id) else { throw .unknown(id) }
+    // While this repository leads, no program that can read the mutation is sending it.
+    if held.record.isMarked, !engine.election.leads {
+      _ = await engine.election.acquire(in: engine)
+      guard engine.election.leads else { throw .alreadySent(id) }
+    }
+    let outcome: MutationRecordStore.Outcome
+    do throws(StoreError) {
+      outcome = try await records.remove(id, if: .unchanged, tag: held.tag)
+    } catch {
+      throw .store(error)
+    }
+    switch outcome {
+    case .removed:
+      engine.reader.endHolding(id, in: engine)
+      calls.end(id, .failure(.cancelled))
+      events.emit(.mutationDiscarded(id))
+    case .gone:
+      engine.reader.endHolding(id, in: engine)
+      throw .unknown(id)
+    // A program that can read the mutation has changed its record, and the store will report the change.
+    case .written, .unchanged, .kept, .keptVerdict: throw .alreadySent(id)
+    }
   }
 
   /// Returns a durable mutation about which no other decision is in progress.

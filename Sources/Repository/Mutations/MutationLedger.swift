@@ -9,13 +9,14 @@ internal import Foundation
 ///   ``list(usersNeedingSignIn:)`` is O(*n* log *n*) for *n* mutations. ``liveMutations(of:)`` is O(*m* log *m*) for
 ///   the *m* mutations of the key.
 struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
-  typealias Record = MutationRecord<Mutation>
+  typealias Record = MutationRecord
   typealias Standing = PendingMutation<Key, Mutation>.Standing
 
   struct Entry {
     let id: MutationID
     let key: Key
     let lane: LaneID
+    let mutation: Mutation
     var record: Record
     /// The tag of the commit that last wrote the record, or `nil` if the record isn't durable yet.
     var tag: StoreTag?
@@ -55,8 +56,15 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     /// A refused or conflicted mutation isn't live.
     var isLive: Bool { record.isLive }
 
+    /// The time at which it was made.
+    ///
+    /// A record without it isn't read; see ``MutationFormat/decode(_:)``.
+    var madeAt: Date { record.madeAt ?? .distantPast }
+
     /// Whether ``MutationLedger/liveCount`` counts it.
     fileprivate var isCounted: Bool { isLive && !isExternal }
+
+    fileprivate var isBusy: Bool { isLive && (isInFlight || isAnswered) }
 
     /// The position in the order of all mutations.
     ///
@@ -101,6 +109,10 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   private(set) var undecidedCount = 0
   /// The number of mutations that aren't durable yet.
   private(set) var undurableCount = 0
+  /// The live mutations that are in flight, or answered while the value with the change isn't stored yet.
+  private var busyIDs: Set<MutationID> = []
+  /// The mutations that are refused or in conflict, although their stored records don't say so yet.
+  private var idsWithUnstoredVerdict: Set<MutationID> = []
   /// A number that grows with each change of ``list(usersNeedingSignIn:)``.
   private(set) var version: UInt64 = 0
 
@@ -120,9 +132,9 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   func list(usersNeedingSignIn: Set<String?>) -> [PendingMutation<Key, Mutation>] {
     entries.values.sorted { $0.position < $1.position }.map {
       PendingMutation(
-        id: $0.id, key: $0.key, mutation: $0.record.mutation,
+        id: $0.id, key: $0.key, mutation: $0.mutation,
         standing: $0.standing(usersNeedingSignIn: usersNeedingSignIn), attempts: $0.record.attempts,
-        madeAt: $0.record.madeAt)
+        madeAt: $0.madeAt, failure: $0.isLive ? $0.record.backOff?.reason : nil)
     }
   }
 
@@ -131,7 +143,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// - Complexity: O(*n*) for *n* mutations.
   var laneSummaries: [LaneID: (count: Int, oldest: Date)] {
     entries.values.filter(\.isCounted).reduce(into: [:]) { summaries, entry in
-      let (summary, madeAt) = (summaries[entry.lane], entry.record.madeAt)
+      let (summary, madeAt) = (summaries[entry.lane], entry.madeAt)
       summaries[entry.lane] = ((summary?.count ?? 0) + 1, min(summary?.oldest ?? madeAt, madeAt))
     }
   }
@@ -153,14 +165,42 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     entries.values.filter { $0.tag != nil }.sorted { $0.position < $1.position }.map(\.id)
   }
 
-  /// Whether the mutation `id` must be sent after the mutation `other`, if both are in the same lane.
+  /// Whether the mutation `id` must be sent after the mutation `other`, if both are in the same lane; `nil` if that isn't
+  /// known.
   ///
-  /// If one of them isn't durable yet, it has no sequence number, and the order of addition decides.
-  func isMutation(_ id: MutationID, behind other: MutationID) -> Bool {
+  /// A mutation that isn't durable yet has no sequence number. Then it must follow those that were added before it. One
+  /// that was added after it may have been stored by another repository, before or after it.
+  func isMutation(_ id: MutationID, behind other: MutationID) -> Bool? {
     guard let entry = entries[id], let other = entries[other] else { return false }
-    return entry.tag == nil || other.tag == nil
-      ? entry.additionNumber > other.additionNumber : entry.position > other.position
+    if entry.tag != nil, other.tag != nil { return entry.position > other.position }
+    return entry.additionNumber > other.additionNumber ? true : nil
   }
+
+  /// Whether no live mutation is in flight or answered.
+  var isIdle: Bool { busyIDs.isEmpty }
+
+  /// The live mutations that are in flight or answered, in order.
+  ///
+  /// - Complexity: O(*n* log *n*) for *n* such mutations.
+  var busy: [Entry] { busyIDs.compactMap { entries[$0] }.sorted { $0.position < $1.position } }
+
+  /// The mutations of a lane that are refused or in conflict, although their stored records don't say so yet, in order.
+  ///
+  /// - Complexity: O(*n* log *n*), where *n* is the number of such mutations in all lanes.
+  func unstoredVerdicts(in lane: LaneID) -> [MutationID] {
+    let entries = idsWithUnstoredVerdict.compactMap { self.entries[$0] }.filter { $0.lane == lane }
+    return entries.sorted { $0.position < $1.position }.map(\.id)
+  }
+
+  /// The mutations that are refused or in conflict, although their stored records don't say so yet, in order.
+  ///
+  /// - Complexity: O(*n* log *n*) for *n* such mutations.
+  var unstoredVerdicts: [MutationID] {
+    idsWithUnstoredVerdict.compactMap { entries[$0] }.sorted { $0.position < $1.position }.map(\.id)
+  }
+
+  /// Whether a mutation is refused or in conflict, although its stored record doesn't say so yet.
+  func hasUnstoredVerdict(_ id: MutationID) -> Bool { idsWithUnstoredVerdict.contains(id) }
 
   /// The number of live mutations of each key, including those that another repository sends.
   ///
@@ -170,7 +210,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   }
 
   /// The time at which the first live mutation in the order of addition was made, or `nil` if none is live.
-  var oldestMadeAt: Date? { additions.first.flatMap { entries[$0.id]?.record.madeAt } }
+  var oldestMadeAt: Date? { additions.first.flatMap { entries[$0.id]?.madeAt } }
 
   // MARK: - Adding and removing
 
@@ -185,6 +225,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     if entry.isCounted { liveCount += 1 }
     if !entry.isLive { undecidedCount += 1 }
     if entry.tag == nil { undurableCount += 1 }
+    if entry.isBusy { busyIDs.insert(entry.id) }
     version += 1
     pruneAdditions()
   }
@@ -198,6 +239,8 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     if entry.isCounted { liveCount -= 1 }
     if !entry.isLive { undecidedCount -= 1 }
     if entry.tag == nil { undurableCount -= 1 }
+    busyIDs.remove(id)
+    idsWithUnstoredVerdict.remove(id)
     version += 1
     pruneAdditions()
     return entry
@@ -220,6 +263,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
       ($0.tag, $0.revision) = (tag, revision)
       if record.isOutcomeUnknown, !$0.isRefusedByServer { $0.record.isOutcomeUnknown = true }
     }
+    if !record.isLive { idsWithUnstoredVerdict.remove(id) }
   }
 
   /// Records that another repository, in this or another process, has written the record.
@@ -234,6 +278,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
       // unknown outcome. So the outcome counts as unknown too.
       if isOutcomeUnknown || record.isMarked { $0.record.isOutcomeUnknown = true }
     }
+    idsWithUnstoredVerdict.remove(id)
     pruneAdditions()
   }
 
@@ -248,9 +293,13 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   ///   - wasFirstInLane: Whether it was the first of its lane. A later one may have been marked before its turn,
   ///     because several mutations of a lane are marked together. It was in flight only if the first had been answered
   ///     and that answer wasn't stored yet. So an attempt of a later one isn't counted.
+  ///   - mayBeCause: Whether the attempt may have ended its process, because no other attempt was in flight. Otherwise
+  ///     the interruption doesn't count.
   ///   - limit: The mutation is refused once this many attempts in a row were interrupted.
-  mutating func recordInterruption(of id: MutationID, wasFirstInLane: Bool, limit: Int) {
+  mutating func recordInterruption(of id: MutationID, wasFirstInLane: Bool, mayBeCause: Bool, limit: Int) {
     edit(id) {
+      // Its own mark is for an attempt that this repository is about to make.
+      if $0.ownsMark { return }
       let wasMarked = $0.record.isMarked
       $0.record.isMarked = false
       if wasMarked { $0.record.isOutcomeUnknown = true }
@@ -260,6 +309,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
       }
       guard wasMarked else { return }
       $0.record.attempts += 1
+      guard mayBeCause else { return }
       $0.record.interruptedAttempts += 1
       guard $0.record.interruptedAttempts >= limit else { return }
       let refusal = MutationRefusal.cutOff(attempts: $0.record.interruptedAttempts)
@@ -312,13 +362,21 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
       ($0.isInFlight, $0.ownsMark) = (false, false)
       guard $0.isLive, !$0.isTakenOver else { return }
       $0.record.attempts -= 1
-      ($0.record.isMarked, $0.record.interruptedAttempts) = (false, 0)
+      ($0.record.isMarked, $0.record.interruptedAttempts, $0.record.backOff) = (false, 0, nil)
     }
   }
 
   /// Records that the server answered with success.
   mutating func recordAnswer(to id: MutationID) {
     edit(id) { ($0.isInFlight, $0.ownsMark, $0.isAnswered) = (false, false, true) }
+  }
+
+  /// Records that a mutation waits again although the server has answered it, because the answer can't be stored.
+  mutating func returnAnswered(_ id: MutationID) {
+    edit(id) {
+      ($0.isAnswered, $0.ownsMark) = (false, false)
+      ($0.record.isMarked, $0.record.isOutcomeUnknown) = (false, true)
+    }
   }
 
   /// Records that an attempt failed.
@@ -332,6 +390,11 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
       if !$0.isTakenOver { ($0.record.isMarked, $0.record.interruptedAttempts) = (false, 0) }
       if isOutcomeUnknown { $0.record.isOutcomeUnknown = true }
     }
+  }
+
+  /// Records that the lane of a mutation waits after a failed attempt.
+  mutating func recordBackOff(_ backOff: Record.BackOff, of id: MutationID) {
+    edit(id) { $0.record.backOff = backOff }
   }
 
   /// Records that an attempt ended without a value that could be stored, so the outcome counts as unknown.
@@ -360,8 +423,10 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   mutating func recordVerdict(_ verdict: Record.Verdict, on id: MutationID) {
     edit(id) {
       ($0.record.verdict, $0.record.isMarked, $0.record.interruptedAttempts) = (verdict, false, 0)
+      $0.record.backOff = nil
       ($0.isInFlight, $0.ownsMark, $0.isAnswered) = (false, false, false)
     }
+    if entries[id] != nil { idsWithUnstoredVerdict.insert(id) }
     pruneAdditions()
   }
 
@@ -377,7 +442,8 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     edit(id) { $0.isBeingDecided = false }
   }
 
-  /// Records that standings in the list have changed, because a user has signed in.
+  /// Records that what the queue reports has changed, because a user has signed in, or because of a mutation that this
+  /// program can't read.
   mutating func recordChangeOfStandings() {
     version += 1
   }
@@ -388,6 +454,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     body(&entry)
     entries[id] = entry
     if !wasDurable, entry.tag != nil { undurableCount -= 1 }
+    if entry.isBusy { busyIDs.insert(id) } else { busyIDs.remove(id) }
     liveCount += (entry.isCounted ? 1 : 0) - (wasCounted ? 1 : 0)
     undecidedCount += (wasLive ? 1 : 0) - (entry.isLive ? 1 : 0)
     version += 1

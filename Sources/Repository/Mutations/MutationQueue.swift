@@ -44,7 +44,7 @@ final class MutationQueue<Source: RepositorySource> {
   typealias Entry = State.Entry
   typealias List = [PendingMutation<Source.Key, Mutation>]
 
-  let records: MutationRecords<Mutation>
+  let records: MutationRecords
 
   private let capabilities: SourceCapabilities<Source>
   private let events: RepositoryEvents
@@ -62,7 +62,7 @@ final class MutationQueue<Source: RepositorySource> {
   ///   - version: Receives the version of the queue.
   ///   - lists: Receives the list of all mutations, under the name of their collection.
   init(
-    _ capabilities: SourceCapabilities<Source>, _ state: State, _ records: MutationRecords<Mutation>,
+    _ capabilities: SourceCapabilities<Source>, _ state: State, _ records: MutationRecords,
     _ calls: MutationCalls<Source>, events: RepositoryEvents, liveCounts: CurrentValueRelay<Int>,
     version: CurrentValueRelay<UInt64>, lists: KeyChannels<String, List>
   ) {
@@ -116,8 +116,10 @@ final class MutationQueue<Source: RepositorySource> {
   }
 
   /// Leaves a mutation to the leader after an attempt has ended, if this repository no longer leads.
-  func handOffIfFollowing(_ id: MutationID, in engine: isolated Engine) {
-    guard let entry = state[id], entry.isLive, !entry.isAnswered, !state.sends(entry) else { return }
+  func handOffIfFollowing(_ attempted: Entry, in engine: isolated Engine) {
+    if state.sends { return }
+    state.endAttemptAfterLoss(attempted)
+    guard let entry = state[attempted.id], entry.isLive, !entry.isAnswered else { return }
     handOff(entry, in: engine)
   }
 
@@ -148,8 +150,26 @@ final class MutationQueue<Source: RepositorySource> {
   /// Whether this repository sends a mutation, and therefore decides whether it is in conflict.
   func sends(_ entry: Entry) -> Bool { state.sends(entry) }
 
-  /// Whether there are mutations to send, and this repository neither leads nor sends independently.
-  var needsLeader: Bool { !state.sends && state.liveCount > 0 }
+  /// Whether a mutation is due, and this repository neither leads nor sends independently.
+  func needsLeader(at now: Duration) -> Bool { !state.sends && state.isDue(at: now) }
+
+  /// Whether another repository led when this one tried to lead last.
+  var isLedElsewhere: Bool {
+    get { state.isLedElsewhere }
+    set { state.isLedElsewhere = newValue }
+  }
+
+  /// Whether nothing of the queue is being sent or stored, and nothing is due.
+  func isIdle(at now: Duration) -> Bool { isSettled && !state.isDue(at: now) }
+
+  /// Whether nothing of the queue is being sent or stored.
+  var isSettled: Bool { state.isIdle && !state.hasUndurableMutations }
+
+  /// Whether a mutation or a value that this program can't read keeps mutations from being sent.
+  var holdsMutations: Bool { state.holdsMutations }
+
+  /// Records whether this program can read the stored value of a mutation's key.
+  func recordValue(of id: MutationID, isReadable: Bool) { state.recordValue(of: id, isReadable: isReadable) }
 
   /// The live mutations of a key, in order.
   func liveMutations(of key: Source.Key) -> [Entry] { state.liveMutations(of: key) }
@@ -158,6 +178,7 @@ final class MutationQueue<Source: RepositorySource> {
   func report(to report: inout RepositoryReport, at now: Duration) {
     report.lanes = state.laneReports(at: now)
     report.undecidedCount = state.undecidedCount
+    report.unreadable = state.heldMutations.map { RepositoryReport.UnreadableReport(UnreadableMutation($0)) }
     report.queueByteCount = state.byteCount
     report.leadership = capabilities.sending == nil ? nil : state.leadership
   }
@@ -168,21 +189,30 @@ final class MutationQueue<Source: RepositorySource> {
   /// All mutations, in order.
   var list: List { state.list }
 
+  /// The mutations that this program can't read, in order.
+  var unreadable: [UnreadableMutation<Source.Key>] { state.heldMutations.map(UnreadableMutation.init) }
+
+  /// Whether a mutation of a key is one that this program can't read.
+  func holdsMutation(of key: Source.Key) -> Bool { state.holdsMutation(of: key) }
+
   /// Whether a user has live mutations.
   func hasLiveMutations(of user: UserDigest) -> Bool {
     state.liveCountsByKey.keys.contains { UserDigest($0.userID) == user }
   }
 
   /// The number of a user's mutations that weren't refused; see ``UnsentPolicy``.
+  ///
+  /// A mutation whose user this program can't read may be any user's.
   func unsentCount(of user: UserDigest) -> Int {
-    state.all.count { entry in
+    let count = state.all.count { entry in
       if case .refused = entry.record.verdict { return false }
       return UserDigest(entry.key.userID) == user
     }
+    return count + state.heldMutations.count { $0.user == nil || $0.user == user }
   }
 
-  /// The ids of all mutations, whether live or not.
-  var ids: Set<MutationID> { Set(state.all.map(\.id)) }
+  /// The ids of all mutations, whether live or not, and whether this program can read them or not.
+  var ids: Set<MutationID> { Set(state.all.map(\.id) + state.heldMutations.map(\.id)) }
 
   /// The users who have to sign in again.
   var usersNeedingSignIn: Set<String?> { state.usersNeedingSignIn }
@@ -195,6 +225,7 @@ final class MutationQueue<Source: RepositorySource> {
   /// Reports what has changed in the queue.
   func reportChanges(in engine: isolated Engine) {
     reports.report(state, in: engine)
+    engine.suspension.recordStep()
   }
 
   /// Sends the list to its observers.
@@ -241,6 +272,21 @@ final class MutationQueue<Source: RepositorySource> {
     state.recordAnswer(to: entry)
   }
 
+  /// Lets an answered mutation be sent again, because the value with its change can't be stored: a newer version of the
+  /// program has stored the value.
+  ///
+  /// The newer program can send it, too, under the same id.
+  func returnAnswered(_ id: MutationID, in engine: isolated Engine) async {
+    guard let entry = state[id] else { return }
+    let delay = engine.backoff.delay(forAttempt: state.failures(of: entry))
+    state.returnAnswered(entry, after: delay, at: engine.moment)
+    calls.end(id, .success(.queued))
+    calls.endQueued(state.waiting(in: entry.lane))
+    reportChanges(in: engine)
+    await engine.writer.save(id, in: engine)
+    engine.sender.pump(in: engine)
+  }
+
   /// Completes the attempt of a mutation that is no longer sent, so that the next mutation of its lane may be sent.
   func complete(_ entry: Entry) {
     state.complete(entry)
@@ -266,9 +312,14 @@ final class MutationQueue<Source: RepositorySource> {
   func failures(of entry: Entry) -> Int { state.failures(of: entry) }
 
   /// Makes a lane wait after a failed attempt; see
-  /// ``MutationQueueState/backOff(_:until:isServerDelay:isOutcomeUnknown:)``.
-  func backOff(_ entry: Entry, until deadline: Duration, isServerDelay: Bool, isOutcomeUnknown: Bool) {
-    state.backOff(entry, until: deadline, isServerDelay: isServerDelay, isOutcomeUnknown: isOutcomeUnknown)
+  /// ``MutationQueueState/backOff(_:for:isServerDelay:reason:hasRequested:at:)``.
+  func backOff(
+    _ entry: Entry, for delay: Duration, isServerDelay: Bool, reason: String, hasRequested: Bool,
+    in engine: isolated Engine
+  ) {
+    state.backOff(
+      entry, for: delay, isServerDelay: isServerDelay, reason: reason, hasRequested: hasRequested,
+      at: engine.moment)
     calls.endQueued(state.waiting(in: entry.lane))
   }
 
@@ -285,16 +336,54 @@ final class MutationQueue<Source: RepositorySource> {
     }
   }
 
-  /// Stops sending until ``resume()``, because the network is offline.
-  func pause(in engine: isolated Engine) {
-    let waiting = state.pause()
+  /// Whether nothing is sent, because the network is offline or the repository is suspended.
+  var isPaused: Bool { state.isPaused }
+
+  /// Whether the repository is suspended.
+  var isSuspended: Bool { state.isSuspended }
+
+  /// Stops sending until ``resume(_:)``.
+  func pause(_ pause: MutationLanes.Pause, in engine: isolated Engine) {
+    let waiting = state.pause(pause)
     calls.endQueued(waiting)
     engine.writer.removeMarks(of: waiting, in: engine)
+    // Gives the lead up.
+    engine.sender.pump(in: engine)
   }
 
-  /// Ends ``pause(in:)``.
-  func resume() {
-    state.resume()
+  /// Ends a pause.
+  func resume(_ pause: MutationLanes.Pause) {
+    state.resume(pause)
+  }
+
+  /// Returns a mutation whose attempt was cancelled to its lane, because the repository is suspended.
+  ///
+  /// The caller writes the record.
+  func interruptAttempt(_ entry: Entry) {
+    state.interruptAttempt(entry)
+    calls.endQueued([entry.id])
+  }
+
+  /// Stores that the outcomes of attempts that go on while the repository is suspended are unknown.
+  func leaveAttempts(in engine: isolated Engine) async {
+    for entry in state.busy {
+      calls.endQueued([entry.id])
+      if entry.isInFlight, state.recordUnknownOutcome(of: entry.id) { await engine.writer.save(entry.id, in: engine) }
+    }
+  }
+
+  /// The result of a drain; see ``MutationQueueState/drainResult(at:within:)``.
+  func drainResult(at now: Moment, within deadline: Duration) -> DrainResult? {
+    state.drainResult(at: now, within: deadline)
+  }
+
+  /// The number of mutations that are waiting or in flight, without those that another independent repository sends.
+  var liveCount: Int { state.liveCount }
+
+  /// The result of a drain whose time is over.
+  var unfinishedDrainResult: DrainResult {
+    if state.liveCount == 0 { return .empty }
+    return !state.sends && state.isLedElsewhere ? .paused(.sentElsewhere) : .remaining(state.liveCount)
   }
 
   /// Whether a mutation that this repository sends is waiting or in flight, and its user doesn't have to sign in.
@@ -400,6 +489,7 @@ final class MutationQueue<Source: RepositorySource> {
       state.remove(entry.id)
       calls.end(entry.id, .failure(.signedOut))
     }
+    for held in state.heldMutations where held.user == user { state.removeHeld(held.id) }
     reportChanges(in: engine)
     engine.sender.pump(in: engine)
   }

@@ -3,10 +3,10 @@ internal import Foundation
 
 /// The state of a ``MutationQueue``: its mutations, their order, and the next one to send.
 ///
-/// A pure state machine that keeps ``MutationLedger`` and ``MutationLanes`` consistent: while this repository sends,
-/// each live mutation that it sends is in its lane, in flight, or answered; see ``MutationLedger/Entry/isLive``. While
-/// this repository follows, the lanes are empty. The parts of the queue share this object, in the isolation of their
-/// engine.
+/// A pure state machine that keeps ``MutationLedger`` and ``MutationLanes`` consistent: each live mutation that this
+/// repository sends, or would send if it led, is in its lane, in flight, or answered; see
+/// ``MutationLedger/Entry/isLive``. While this repository follows, the lanes only say whether anything is due. The parts
+/// of the queue share this object, in the isolation of their engine.
 ///
 /// - Complexity: That of the ledger and of the lanes.
 final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
@@ -23,17 +23,10 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     case wait(until: Duration?)
   }
 
-  /// The number of interrupted attempts in a row after which a mutation is refused.
+  /// The time after which a mutation in flight no longer counts towards the lanes that may send at the same time.
   ///
-  /// An attempt is interrupted if its process ends, or if its repository loses its leadership. Without this limit, a
-  /// mutation that crashes the process whenever it is sent would do so after every launch.
-  static var maximumInterruptedAttempts: Int { 5 }
-
-  /// The number of lanes that may send at the same time.
-  static var maximumInFlight: Int { 4 }
-
-  /// The time after which a mutation in flight no longer counts towards ``maximumInFlight``.
-  static var slotTimeout: Duration { .seconds(5) }
+  /// Most servers answer sooner. While a server doesn't, a further lane begins to send each time that it has passed.
+  private static var slotTimeout: Duration { .milliseconds(500) }
 
   /// The greatest number of mutations of a lane that are marked together before the first of them is sent.
   ///
@@ -42,10 +35,15 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   private static var maximumMarkedTogether: Int { 32 }
 
   private var ledger = Ledger()
-  private var lanes = MutationLanes(
-    maximumInFlight: MutationQueueState.maximumInFlight, slotTimeout: MutationQueueState.slotTimeout)
+  private var held = HeldMutations<Key>()
+  private var lanes: MutationLanes
+  /// The number of interrupted attempts in a row after which a mutation is refused; see
+  /// ``RetryPolicy/maximumInterruptedAttempts``.
+  private let maximumInterruptedAttempts: Int
   /// The role of this repository, which decides whether it sends.
   private(set) var leadership = LeadershipStatus.following
+  /// Whether another repository led when this one tried to lead last.
+  var isLedElsewhere = false
   /// The lanes in which a stored mutation has been placed since this repository began to send.
   ///
   /// A mark counts as an interrupted attempt only on the first such mutation of a lane; see
@@ -61,8 +59,19 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   /// An independent repository ignores gaps between the numbers that it knows, so for such a repository this is the
   /// greatest of them.
   private(set) var knownSequence: UInt64 = 0
+  /// The mutations that weren't sent because this program can't read the stored values of their keys.
+  private var idsWithUnreadableValues: Set<MutationID> = []
   /// The durable mutations behind a gap: stored mutations before them may not be known yet.
   private var idsBehindGap: Set<MutationID> = []
+
+  /// - Parameters:
+  ///   - maximumInFlight: The number of lanes that may send at the same time.
+  ///   - maximumInterruptedAttempts: The number of interrupted attempts in a row after which a mutation is refused;
+  ///     `nil` for no limit.
+  init(maximumInFlight: Int = 4, maximumInterruptedAttempts: Int? = 5) {
+    lanes = MutationLanes(maximumInFlight: maximumInFlight, slotTimeout: Self.slotTimeout)
+    self.maximumInterruptedAttempts = maximumInterruptedAttempts ?? .max
+  }
 
   // MARK: - State
 
@@ -70,6 +79,9 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
 
   /// The number of live mutations, except those that another independent repository sends.
   var liveCount: Int { ledger.liveCount }
+
+  /// The number of all mutations that this program can read.
+  var count: Int { ledger.count }
 
   /// The number of refused and conflicted mutations, about which the app has to decide.
   var undecidedCount: Int { ledger.undecidedCount }
@@ -102,7 +114,16 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   var liveCountsByKey: [Key: Int] { ledger.liveCountsByKey }
 
   /// The size of all encoded mutations in bytes.
-  var byteCount: Int { ledger.byteCount }
+  var byteCount: Int { ledger.byteCount + held.byteCount }
+
+  /// The mutations that this program can't read, in order.
+  var heldMutations: [HeldMutation<Key>] { held.all }
+
+  /// Returns a mutation that this program can't read.
+  func heldMutation(_ id: MutationID) -> HeldMutation<Key>? { held[id] }
+
+  /// Whether a mutation of a key is one that this program can't read.
+  func holdsMutation(of key: Key) -> Bool { held.contains(mutationOf: key) }
 
   /// The reports of the lanes that have mutations counted by ``liveCount``, sorted by the ids of the lanes.
   func laneReports(at now: Duration) -> [RepositoryReport.LaneReport] {
@@ -110,7 +131,15 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     return ledger.laneSummaries.sorted { $0.key < $1.key }.map { laneID, summary in
       RepositoryReport.LaneReport(
         lane: "\(laneID)", count: summary.count, oldest: summary.oldest, failures: statuses[laneID]?.failures ?? 0,
-        status: sends ? statuses[laneID]?.status ?? .waiting : .sentElsewhere)
+        status: status(of: statuses[laneID]?.status ?? .waiting))
+    }
+  }
+
+  /// The status of a lane in a report, given its status if this repository sent its mutations.
+  private func status(of status: RepositoryReport.LaneReport.Status) -> RepositoryReport.LaneReport.Status {
+    switch status {
+    case .waiting, .inFlight: isLedElsewhere ? .sentElsewhere : status
+    case .backingOff, .needsSignIn, .offline, .suspended, .held, .sentElsewhere: status
     }
   }
 
@@ -127,7 +156,9 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   ///   - limits: The limits.
   ///   - now: The present time.
   func hasRoom(for byteCount: Int, limits: QueueLimits, now: Date) -> Bool {
-    guard ledger.count < limits.maximumCount, ledger.byteCount + byteCount <= limits.maximumBytes else { return false }
+    guard ledger.count + held.count < limits.maximumCount, self.byteCount + byteCount <= limits.maximumBytes else {
+      return false
+    }
     guard let maximumAge = limits.maximumAge, let oldest = ledger.oldestMadeAt else { return true }
     // The age isn't known if the clock was set back. That doesn't close the queue.
     return Freshness.age(savedAt: oldest, now: now).map { $0 < maximumAge } ?? true
@@ -147,14 +178,25 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   func lead(as status: LeadershipStatus) -> (refused: [MutationID], behindGap: [MutationID]) {
     leadership = status
     (startedLanes, lanesStalledElsewhere) = ([], [])
+    return takeOver()
+  }
+
+  /// Examines the mutations in the lanes, because this repository sends them from now on.
+  private func takeOver() -> (refused: [MutationID], behindGap: [MutationID]) {
+    let entries = ledger.live.filter { !$0.isAnswered && !$0.isExternal }
     var (refused, behindGap): ([MutationID], [MutationID]) = ([], [])
-    for entry in ledger.live where !entry.isAnswered {
-      switch adoptInSequence(entry) {
+    var knownLanes: Set<LaneID> = []
+    let firsts = entries.filter { knownLanes.insert($0.lane).inserted }
+    // If several attempts were in flight, none of them is the certain cause of the end of their process.
+    let interrupted = firsts.filter { $0.tag != nil && $0.record.isMarked && !$0.ownsMark }
+    for entry in entries {
+      switch takeOver(entry, mayBeCause: interrupted.count <= 1) {
       case .nothing: break
       case .refused: refused.append(entry.id)
       case .behindGap: behindGap.append(entry.id)
       }
     }
+    if interrupted.count > 1 { lanes.suspect(interrupted.map(\.lane)) }
     return (refused, behindGap)
   }
 
@@ -163,9 +205,21 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   /// The caller waits for the attempts in flight before it calls ``lead(as:)`` again.
   func follow() {
     leadership = .following
-    lanes.removeAll()
+    if !idsBehindGap.isEmpty {
+      for entry in ledger.all where idsBehindGap.contains(entry.id) { lanes.unblock(entry.id, lane: entry.lane) }
+      idsBehindGap = []
+    }
     // A waiting mutation wasn't sent, so its mark is void.
     for entry in ledger.live where entry.ownsMark && !entry.isInFlight { ledger.unmark(entry.id) }
+  }
+
+  /// Ends an attempt that has ended since this repository no longer sends, unless it was answered.
+  func endAttemptAfterLoss(_ entry: Entry) {
+    if let present = ledger[entry.id], present.isLive {
+      if !present.isAnswered { lanes.release(entry.id, lane: entry.lane, needsSignIn: false) }
+    } else {
+      lanes.complete(lane: entry.lane)
+    }
   }
 
   /// Records that all stored mutations up to a sequence number are known.
@@ -180,17 +234,21 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
 
   /// Adds a stored mutation that the first read of the queue has found.
   ///
-  /// The caller adds these mutations in order.
-  ///
-  /// - Returns: Whether the mutation is now refused, so that its record must be written.
-  func restore(_ entry: Entry) -> Bool {
+  /// The caller adds these mutations in order, and then calls ``endRestoring(at:)``.
+  func restore(_ entry: Entry) {
     ledger.add(entry)
-    if sends { return adopt(entry) }
     let record = entry.record
     // The leader has tried to send the mutation and hasn't marked it again, so the mutation has to wait; see
     // ``receive(_:of:)``.
-    if record.isLive, record.attempts > 0, !record.isMarked { lanesStalledElsewhere.insert(entry.lane) }
-    return false
+    if !sends, record.isLive, record.attempts > 0, !record.isMarked { lanesStalledElsewhere.insert(entry.lane) }
+  }
+
+  /// Places the mutations that the first read of the queue has found in their lanes.
+  ///
+  /// - Returns: The mutations that are now refused, so that their records must be written.
+  func endRestoring(at now: Moment) -> [MutationID] {
+    for entry in ledger.live { place(entry, at: now) }
+    return sends ? takeOver().refused : []
   }
 
   /// The action that follows when a mutation is added or placed in its lane.
@@ -205,27 +263,42 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   }
 
   /// Adds a mutation that another repository has stored, and whose place in the order is therefore fixed.
-  func addExternal(_ entry: Entry) -> FollowUp {
+  func addExternal(_ entry: Entry, at now: Moment) -> FollowUp {
     var entry = entry
     entry.isExternal = leadership == .independent
     ledger.add(entry)
-    if leadership == .leading { return adoptInSequence(entry) }
+    place(entry, at: now)
+    if leadership == .leading, entry.isLive { return takeOver(entry, mayBeCause: true) }
     // Another repository sends the mutation, so a gap makes no difference.
     recordSequence(entry.record.sequence)
     return .nothing
   }
 
-  /// Places a mutation in its lane, where it waits if stored mutations before it may not be known yet.
-  private func adoptInSequence(_ entry: Entry) -> FollowUp {
+  /// Examines a live mutation in its lane, because this repository sends it from now on.
+  ///
+  /// It waits if stored mutations before it may not be known yet. It is refused if too many of its attempts in a row
+  /// were interrupted.
+  ///
+  /// - Parameters:
+  ///   - entry: The mutation.
+  ///   - mayBeCause: See ``MutationLedger/recordInterruption(of:wasFirstInLane:mayBeCause:limit:)``.
+  private func takeOver(_ entry: Entry, mayBeCause: Bool) -> FollowUp {
     // A mutation that isn't durable yet has no sequence number.
-    let isBehindGap = entry.tag != nil && recordSequence(entry.record.sequence)
-    guard isBehindGap else { return adopt(entry) ? .refused : .nothing }
+    guard entry.tag != nil else { return .nothing }
+    let isBehindGap = recordSequence(entry.record.sequence)
+    let wasFirstInLane = startedLanes.insert(entry.lane).inserted
+    ledger.recordInterruption(
+      of: entry.id, wasFirstInLane: wasFirstInLane, mayBeCause: mayBeCause, limit: maximumInterruptedAttempts)
+    guard ledger[entry.id]?.isLive ?? false else {
+      // The refused mutation no longer is in the lane, so the next one counts as the first.
+      startedLanes.remove(entry.lane)
+      lanes.remove(entry.id, lane: entry.lane)
+      return .refused
+    }
+    guard isBehindGap else { return .nothing }
     idsBehindGap.insert(entry.id)
     lanes.block(entry.id)
-    let isRefused = adopt(entry)
-    guard isRefused else { return .behindGap }
-    idsBehindGap.remove(entry.id)
-    return .refused
+    return .behindGap
   }
 
   /// Records that the mutation with the given sequence number is known, unless it is behind a gap.
@@ -239,51 +312,91 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     return false
   }
 
-  /// Places a live mutation in its lane, from which this repository sends it, or refuses the mutation.
-  ///
-  /// - Returns: Whether the mutation is now refused, because too many of its attempts in a row were interrupted.
-  private func adopt(_ entry: Entry) -> Bool {
-    guard entry.isLive else { return false }
-    if entry.tag != nil {
-      let wasFirstInLane = startedLanes.insert(entry.lane).inserted
-      ledger.recordInterruption(of: entry.id, wasFirstInLane: wasFirstInLane, limit: Self.maximumInterruptedAttempts)
-      guard ledger[entry.id]?.isLive ?? false else {
-        // The refused mutation isn't placed in the lane, so the next one counts as the first.
-        startedLanes.remove(entry.lane)
-        return true
-      }
-    } else {
-      lanes.block(entry.id)
-    }
+  /// Places a live mutation in its lane, where it waits for the rest of the delay after its last attempt, if that failed.
+  private func place(_ entry: Entry, at now: Moment) {
+    guard entry.isLive, !entry.isExternal else { return }
+    if entry.tag == nil { lanes.block(entry.id) }
     if ledger.undurableCount > 0 { unorderedLanes.insert(entry.lane) }
-    lanes.insert(entry.id, lane: entry.lane, userID: entry.key.userID) { [ledger] in
-      ledger.isMutation($0, behind: entry.id)
+    lanes.insert(entry.id, lane: entry.lane, userID: entry.key.userID) { [ledger, held] in
+      Self.isMutation($0, behind: entry.id, ledger, held)
     }
-    return false
+    resumeBackOff(of: entry.id, entry.record, in: entry.lane, at: now)
+  }
+
+  /// Makes a lane wait for the rest of the delay after the last attempt of its first mutation.
+  private func resumeBackOff(of id: MutationID, _ record: Record, in lane: LaneID, at now: Moment) {
+    guard let backOff = record.backOff, lanes.upcoming(in: lane, count: 1) == [id] else { return }
+    lanes.resumeBackOff(lane: lane, until: now.elapsed + backOff.remainder(at: now.time), backOff)
+  }
+
+  /// Whether the mutation `id` must be sent after the mutation `other`, if both are in the same lane; `nil` if that isn't
+  /// known.
+  private static func isMutation(
+    _ id: MutationID, behind other: MutationID, _ ledger: Ledger, _ held: HeldMutations<Key>
+  ) -> Bool? {
+    // A mutation that isn't durable yet has the greatest sequence number.
+    let sequence = { (id: MutationID) in held[id]?.record.sequence ?? ledger[id]?.record.sequence ?? 0 }
+    if held[id] == nil, held[other] == nil { return ledger.isMutation(id, behind: other) }
+    return sequence(id) > sequence(other)
+  }
+
+  // MARK: - Held mutations
+
+  /// Adds a mutation that this program can't read, or replaces it if it is held already.
+  ///
+  /// The caller removes it from the queue first if it could be read before.
+  func hold(_ mutation: HeldMutation<Key>) {
+    if let earlier = held.remove(mutation.id) { liftFence(of: earlier) }
+    held.insert(mutation)
+    recordSequence(mutation.record.sequence)
+    fence(mutation)
+    lanes.holdsAll = held.countWithoutLane > 0
+    ledger.recordChangeOfStandings()
+  }
+
+  /// Forgets a mutation that this program can't read.
+  @discardableResult
+  func removeHeld(_ id: MutationID) -> HeldMutation<Key>? {
+    guard let mutation = held.remove(id) else { return nil }
+    liftFence(of: mutation)
+    lanes.holdsAll = held.countWithoutLane > 0
+    ledger.recordChangeOfStandings()
+    return mutation
+  }
+
+  /// Keeps the mutations behind one that this program can't read from being sent.
+  private func fence(_ mutation: HeldMutation<Key>) {
+    guard let lane = mutation.lane else { return }
+    if ledger.undurableCount > 0 { unorderedLanes.insert(lane) }
+    lanes.hold(mutation.id, lane: lane) { [ledger, held] in Self.isMutation($0, behind: mutation.id, ledger, held) }
+  }
+
+  private func liftFence(of mutation: HeldMutation<Key>) {
+    if let lane = mutation.lane { lanes.remove(mutation.id, lane: lane) }
   }
 
   /// Moves a mutation that has become durable to its place in the order.
   private func putInOrder(_ id: MutationID) {
     guard !unorderedLanes.isEmpty, let entry = ledger[id] else { return }
     if unorderedLanes.contains(entry.lane) {
-      lanes.move(id, in: entry.lane) { [ledger] in ledger.isMutation($0, behind: id) }
+      lanes.move(id, in: entry.lane) { [ledger, held] in Self.isMutation($0, behind: id, ledger, held) }
     }
     if ledger.undurableCount == 0 { unorderedLanes = [] }
   }
 
   /// Adds a mutation that is about to be written.
   ///
-  /// If this repository sends, the mutation takes the last place in its lane and blocks the lane there.
+  /// The mutation takes the last place in its lane and blocks the lane there.
   ///
   /// If the mutation can probably be sent as soon as it is durable, its first record already has the mark of an
-  /// attempt, which saves a second write. If a refused or conflicted mutation is sent again under its id, the new entry
+  /// attempt, which saves a second write. If this repository doesn't send yet, the caller attempts to lead. If a refused or conflicted mutation is sent again under its id, the new entry
   /// replaces the old one.
-  func add(_ id: MutationID, key: Key, lane: LaneID, record: Record) {
+  func add(_ id: MutationID, _ mutation: Mutation, key: Key, lane: LaneID, record: Record) {
     remove(id)
-    let isReadyOnceDurable = sends && lanes.isFree(lane)
-    ledger.add(Entry(id: id, key: key, lane: lane, record: record, tag: nil))
+    let isReadyOnceDurable = (sends || !isLedElsewhere) && lanes.isFree(lane)
+    ledger.add(Entry(id: id, key: key, lane: lane, mutation: mutation, record: record, tag: nil))
     if isReadyOnceDurable { ledger.mark(id) }
-    if sends { lanes.append(id, lane: lane, userID: key.userID, isDurable: false) }
+    lanes.append(id, lane: lane, userID: key.userID, isDurable: false)
   }
 
   /// Records that the record of a new mutation is written.
@@ -295,6 +408,8 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   func recordAddition(of id: MutationID, sequence: UInt64, tag: StoreTag, revision: UInt64) -> Bool {
     ledger.recordAddition(of: id, sequence: sequence, tag: tag, revision: revision)
     putInOrder(id)
+    // It came into conflict while it was being written. Until now, its verdict couldn't be stored.
+    if let entry = ledger[id], !entry.isLive { lanes.remove(id, lane: entry.lane) }
     let isBehindGap = recordSequence(sequence)
     guard isBehindGap, leadership == .leading else { return false }
     idsBehindGap.insert(id)
@@ -317,7 +432,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
 
   /// Returns the next action of the sender, and records that the mutation to send is in flight.
   func next(at now: Duration) -> Step {
-    if !sends { return liveCount > 0 ? .lead : .wait(until: nil) }
+    if !sends { return lanes.isDue(at: now) ? .lead : .wait(until: lanes.nextDeadline) }
     while true {
       switch lanes.next(at: now) {
       case .wait(let deadline): return .wait(until: deadline)
@@ -328,6 +443,25 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
         lanes.complete(lane: lane)
       }
     }
+  }
+
+  /// Whether a mutation would be sent now if this repository led.
+  func isDue(at now: Duration) -> Bool { lanes.isDue(at: now) }
+
+  /// Whether no attempt is in flight, and no reply waits to be stored.
+  var isIdle: Bool { ledger.isIdle }
+
+  /// The waiting mutations whose stored records have marks of this repository.
+  ///
+  /// - Complexity: O(*n* log *n*) for *n* mutations.
+  var waitingWithMarks: [MutationID] { ledger.live.filter { $0.ownsMark && !$0.isInFlight }.map(\.id) }
+
+  /// Whether a mutation or a value that this program can't read keeps mutations from being sent.
+  var holdsMutations: Bool { held.count > 0 || !idsWithUnreadableValues.isEmpty }
+
+  /// Records whether this program can read the stored value of a mutation's key.
+  func recordValue(of id: MutationID, isReadable: Bool) {
+    if isReadable { idsWithUnreadableValues.remove(id) } else { idsWithUnreadableValues.insert(id) }
   }
 
   /// Marks a mutation whose request is about to be sent, and the next ones in its lane.
@@ -356,12 +490,14 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     return true
   }
 
-  /// Whether sending is paused, because the network is offline.
-  var isPaused: Bool { lanes.isPaused }
+  /// Whether nothing is sent, because the network is offline or the repository is suspended.
+  var isPaused: Bool { !lanes.pauses.isEmpty }
+
+  /// Whether the repository is suspended.
+  var isSuspended: Bool { lanes.pauses.contains(.suspended) }
 
   /// Whether any lane has a mutation, waiting or in flight, whose user doesn't have to sign in.
   ///
-  /// `false` while this repository follows, because its lanes are empty.
   var hasMutationsToSend: Bool { lanes.hasMutationsToSend }
 
   /// Removes marks that could not be written.
@@ -389,6 +525,20 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     lanes.complete(lane: entry.lane)
   }
 
+  /// Returns an answered mutation to its place in its lane, which waits for a delay.
+  func returnAnswered(_ entry: Entry, after delay: Duration, at now: Moment) {
+    guard ledger[entry.id]?.isAnswered ?? false else { return }
+    ledger.returnAnswered(entry.id)
+    lanes.insert(entry.id, lane: entry.lane, userID: entry.key.userID) { [ledger, held] in
+      Self.isMutation($0, behind: entry.id, ledger, held)
+    }
+    let backOff = Record.BackOff(
+      failedAt: now.time, delay: delay, isServerDelay: false,
+      reason: "the answer can't be stored, because a newer version of the program has stored the value",
+      failures: lanes.failures(in: entry.lane))
+    lanes.resumeBackOff(lane: entry.lane, until: now.elapsed + delay, backOff)
+  }
+
   /// Records that an attempt failed.
   func recordFailure(of id: MutationID, isOutcomeUnknown: Bool) {
     ledger.recordFailure(of: id, isOutcomeUnknown: isOutcomeUnknown)
@@ -414,14 +564,27 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
 
   /// Makes a lane wait after a failed attempt.
   ///
+  /// The caller writes the record.
+  ///
   /// - Parameters:
   ///   - entry: The mutation whose attempt failed.
-  ///   - deadline: The time of the next attempt.
+  ///   - delay: The time until the next attempt.
   ///   - isServerDelay: Whether the server named the delay.
-  ///   - isOutcomeUnknown: Whether it isn't known whether the server applied the mutation.
-  func backOff(_ entry: Entry, until deadline: Duration, isServerDelay: Bool, isOutcomeUnknown: Bool = false) {
+  ///   - reason: The text of the error.
+  ///   - hasRequested: Whether the request had begun. Otherwise only this process has to wait.
+  ///   - now: The present time.
+  func backOff(
+    _ entry: Entry, for delay: Duration, isServerDelay: Bool, reason: String, hasRequested: Bool,
+    at now: Moment
+  ) {
+    let backOff = Record.BackOff(
+      failedAt: now.time, delay: delay, isServerDelay: isServerDelay, reason: reason,
+      failures: lanes.failures(in: entry.lane))
+    if hasRequested, let present = ledger[entry.id], !present.isTakenOver {
+      ledger.recordBackOff(backOff, of: entry.id)
+    }
     lanes.backOff(
-      entry.id, lane: entry.lane, until: deadline, isServerDelay: isServerDelay, isOutcomeUnknown: isOutcomeUnknown)
+      entry.id, lane: entry.lane, until: now.elapsed + delay, isServerDelay: isServerDelay)
   }
 
   /// Makes the lanes of a mutation's user wait for new credentials, unless the credentials have changed since the
@@ -435,10 +598,10 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     // If it was removed, refused or found in conflict meanwhile, it isn't sent again.
     if !(ledger[entry.id]?.isLive ?? false) { lanes.remove(entry.id, lane: entry.lane) }
     guard lanes.usersNeedingSignIn.contains(entry.key.userID) else {
-      // The attempt used old credentials, so the mutation is sent again, unless the network is offline.
-      return lanes.isPaused ? lanes.waiting(in: entry.lane) : []
+      // The attempt used old credentials, so the mutation is sent again, unless sending is paused.
+      return isPaused ? live(lanes.waiting(in: entry.lane)) : []
     }
-    return lanes.lanes(of: entry.key.userID).flatMap { lanes.waiting(in: $0) }
+    return live(lanes.lanes(of: entry.key.userID).flatMap { lanes.waiting(in: $0) })
   }
 
   /// The waiting mutations of a lane, in order.
@@ -446,25 +609,55 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   /// While this repository follows: all live mutations of the lane, because it isn't known which of them the leader is
   /// sending.
   func waiting(in lane: LaneID) -> [MutationID] {
-    sends ? lanes.waiting(in: lane) : ledger.live.filter { $0.lane == lane }.map(\.id)
+    sends ? live(lanes.waiting(in: lane)) : ledger.live.filter { $0.lane == lane }.map(\.id)
   }
+
+  /// Returns those of the given mutations that are live.
+  private func live(_ ids: [MutationID]) -> [MutationID] { ids.filter { ledger[$0]?.isLive ?? false } }
 
   /// Whether the mutations of a lane wait for something other than their turn, such as a sign-in or the network.
   func isStalled(_ lane: LaneID) -> Bool {
-    sends ? lanes.isStalled(lane) : lanes.isPaused || lanesStalledElsewhere.contains(lane)
+    lanes.isStalled(lane) || (!sends && lanesStalledElsewhere.contains(lane))
   }
 
-  /// Stops sending until ``resume()``.
+  /// Stops sending.
   ///
   /// - Returns: The mutations that have to wait.
-  func pause() -> [MutationID] {
-    lanes.pause()
-    return sends ? lanes.allWaiting : ledger.live.map(\.id)
+  func pause(_ pause: MutationLanes.Pause) -> [MutationID] {
+    lanes.pause(pause)
+    return sends ? live(lanes.allWaiting) : ledger.live.map(\.id)
   }
 
-  /// Ends ``pause()``.
-  func resume() {
-    lanes.resume()
+  func resume(_ pause: MutationLanes.Pause) {
+    lanes.resume(pause)
+  }
+
+  /// Returns a mutation whose attempt was cancelled to its lane, because the repository is suspended.
+  func interruptAttempt(_ entry: Entry) {
+    ledger.recordFailure(of: entry.id, isOutcomeUnknown: true)
+    lanes.release(entry.id, lane: entry.lane, needsSignIn: false)
+    if !(ledger[entry.id]?.isLive ?? false) { lanes.remove(entry.id, lane: entry.lane) }
+  }
+
+  /// The live mutations that are in flight, or answered while the value with the change isn't stored yet, in order.
+  var busy: [Entry] { ledger.busy }
+
+  /// Whether the record of a new mutation is being written.
+  var hasUndurableMutations: Bool { ledger.undurableCount > 0 }
+
+  /// Whether a drain has reached its end: nothing is in flight, and nothing can be sent before a deadline.
+  ///
+  /// - Returns: The result of the drain, or `nil` if there is still something to wait for.
+  func drainResult(at now: Moment, within deadline: Duration) -> DrainResult? {
+    if liveCount == 0 { return held.count == 0 ? .empty : .paused(.unreadable(held.count)) }
+    if !isIdle { return nil }
+    if lanes.pauses.contains(.offline) { return .paused(.offline) }
+    if lanes.isDue(at: now.elapsed) { return nil }
+    if let end = lanes.endOfFirstBackOff {
+      return end <= deadline ? nil : .paused(.backingOff(until: now.time + (end - now.elapsed) / .seconds(1)))
+    }
+    if !lanes.usersNeedingSignIn.isEmpty { return .paused(.needsSignIn) }
+    return held.count == 0 ? nil : .paused(.unreadable(held.count))
   }
 
   /// Ends all backoffs, except those whose delay the server named, and resets the numbers of failures.
@@ -496,6 +689,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   @discardableResult
   func remove(_ id: MutationID) -> Entry? {
     guard let entry = ledger.remove(id) else { return nil }
+    idsWithUnreadableValues.remove(id)
     // The leader may have made progress in the lane.
     lanesStalledElsewhere.remove(entry.lane)
     if !entry.isInFlight, !entry.isAnswered { lanes.remove(id, lane: entry.lane) }
@@ -504,14 +698,25 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
 
   /// Records why a mutation is no longer sent: it is refused or in conflict.
   ///
-  /// A mutation in flight blocks its lane until ``complete(_:)``.
+  /// A mutation in flight blocks its lane until ``complete(_:)``, and one that isn't durable yet until
+  /// ``recordAddition(of:sequence:tag:revision:)``.
   func recordVerdict(_ verdict: Record.Verdict, on id: MutationID) {
     guard let entry = ledger[id] else { return }
-    if !entry.isInFlight, !entry.isAnswered { lanes.remove(id, lane: entry.lane) }
+    idsWithUnreadableValues.remove(id)
+    if !entry.isInFlight, !entry.isAnswered, entry.tag != nil { lanes.remove(id, lane: entry.lane) }
     ledger.recordVerdict(verdict, on: id)
   }
 
   // MARK: - Records
+
+  /// The mutations of a lane that are refused or in conflict, although their stored records don't say so yet, in order.
+  func unstoredVerdicts(in lane: LaneID) -> [MutationID] { ledger.unstoredVerdicts(in: lane) }
+
+  /// The mutations that are refused or in conflict, although their stored records don't say so yet.
+  var unstoredVerdicts: [MutationID] { ledger.unstoredVerdicts }
+
+  /// Whether a mutation is refused or in conflict, although its stored record doesn't say so yet.
+  func hasUnstoredVerdict(_ id: MutationID) -> Bool { ledger.hasUnstoredVerdict(id) }
 
   /// Records that a record is durable.
   func recordWrite(_ record: Record, of id: MutationID, _ commit: StoreCommit) {
@@ -521,7 +726,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   /// Records that another repository, in this or another process, has written the record of a mutation.
   ///
   /// - Returns: The verdict, if it is new.
-  func receive(_ stored: StoredValue<Record>, of entry: Entry) -> Record.Verdict? {
+  func receive(_ stored: StoredValue<Record>, of entry: Entry, at now: Moment) -> Record.Verdict? {
     let verdict = entry.isLive ? stored.value.verdict : nil
     if verdict != nil, !entry.isInFlight, !entry.isAnswered { lanes.remove(entry.id, lane: entry.lane) }
     ledger.receive(stored.value, of: entry.id, tag: stored.tag, revision: stored.revision)
@@ -532,6 +737,9 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
         lanesStalledElsewhere.insert(entry.lane)
       } else {
         lanesStalledElsewhere.remove(entry.lane)
+      }
+      if stored.value.isLive, stored.value.backOff != entry.record.backOff {
+        resumeBackOff(of: entry.id, stored.value, in: entry.lane, at: now)
       }
     }
     return verdict

@@ -7,12 +7,13 @@ internal import Multicast
 final class MutationReader<Source: RepositorySource> {
   typealias Engine = SyncEngine<Source>
   typealias Entry = MutationQueueState<Source.Key, Source.Mutation>.Entry
-  typealias Record = MutationRecord<Source.Mutation>
+  typealias Record = MutationRecord
 
   private let capabilities: SourceCapabilities<Source>
   private let state: MutationQueueState<Source.Key, Source.Mutation>
-  private let records: MutationRecords<Source.Mutation>
+  private let records: MutationRecords
   private let calls: MutationCalls<Source>
+  private let format: MutationFormat<Source.Mutation>
   private let events: RepositoryEvents
   private let readQueue = AsyncSerialQueue()
   private var hasBegunReading = false
@@ -25,10 +26,11 @@ final class MutationReader<Source: RepositorySource> {
 
   init(
     _ capabilities: SourceCapabilities<Source>, _ state: MutationQueueState<Source.Key, Source.Mutation>,
-    _ records: MutationRecords<Source.Mutation>, _ calls: MutationCalls<Source>, events: RepositoryEvents
+    _ records: MutationRecords, _ calls: MutationCalls<Source>, events: RepositoryEvents
   ) {
     (self.capabilities, self.state, self.records) = (capabilities, state, records)
     (self.calls, self.events) = (calls, events)
+    format = MutationFormat(repository: capabilities.source.name)
   }
 
   // MARK: - Reading
@@ -39,7 +41,7 @@ final class MutationReader<Source: RepositorySource> {
   func read(in engine: isolated Engine) async throws(StoreError) {
     guard capabilities.sending != nil else { return }
     hasBegunReading = true
-    records.reportEvents(to: events)
+    records.reportEvents(to: events) { [weak engine] id, error in await engine?.receiveQuarantine(of: id, error) }
     try await readQueue.run { () async throws(StoreError) in
       let reading = try await records.read()
       engine.sender.beginBatch()
@@ -47,8 +49,14 @@ final class MutationReader<Source: RepositorySource> {
       let isFirstRead = endSubscription == nil
       let found = reading.stored.sorted { $0.stored.value.sequence < $1.stored.value.sequence }
       state.recordReading(upTo: max(reading.lastSequence, found.last?.stored.value.sequence ?? 0))
-      let added = found.compactMap {
-        isFirstRead ? restore($0, in: engine) : handleRecord($0.key, $0.stored, in: engine)
+      let added: [Entry] = found.compactMap {
+        if isFirstRead { return restore($0, in: engine) }
+        // A record that is being written may be this repository's own.
+        guard records.recordReport(of: $0.key, revision: $0.stored.revision) else { return nil }
+        return handleRecord($0.key, $0.stored, in: engine)
+      }
+      if isFirstRead {
+        for id in state.endRestoring(at: engine.moment) { engine.queue.refuseInterrupted(id, in: engine) }
       }
       subscribe(to: reading.changes, in: engine)
       engine.queue.reportChanges(in: engine)
@@ -58,6 +66,9 @@ final class MutationReader<Source: RepositorySource> {
       let missing = state.durableIDs.filter { !foundIDs.contains($0.rawValue) }
       for id in try await externallyFinished(missing) {
         if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
+      }
+      for held in state.heldMutations where !foundIDs.contains(held.id.rawValue) {
+        endHolding(held.id, in: engine)
       }
     }
   }
@@ -84,12 +95,9 @@ final class MutationReader<Source: RepositorySource> {
   }
 
   /// Adds a mutation that the first read has found, unless its record is ignored.
-  ///
-  /// The mutation is refused if this repository sends it, and too many of its attempts in a row were interrupted.
   private func restore(_ found: StoreObservation<Record>.Entry, in engine: isolated Engine) -> Entry? {
-    guard let entry = makeEntry(found.key, found.stored, in: engine) else { return nil }
-    let isRefused = state.restore(entry)
-    if isRefused { engine.queue.refuseInterrupted(entry.id, in: engine) }
+    guard let entry = findEntry(found.key, found.stored, in: engine) else { return nil }
+    state.restore(entry)
     return entry
   }
 
@@ -116,22 +124,50 @@ final class MutationReader<Source: RepositorySource> {
     engine.sender.pump(in: engine)
   }
 
-  private func makeEntry(
+  /// Returns the mutation of a record; `nil` if the record is ignored, or the mutation is held.
+  private func findEntry(
     _ key: StoreKey<Record>, _ stored: StoredValue<Record>, in engine: isolated Engine
   ) -> Entry? {
-    guard let id = key.id else { return nil }
-    guard let valueKey = Source.Key(storeID: stored.value.key) else {
-      events.emit(.mutationOfUnknownKey(MutationID(rawValue: id), key: stored.value.key))
-      return nil
-    }
+    guard let id = key.id.map(MutationID.init(rawValue:)) else { return nil }
+    let record = stored.value
+    let valueKey = record.keys.count == 1 ? Source.Key(storeID: record.keys[0]) : nil
     // The record is ignored if its user has signed out, as far as this repository knows. If the user has signed in
     // again, ``readForSignIn(in:)`` finds the record.
-    guard engine.users.isOpen(valueKey.userID) else { return nil }
-    let mutation = stored.value.mutation
-    return Entry(
-      id: MutationID(rawValue: id), key: valueKey, lane: capabilities.lane(of: mutation, on: valueKey),
-      record: stored.value,
-      tag: stored.tag, revision: stored.revision)
+    let user = valueKey.map { UserDigest($0.userID) } ?? record.user.map { UserDigest(text: $0) }
+    if let user, !engine.users.isOpen(user) { return nil }
+    do throws(UnreadableReason) {
+      let mutation = try format.decode(record)
+      guard let valueKey else { throw .unknownKey(record.keys[0]) }
+      let lane = record.lane.map { LaneID(userID: valueKey.userID, orderingKey: $0) }
+      return Entry(
+        id: id, key: valueKey, lane: lane ?? capabilities.lane(of: mutation, on: valueKey), mutation: mutation,
+        record: record, tag: stored.tag, revision: stored.revision)
+    } catch {
+      hold(
+        HeldMutation(
+          id: id, key: valueKey, record: record, tag: stored.tag, revision: stored.revision, reason: error), in: engine)
+      return nil
+    }
+  }
+
+  // MARK: - Held mutations
+
+  /// Holds a mutation that this program can't read.
+  private func hold(_ mutation: HeldMutation<Source.Key>, in engine: isolated Engine) {
+    let earlier = state.heldMutation(mutation.id)
+    state.hold(mutation)
+    if earlier?.reason != mutation.reason { events.emit(RepositoryEvent(mutation)) }
+    calls.end(mutation.id, .success(.queued))
+    calls.endQueued(state.live.filter { state.isStalled($0.lane) }.map(\.id))
+    if let key = mutation.key { engine.publish(key) }
+  }
+
+  /// Forgets a held mutation, because its record was removed, or because this program can read it now.
+  func endHolding(_ id: MutationID, in engine: isolated Engine) {
+    guard let mutation = state.removeHeld(id) else { return }
+    if let key = mutation.key { engine.publish(key) }
+    engine.queue.reportChanges(in: engine)
+    engine.sender.pump(in: engine)
   }
 
   // MARK: - External changes
@@ -149,18 +185,18 @@ final class MutationReader<Source: RepositorySource> {
     guard number == readingCount else { return }
     engine.sender.beginBatch()
     defer { engine.sender.endBatch(in: engine) }
-    let external = changes.filter { change in
-      change.key.id.map { records.recordChange(change, of: MutationID(rawValue: $0)) } ?? false
-    }
+    let external = changes.filter { records.recordReport(of: $0.key, revision: $0.revision) }
     let saved = external.compactMap { change in change.stored.map { (key: change.key, stored: $0) } }
     let added = saved.sorted { $0.stored.value.sequence < $1.stored.value.sequence }.compactMap {
       handleRecord($0.key, $0.stored, in: engine)
     }
     for entry in added { await engine.external.show(entry, in: engine) }
     for change in external {
-      guard case .removed(let key, let revision) = change, let id = key.id.map(MutationID.init(rawValue:)),
-        let entry = state[id], entry.tag != nil, revision > entry.revision
-      else { continue }
+      guard case .removed(let key, let revision) = change, let id = key.id.map(MutationID.init(rawValue:)) else {
+        continue
+      }
+      if let held = state.heldMutation(id), revision > held.revision { endHolding(id, in: engine) }
+      guard let entry = state[id], entry.tag != nil, revision > entry.revision else { continue }
       await engine.external.receiveRemoval(of: entry, in: engine)
     }
     engine.queue.reportChanges(in: engine)
@@ -195,17 +231,23 @@ final class MutationReader<Source: RepositorySource> {
     let id = MutationID(rawValue: rawID)
     if let known = state[id] {
       guard known.tag != nil, stored.revision > known.revision else { return nil }
-      if known.isLive || !stored.value.isLive {
+      let isReadable = stored.value.problem == nil && stored.value.hasSameMutation(as: known.record)
+      if isReadable, known.isLive || !stored.value.isLive {
         update(known, with: stored, in: engine)
         return nil
       }
-      // It was refused or in conflict, and another repository sends it again.
+      // It was refused or in conflict, and another repository sends it again. Or another version of the program has
+      // changed it.
       state.remove(id)
+      engine.removeFromOverlay([id], of: known.key)
     } else if records.isRemoved(id) {
       return nil
+    } else if let held = state.heldMutation(id), stored.revision <= held.revision {
+      return nil
     }
-    guard let entry = makeEntry(key, stored, in: engine) else { return nil }
-    switch state.addExternal(entry) {
+    guard let entry = findEntry(key, stored, in: engine) else { return nil }
+    endHolding(id, in: engine)
+    switch state.addExternal(entry, at: engine.moment) {
     case .nothing: break
     case .refused: engine.queue.refuseInterrupted(id, in: engine)
     case .behindGap:
@@ -216,7 +258,7 @@ final class MutationReader<Source: RepositorySource> {
   }
 
   private func update(_ entry: Entry, with stored: StoredValue<Record>, in engine: isolated Engine) {
-    guard let verdict = state.receive(stored, of: entry) else {
+    guard let verdict = state.receive(stored, of: entry, at: engine.moment) else {
       // The record may show that the leader, the repository that sends the mutations, makes the lane wait, for example
       // because an attempt failed. The calls of the lane's mutations then end with the result `queued`.
       if !state.sends, state.isStalled(entry.lane) { calls.endQueued(state.waiting(in: entry.lane)) }
@@ -229,6 +271,18 @@ final class MutationReader<Source: RepositorySource> {
     case .refused: calls.end(entry.id, .success(.queued))
     }
     engine.sender.pump(in: engine)
+  }
+
+  /// Handles the quarantine of a record: its mutation is lost.
+  ///
+  /// The store reports no removal of the record to the observers of the records.
+  func receiveQuarantine(of id: MutationID, _ error: StoreError, in engine: isolated Engine) async {
+    if state.heldMutation(id) != nil { return endHolding(id, in: engine) }
+    guard state[id] != nil || calls.isOpen(id) else { return }
+    records.recordQuarantine(of: id, error) { state[$0] != nil || calls.isOpen($0) }
+    // If the record is being written, the write finds that it is missing, or removes it because the mutation is
+    // confirmed.
+    if state[id]?.tag != nil, !records.isBeingWritten(id) { await reload(id, in: engine) }
   }
 
   /// Returns those of the given mutations whose records another repository or process has removed.
@@ -253,7 +307,8 @@ final class MutationReader<Source: RepositorySource> {
     engine.sender.pump(in: engine)
   }
 
-  /// Completes the call of a mutation that another repository or process has confirmed, withdrawn or erased.
+  /// Completes the call of a mutation whose record another repository or process has removed, because the mutation was
+  /// confirmed, withdrawn or erased, or whose record was quarantined.
   ///
   /// - Parameters:
   ///   - entry: The mutation.
@@ -267,11 +322,14 @@ final class MutationReader<Source: RepositorySource> {
       let withdrawals = try await engine.reader.records.withdrawals()
       if let userID = entry.key.userID { try await engine.users.reload(UserDigest(userID), in: engine) }
       let hasSignedOut = engine.users.signOutCount(of: entry.key.userID) != signOutCount
+      let quarantine = await engine.reader.records.quarantine(of: entry.id)
       let outcome: MutationCalls<Source>.Outcome =
         if withdrawals.contains(entry.id) {
           .failure(.cancelled)
         } else if hasSignedOut {
           .failure(.signedOut)
+        } else if let quarantine {
+          .failure(.store(quarantine))
         } else {
           .success(.confirmed)
         }

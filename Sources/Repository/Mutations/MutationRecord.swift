@@ -2,15 +2,61 @@ internal import DataStore
 internal import Foundation
 
 /// The stored form of a mutation.
-struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
+///
+/// Every version of the program can read all of it but the mutation itself, which is JSON as a text. The record is
+/// therefore the same type for all mutations, and its decoding never fails; see ``problem``. A record that a program
+/// can't use isn't damaged: another version of the program can use it. It is *held*; see ``HeldMutation``.
+struct MutationRecord: Codable, Sendable {
   /// The reason why a mutation is no longer sent.
   enum Verdict: Codable, Hashable, Sendable {
     case conflicted(MutationConflict)
     case refused(reason: String)
   }
 
-  /// The `storeID` of the key whose value the mutation changes.
-  let key: String
+  /// The wait of a lane after a failed attempt of its first mutation.
+  ///
+  /// It belongs to the lane, and not to the process that made the attempt: whichever process sends the mutation next
+  /// waits until the delay has passed.
+  struct BackOff: Codable, Hashable, Sendable {
+    /// The time at which the attempt failed.
+    let failedAt: Date
+    let delay: Duration
+    /// Whether the server named the delay.
+    let isServerDelay: Bool
+    /// The text of the attempt's error; `nil` if a program has stored none.
+    let reason: String?
+    /// The number of failed attempts in a row.
+    let failures: Int
+
+    /// Returns the rest of the delay.
+    ///
+    /// It is never longer than the delay, whatever the clocks of the two processes say.
+    func remainder(at time: Date) -> Duration {
+      min(max(delay - .seconds(time.timeIntervalSince(failedAt)), .zero), delay)
+    }
+  }
+
+  /// The format that is written, which is the newest one that can be read.
+  ///
+  /// A record has the least format that a program must know to send its mutation.
+  static var newestFormat: Int { 1 }
+
+  /// The format of the record; 0 in records of version 0.1.0.
+  private(set) var format = newestFormat
+
+  /// The name of the repository; `nil` in records of version 0.1.0.
+  let repository: String?
+
+  /// The `storeID`s of the keys whose values the mutation changes.
+  ///
+  /// This version writes one key, and holds a record with several ones.
+  let keys: [String]
+
+  /// The digest of the user of the keys; `nil` in records of version 0.1.0.
+  let user: String?
+
+  /// The ordering key of the mutation, as it was when the mutation was made; `nil` in records of version 0.1.0.
+  let lane: String?
 
   /// The position in the order of all mutations of the repository, across processes.
   ///
@@ -20,12 +66,13 @@ struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
   /// The time at which the mutation was made.
   ///
   /// It is shown in lists of mutations and in reports. Otherwise only ``QueueLimits/maximumAge`` depends on it.
-  let madeAt: Date
+  let madeAt: Date?
 
-  let mutation: Mutation
+  /// The schema of the mutation; see `VersionedValue`.
+  let schema: Int
 
-  /// The size of the encoded mutation in bytes, for the limits of the queue.
-  let byteCount: Int
+  /// The mutation as JSON.
+  let mutation: String
 
   /// The number of attempts whose requests have begun, or may have begun before a process ended.
   ///
@@ -52,21 +99,31 @@ struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
   /// The reason why the mutation is no longer sent, or `nil` while it is live.
   var verdict: Verdict?
 
+  /// The wait after the last attempt, if that failed.
+  var backOff: BackOff?
+
+  /// The reason why the record can't be read completely; `nil` for a record that can.
+  private(set) var problem: String?
+
+  /// The size of the encoded mutation in bytes, for the limits of the queue.
+  var byteCount: Int { mutation.utf8.count }
+
   /// Whether the mutation is waiting, in flight, or answered but not confirmed yet.
   var isLive: Bool { verdict == nil }
 
-  /// Returns the ``key`` in the stored bytes of a record, even if this program can't decode the mutation.
-  ///
-  /// The bytes are the record as JSON. Some stores put a header line in front of it.
-  ///
-  /// - Returns: `nil` if the bytes aren't those of a record.
-  static func key(in bytes: Data) -> String? {
-    let jsonStart = bytes.firstIndex(of: UInt8(ascii: "\n")).map { bytes.index(after: $0) } ?? bytes.startIndex
-    do {
-      return try JSONDecoder().decode(RecordKey.self, from: bytes[jsonStart...]).key
-    } catch {
-      return nil
-    }
+  /// Creates the record of a mutation that isn't durable yet.
+  init(
+    repository: String, key: String, user: UserDigest, lane: String, madeAt: Date, schema: Int, mutation: String
+  ) {
+    (self.repository, keys, self.user, self.lane) = (repository, [key], user.text, lane)
+    (sequence, self.madeAt, self.schema, self.mutation) = (.max, madeAt, schema, mutation)
+  }
+
+  /// Whether another record of the same format has the same mutation, so that what was decoded of that one applies to
+  /// this one.
+  func hasSameMutation(as other: MutationRecord) -> Bool {
+    format == other.format && schema == other.schema && keys == other.keys && lane == other.lane
+      && mutation == other.mutation
   }
 
   /// Returns a copy of the record with the given sequence number.
@@ -77,9 +134,102 @@ struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
   }
 }
 
-/// A record without its mutation, so that a program that can't decode the mutation can read the key.
-private struct RecordKey: Decodable {
-  let key: String
+// MARK: - Coding
+
+extension MutationRecord {
+  private enum CodingKeys: CodingKey {
+    case format, repository, keys, user, lane, sequence, madeAt, schema, mutation
+    case attempts, isMarked, interruptedAttempts, isOutcomeUnknown, verdict, backOff
+  }
+
+  /// The keys of records that version 0.1.0 wrote, as far as they have other names.
+  private enum EarlierCodingKeys: CodingKey {
+    case key, unfinishedAttempts
+  }
+
+  /// Decodes a record of any format, as far as possible.
+  init(from decoder: any Decoder) throws {
+    var reader = LenientReader()
+    let container = reader.read { try decoder.container(keyedBy: CodingKeys.self) }
+    let earlier = reader.read { try decoder.container(keyedBy: EarlierCodingKeys.self) }
+    func value<Value: Decodable>(_ key: CodingKeys, _ reader: inout LenientReader) -> Value? {
+      reader.read { try container?.decodeIfPresent(Value.self, forKey: key) } ?? nil
+    }
+    format = value(.format, &reader) ?? 0
+    repository = value(.repository, &reader)
+    user = value(.user, &reader)
+    lane = value(.lane, &reader)
+    // Without a place in the order, it comes before all others, because they may depend on it.
+    sequence = value(.sequence, &reader) ?? 0
+    madeAt = value(.madeAt, &reader)
+    schema = value(.schema, &reader) ?? 1
+    attempts = value(.attempts, &reader) ?? 0
+    isOutcomeUnknown = value(.isOutcomeUnknown, &reader) ?? false
+    verdict = value(.verdict, &reader)
+    backOff = value(.backOff, &reader)
+    if format == 0 {
+      let key: String?? = reader.read { try earlier?.decodeIfPresent(String.self, forKey: .key) }
+      keys = [key ?? nil].compactMap(\.self)
+      let json: JSONValue? = value(.mutation, &reader)
+      mutation = json.flatMap { json in reader.read { try json.text } } ?? ""
+      // Counts the present attempt too.
+      let count: Int?? = reader.read { try earlier?.decodeIfPresent(Int.self, forKey: .unfinishedAttempts) }
+      let unfinishedAttempts = (count ?? nil) ?? 0
+      isMarked = value(.isMarked, &reader) ?? (unfinishedAttempts > 0)
+      interruptedAttempts = value(.interruptedAttempts, &reader) ?? max(unfinishedAttempts - 1, 0)
+    } else {
+      keys = value(.keys, &reader) ?? []
+      mutation = value(.mutation, &reader) ?? ""
+      isMarked = value(.isMarked, &reader) ?? false
+      interruptedAttempts = value(.interruptedAttempts, &reader) ?? 0
+    }
+    problem = reader.problem
+  }
+
+  func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(format, forKey: .format)
+    try container.encodeIfPresent(repository, forKey: .repository)
+    try container.encode(keys, forKey: .keys)
+    try container.encodeIfPresent(user, forKey: .user)
+    try container.encodeIfPresent(lane, forKey: .lane)
+    try container.encode(sequence, forKey: .sequence)
+    try container.encodeIfPresent(madeAt, forKey: .madeAt)
+    try container.encode(schema, forKey: .schema)
+    try container.encode(mutation, forKey: .mutation)
+    try container.encode(attempts, forKey: .attempts)
+    try container.encode(isMarked, forKey: .isMarked)
+    try container.encode(interruptedAttempts, forKey: .interruptedAttempts)
+    try container.encode(isOutcomeUnknown, forKey: .isOutcomeUnknown)
+    try container.encodeIfPresent(verdict, forKey: .verdict)
+    try container.encodeIfPresent(backOff, forKey: .backOff)
+  }
+
+  /// Returns the record in stored bytes, or `nil` if they aren't JSON.
+  ///
+  /// - Parameter bytes: The record as JSON. Some stores put a header line in front of it.
+  static func decode(_ bytes: Data) -> MutationRecord? {
+    let jsonStart = bytes.firstIndex(of: UInt8(ascii: "\n")).map { bytes.index(after: $0) } ?? bytes.startIndex
+    do {
+      return try JSONDecoder().decode(MutationRecord.self, from: bytes[jsonStart...])
+    } catch {
+      return nil
+    }
+  }
+}
+
+/// Reads what can be read, and remembers the first error.
+private struct LenientReader {
+  private(set) var problem: String?
+
+  mutating func read<Result>(_ body: () throws -> Result) -> Result? {
+    do {
+      return try body()
+    } catch {
+      problem = problem ?? String(describing: error)
+      return nil
+    }
+  }
 }
 
 /// The last sequence number of the repository's mutations.
@@ -119,7 +269,7 @@ struct MutationWithdrawals: Codable, Sendable {
 }
 
 /// The store keys of a repository's mutations.
-struct MutationKeys<Mutation: Codable & Sendable>: Sendable {
+struct MutationKeys: Sendable {
   let collection: String
   let counter: StoreKey<MutationCounter>
   let withdrawals: StoreKey<MutationWithdrawals>
@@ -130,5 +280,5 @@ struct MutationKeys<Mutation: Codable & Sendable>: Sendable {
     withdrawals = StoreKey("\(name).mutation-withdrawals")
   }
 
-  func record(_ id: MutationID) -> StoreKey<MutationRecord<Mutation>> { StoreKey(collection, id: id.rawValue) }
+  func record(_ id: MutationID) -> StoreKey<MutationRecord> { StoreKey(collection, id: id.rawValue) }
 }

@@ -11,8 +11,8 @@ internal import Multicast
 ///
 /// ``perform(_:_:isolation:)`` enqueues its write before it suspends, so an actor's writes are enqueued in the order of
 /// its calls.
-final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
-  typealias Record = MutationRecord<Mutation>
+final class MutationRecordStore: Sendable {
+  typealias Record = MutationRecord
 
   enum Write: Sendable {
     /// Adds a record with the next sequence number.
@@ -42,11 +42,14 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     case unsent
     /// The changed record still awaits a decision of the app, because its mutation is refused or in conflict.
     case undecided
+    /// The record hasn't changed.
+    case unchanged
 
     func isMet(by record: Record) -> Bool {
       switch self {
       case .unsent: !record.isMarked
       case .undecided: !record.isLive
+      case .unchanged: false
       }
     }
   }
@@ -74,6 +77,8 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
   private struct Turn {
     let id: MutationID
     var write: Write
+    /// Whether a commit with the write has failed, and may nevertheless have been made.
+    var mayBeMade = false
     let continuation: CheckedContinuation<Result<Outcome, StoreError>, Never>
   }
 
@@ -90,11 +95,11 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
   }
 
   private let store: any KeyValueStore
-  private let keys: MutationKeys<Mutation>
+  private let keys: MutationKeys
   private let tasks: OwnedTasks
   private let writeState = Lock(WriteState())
 
-  init(_ store: any KeyValueStore, _ keys: MutationKeys<Mutation>, _ tasks: OwnedTasks) {
+  init(_ store: any KeyValueStore, _ keys: MutationKeys, _ tasks: OwnedTasks) {
     self.store = store
     self.keys = keys
     self.tasks = tasks
@@ -195,9 +200,26 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
         }
         if turns.count == 1 { return turns[0].continuation.resume(returning: .failure(error)) }
         // Written one by one, so that a write that fails doesn't fail the others.
-        for turn in turns { await write([turn], &shared) }
+        for var turn in turns {
+          turn.mayBeMade = true
+          await writeUnlessMade(turn, &shared)
+        }
         return
       }
+    }
+  }
+
+  /// Performs a write again, unless the commit with it was made although it has failed.
+  private func writeUnlessMade(_ turn: Turn, _ shared: inout Shared) async {
+    do throws(StoreError) {
+      // The record has this id only because of the earlier commit, or it still has the verdict that the write replaces.
+      if case .add = turn.write, let stored = try await store.load(keys.record(turn.id)), stored.value.isLive {
+        let commit = StoreCommit(revision: stored.revision, tag: stored.tag)
+        return turn.continuation.resume(returning: .success(.written(stored.value, commit)))
+      }
+      await write([turn], &shared)
+    } catch {
+      turn.continuation.resume(returning: .failure(error))
     }
   }
 
@@ -238,7 +260,13 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
         repeated.write = .add(makeRecord, replacing: (replaced.id, stored.tag), requirement)
         return await write([repeated], &shared)
       case .removeIf(let condition, _):
-        guard let stored = try await store.load(keys.record(turn.id)) else { break }
+        guard let stored = try await store.load(keys.record(turn.id)) else {
+          // The commit that removed the record also added the mutation to the withdrawals.
+          if turn.mayBeMade, try await readWithdrawals().value.contains(turn.id) {
+            return turn.continuation.resume(returning: .success(.removed(StoreCommit(revision: 0, tag: StoreTag()))))
+          }
+          break
+        }
         guard condition.isMet(by: stored.value) else {
           return turn.continuation.resume(returning: .success(.unchanged))
         }
@@ -290,12 +318,12 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     }
     if isAdding {
       batch.save(counter.value, for: keys.counter)
-      batch.require(counter.tag, of: keys.counter)
+      batch.requireFound(counter.tag, of: keys.counter)
     }
     if !withdrawn.isEmpty {
       withdrawals.value.add(withdrawn)
       batch.save(withdrawals.value, for: keys.withdrawals)
-      batch.require(withdrawals.tag, of: keys.withdrawals)
+      batch.requireFound(withdrawals.tag, of: keys.withdrawals)
     }
     let commit = try await store.commit(batch)
     if isAdding { shared.counter = (counter.value, commit.tag) }
@@ -320,7 +348,7 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
       let stored = try await store.load(keys.counter)
       return (stored?.value.last ?? 0, stored?.tag)
     } catch {
-      // A corrupt counter has been quarantined.
+      // A corrupt counter has been quarantined, and the next commit quarantines one that can't be decoded.
       guard case .undecodable = error else { throw error }
       return (0, nil)
     }
@@ -336,7 +364,7 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
       let stored = try await store.load(keys.withdrawals)
       return (stored?.value ?? MutationWithdrawals(), stored?.tag)
     } catch {
-      // Corrupt bytes have been quarantined.
+      // Corrupt bytes have been quarantined, and the next commit quarantines those that can't be decoded.
       guard case .undecodable = error else { throw error }
       return (MutationWithdrawals(), nil)
     }
@@ -347,7 +375,7 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     do throws(StoreError) {
       if let stored = try await store.load(keys.counter) { return (stored.value, stored.tag) }
     } catch {
-      // A corrupt counter has been quarantined. The records give its least possible value.
+      // The records give the least possible value of a counter that can't be decoded.
       guard case .undecodable = error else { throw error }
     }
     let records = try await store.observe(collection: keys.collection, as: Record.self).stored

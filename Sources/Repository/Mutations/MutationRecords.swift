@@ -5,17 +5,19 @@ internal import Multicast
 ///
 /// Belongs to one ``SyncEngine`` and is used in its isolation only. While a record is being written, the store may
 /// report a change of that record; ``RecordEchoes`` decides whose change it is.
-final class MutationRecords<Mutation: Codable & Sendable> {
-  typealias Record = MutationRecord<Mutation>
+final class MutationRecords {
+  typealias Record = MutationRecord
   typealias Commit = StoreCommit
-  typealias Outcome = MutationRecordStore<Mutation>.Outcome
+  typealias Outcome = MutationRecordStore.Outcome
 
-  let keys: MutationKeys<Mutation>
+  let keys: MutationKeys
   private let store: any KeyValueStore
-  private let recordStore: MutationRecordStore<Mutation>
+  private let recordStore: MutationRecordStore
   private let tasks: OwnedTasks
   private var echoes = RecordEchoes()
   private var isReportingEvents = false
+  /// The errors of the records that the store has quarantined.
+  private var quarantines: [MutationID: StoreError] = [:]
 
   init(_ store: any KeyValueStore, repository name: String, _ tasks: OwnedTasks) {
     (self.store, self.tasks) = (store, tasks)
@@ -24,12 +26,19 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   }
 
   /// Starts to report the store's events about records that can't be read.
-  func reportEvents(to events: RepositoryEvents) {
+  ///
+  /// - Parameters:
+  ///   - events: Receives the events.
+  ///   - onQuarantine: Called for each record that the store has quarantined, with the error of its read.
+  func reportEvents(
+    to events: RepositoryEvents, onQuarantine: @escaping @Sendable (MutationID, StoreError) async -> Void
+  ) {
     guard !isReportingEvents else { return }
     isReportingEvents = true
     tasks.start { [collection = keys.collection, storeEvents = store.events.subscribe()] in
       for await storeEvent in storeEvents {
         if let event = RepositoryEvent(storeEvent, of: collection) { events.emit(event) }
+        if let (id, error) = storeEvent.quarantine(in: collection) { await onQuarantine(id, error) }
       }
     }
   }
@@ -89,7 +98,7 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   ///
   /// - Returns: The outcome, and the newest revision of the record that was reported during the write; 0 if none was.
   private func perform(
-    _ write: MutationRecordStore<Mutation>.Write, _ id: MutationID,
+    _ write: MutationRecordStore.Write, _ id: MutationID,
     isolation: isolated (any Actor)? = #isolation
   ) async throws(StoreError) -> (outcome: Outcome, reportedRevision: UInt64) {
     beginWriting([id])
@@ -131,7 +140,7 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   ///   - condition: The condition.
   ///   - tag: The last known tag of the stored record.
   func remove(
-    _ id: MutationID, if condition: MutationRecordStore<Mutation>.RemovalCondition, tag: StoreTag,
+    _ id: MutationID, if condition: MutationRecordStore.RemovalCondition, tag: StoreTag,
     isolation: isolated (any Actor)? = #isolation
   ) async throws(StoreError) -> Outcome {
     let outcome = try await perform(.removeIf(condition, tag: tag), id).outcome
@@ -161,18 +170,58 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     for id in ids { echoes.recordRemoval(of: id, revision: commit.revision) }
   }
 
-  /// Records a change that the store reports.
+  /// Records a stored record, or the removal of one, that the store reports or that was read.
   ///
-  /// - Returns: Whether the change may be external; see ``RecordEchoes/receive(_:revision:)``.
-  func recordChange(_ change: StoreChange<Record>, of id: MutationID) -> Bool {
-    echoes.receive(id, revision: change.revision)
+  /// - Returns: Whether another repository may have made the change; see ``RecordEchoes/receive(_:revision:)``.
+  func recordReport(of key: StoreKey<Record>, revision: UInt64) -> Bool {
+    key.id.map { echoes.receive(MutationID(rawValue: $0), revision: revision) } ?? false
   }
 
-  /// Returns a stored record, or `nil` if it doesn't exist.
+  /// Returns a stored record, or `nil` if it doesn't exist, or is quarantined by this call.
   func load(
     _ id: MutationID, isolation: isolated (any Actor)? = #isolation
   ) async throws(StoreError) -> StoredValue<Record>? {
-    try await store.load(keys.record(id))
+    do throws(StoreError) {
+      return try await store.load(keys.record(id))
+    } catch {
+      guard case .undecodable(_, movedTo: .some, _) = error else { throw error }
+      quarantines[id] = error
+      return nil
+    }
+  }
+
+  /// Whether a record is being written or removed.
+  func isBeingWritten(_ id: MutationID) -> Bool { echoes.isBeingWritten(id) }
+
+  // MARK: - Quarantines
+
+  /// Records that the store has quarantined a record.
+  ///
+  /// - Parameters:
+  ///   - id: The mutation of the record.
+  ///   - error: The error of a read of the record.
+  ///   - isNeeded: Returns whether a mutation or its call is known, so that its earlier error must be kept.
+  func recordQuarantine(of id: MutationID, _ error: StoreError, keepingWhere isNeeded: (MutationID) -> Bool) {
+    quarantines = quarantines.filter { isNeeded($0.key) }
+    quarantines[id] = error
+  }
+
+  /// Returns the error of a missing record that the store has quarantined; `nil` if the record is missing for another
+  /// reason.
+  ///
+  /// The store's event may not have been received yet, so its last events are searched too.
+  func quarantine(of id: MutationID, isolation: isolated (any Actor)? = #isolation) async -> StoreError? {
+    if let error = quarantines.removeValue(forKey: id) { return error }
+    let recentEvents = store.events.buffering(.unbounded).subscribe()
+    // A later subscription counts the replayed events, so that no further one is awaited.
+    let counting = store.events.buffering(.unbounded).subscribe()
+    counting.cancel()
+    var iterator = recentEvents.makeAsyncIterator()
+    for _ in 0..<counting.droppedCount {
+      guard let (quarantined, error) = await iterator.next()?.quarantine(in: keys.collection) else { continue }
+      if quarantined == id { return error }
+    }
+    return nil
   }
 
   /// Returns the mutations that were withdrawn last, by any process.
@@ -188,14 +237,48 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   ) async throws(StoreError) -> [MutationID] {
     var removed: [MutationID] = []
     for id in ids where !echoes.isBeingWritten(id) {
-      let isStored = try await store.load(keys.record(id)) != nil
+      let isStored = try await isStored(id)
       if !isStored, !echoes.isBeingWritten(id) { removed.append(id) }
     }
     return removed
   }
+
+  /// Returns whether all given records are stored.
+  ///
+  /// - Complexity: Loads each record.
+  func areStored(
+    _ ids: [MutationID], isolation: isolated (any Actor)? = #isolation
+  ) async throws(StoreError) -> Bool {
+    for id in ids where try await !isStored(id) { return false }
+    return true
+  }
+
+  /// Returns whether a record is stored, even if another version of the program has written it so that this one can't
+  /// decode it.
+  private func isStored(
+    _ id: MutationID, isolation: isolated (any Actor)? = #isolation
+  ) async throws(StoreError) -> Bool {
+    do throws(StoreError) {
+      return try await load(id) != nil
+    } catch {
+      guard case .undecodable(_, movedTo: nil, _) = error else { throw error }
+      return true
+    }
+  }
 }
 
 extension RepositoryEvent {
+  /// Creates the event for a mutation that is held.
+  init<Key: RepositoryKey>(_ held: HeldMutation<Key>) {
+    self =
+      switch held.reason {
+      case .futureFormat, .futureSchema: .mutationOfFutureSchema(held.id)
+      case .unmigratable(_, let reason): .mutationNotMigrated(held.id, reason: reason)
+      case .undecodable(let reason): .mutationUnreadable(held.id, movedTo: nil, reason: reason)
+      case .unknownKey(let key): .mutationOfUnknownKey(held.id, key: key)
+      }
+  }
+
   /// Creates the event for an event of the store, or returns `nil` if the event doesn't concern the mutations.
   ///
   /// - Parameters:
@@ -205,11 +288,22 @@ extension RepositoryEvent {
     switch event {
     case .valueQuarantined(let key, let movedTo, let reason) where key.collection == collection:
       self = .mutationUnreadable(MutationID(rawValue: key.id ?? ""), movedTo: movedTo, reason: reason)
+    case .undecodableValueLeftUntouched(let key, let reason) where key.collection == collection:
+      self = .mutationUnreadable(MutationID(rawValue: key.id ?? ""), movedTo: nil, reason: reason)
     case .newerValueLeftUntouched(let key, _, _) where key.collection == collection:
       self = .mutationOfFutureSchema(MutationID(rawValue: key.id ?? ""))
     case .migrationFailed(let key, _, let reason) where key.collection == collection:
       self = .mutationNotMigrated(MutationID(rawValue: key.id ?? ""), reason: reason)
     default: return nil
     }
+  }
+}
+
+extension StoreEvent {
+  /// The mutation whose record was quarantined, and the error of a read of the record; `nil` if this is another event.
+  fileprivate func quarantine(in collection: String) -> (MutationID, StoreError)? {
+    guard case .valueQuarantined(let key, let movedTo, let reason) = self, key.collection == collection, let id = key.id
+    else { return nil }
+    return (MutationID(rawValue: id), .undecodable(key, movedTo: movedTo, reason: reason))
   }
 }

@@ -8,6 +8,12 @@ final class MutationSender<Source: RepositorySource> {
   typealias Entry = MutationQueue<Source>.Entry
   typealias SendResult = Result<MutationReply<Source.Value>, Source.Failure>
 
+  /// The time without attempts after which a repository gives the lead up.
+  ///
+  /// Changes often come in series, and leading again takes some time. A system may end a process that holds a lock while
+  /// it is suspended, so the time is short.
+  private static var linger: Duration { .milliseconds(250) }
+
   private let capabilities: SourceCapabilities<Source>
   private let policy: RetryPolicy
   private let clock: ElapsedClock
@@ -15,8 +21,11 @@ final class MutationSender<Source: RepositorySource> {
   private let tasks: OwnedTasks
   /// Calls ``pump(at:in:)`` at the deadline that the queue named last.
   private let alarm: Alarm
-  /// The number of attempts in flight, including their reads and writes of the store.
-  private var attemptsInFlight = 0
+  /// Calls ``SyncEngine/rest()`` when nothing was sent for the linger.
+  private let lingerAlarm: Alarm
+  /// The attempts in flight by their numbers, each with a function that cancels it.
+  private var attempts: [UInt64: @Sendable () -> Void] = [:]
+  private var lastAttempt: UInt64 = 0
   /// The number of batches of external changes that are being applied.
   private var batchCount = 0
   /// Whether ``pump(in:)`` was called while a batch was being applied.
@@ -29,7 +38,11 @@ final class MutationSender<Source: RepositorySource> {
     (self.capabilities, self.policy, self.clock) = (capabilities, policy, clock)
     (self.events, self.tasks) = (events, tasks)
     alarm = Alarm(clock, tasks)
+    lingerAlarm = Alarm(clock, tasks)
   }
+
+  /// The number of attempts in flight, including their reads and writes of the store.
+  var attemptsInFlight: Int { attempts.count }
 
   /// Keeps attempts from beginning until ``endBatch(in:)``, because a batch of external changes is being applied.
   ///
@@ -48,24 +61,59 @@ final class MutationSender<Source: RepositorySource> {
 
   /// Sends the mutations that may be sent, unless a batch of external changes is being applied.
   func pump(in engine: isolated Engine) {
+    engine.suspension.recordStep()
     if batchCount > 0 {
       isPumpDue = true
       return
     }
     while !tasks.areCancelled {
+      if engine.election.mustYield(in: engine) { return yield(in: engine) }
       switch engine.queue.next(at: clock.elapsed()) {
       case .send(let entry):
-        attemptsInFlight += 1
-        engine.start { engine in await engine.sender.send(entry, in: engine) }
+        lingerAlarm.set(nil) { _ in }
+        lastAttempt += 1
+        attempts[lastAttempt] = engine.start { [lastAttempt] engine in
+          await engine.sender.send(entry, attempt: lastAttempt, in: engine)
+        }
       case .lead:
         // Attempts that began before this repository became a follower must end first. Otherwise it might lead again
         // and send their mutations a second time.
         if attemptsInFlight == 0 { engine.election.campaign(in: engine) }
         return
       case .wait(let deadline):
+        linger(in: engine)
         return alarm.set(deadline) { [weak engine] deadline in await engine?.pump(at: deadline) }
       }
     }
+  }
+
+  /// Gives the lead up after a while without attempts, or at once while the network is offline.
+  private func linger(in engine: isolated Engine) {
+    guard attemptsInFlight == 0, engine.election.leads else { return lingerAlarm.set(nil) { _ in } }
+    if engine.queue.isPaused {
+      // What is being sent or stored calls this function again.
+      if engine.queue.isSettled { yield(in: engine) }
+      return
+    }
+    if lingerAlarm.isSet { return }
+    lingerAlarm.set(clock.elapsed() + Self.linger) { [weak engine] deadline in await engine?.rest(at: deadline) }
+  }
+
+  /// Gives the lead up as soon as no attempt is in flight.
+  private func yield(in engine: isolated Engine) {
+    lingerAlarm.set(nil) { _ in }
+    if attemptsInFlight == 0 { engine.start { engine in await engine.election.rest(in: engine) } }
+  }
+
+  /// Gives the lead up when the linger has passed.
+  func rest(at deadline: Duration, in engine: isolated Engine) async {
+    lingerAlarm.clear(deadline)
+    await engine.election.rest(in: engine)
+  }
+
+  /// Cancels the attempts in flight, because the repository is suspended.
+  func cancelAttempts() {
+    for (_, cancel) in attempts.sorted(by: { $0.key < $1.key }) { cancel() }
   }
 
   /// Clears the alarm's deadline, which has passed, and calls ``pump(in:)``.
@@ -74,13 +122,14 @@ final class MutationSender<Source: RepositorySource> {
     pump(in: engine)
   }
 
-  private func send(_ entry: Entry, in engine: isolated Engine) async {
+  private func send(_ entry: Entry, attempt number: UInt64, in engine: isolated Engine) async {
     await attempt(entry, in: engine)
-    attemptsInFlight -= 1
+    attempts[number] = nil
+    engine.suspension.recordStep()
     // If this repository hasn't become a follower, the attempt itself has called ``pump(in:)``, unless the repository
     // was released.
     if engine.queue.sends { return }
-    engine.queue.handOffIfFollowing(entry.id, in: engine)
+    engine.queue.handOffIfFollowing(entry, in: engine)
     pump(in: engine)
   }
 
@@ -93,6 +142,11 @@ final class MutationSender<Source: RepositorySource> {
         return advanceLane(after: dequeued, in: engine)
       }
       cell = opened
+      // Without this read, each attempt would send the mutation again, and its reply couldn't be stored.
+      if cell.hasFutureValue { _ = try await engine.external.load(cell.storeKey) }
+      cell.hasFutureValue = false
+      queue.recordValue(of: dequeued.id, isReadable: true)
+      try await engine.writer.storeVerdicts(in: dequeued.lane, in: engine)
       // The stored mark lets a later process know of the attempt if this one ends during it. A repository that has lost
       // its lead must not mark mutations. The lead is confirmed again after the mark is stored.
       if engine.writer.needsMark(dequeued.id), await !engine.election.confirmLead(in: engine) {
@@ -101,11 +155,12 @@ final class MutationSender<Source: RepositorySource> {
       try await engine.writer.mark(dequeued.id, in: engine)
     } catch {
       events.emit(.storeFailed(error))
+      if case .newerFormat = error { queue.recordValue(of: dequeued.id, isReadable: false) }
       return abandon(dequeued, reason: error.description, in: engine)
     }
     let isStillLeading = await engine.election.confirmLead(in: engine)
     guard isStillLeading else { return queue.abandonAttemptAfterLoss(dequeued, in: engine) }
-    if Task.isCancelled { return await recordRepositoryRelease(during: dequeued, in: engine) }
+    if Task.isCancelled { return await endCancelled(dequeued, cell, in: engine) }
     if engine.writer.needsMark(dequeued.id) {
       return abandon(dequeued, reason: "another process has changed the mutation's record", in: engine)
     }
@@ -119,9 +174,13 @@ final class MutationSender<Source: RepositorySource> {
     events.emit(.mutationSending(entry.id, attempt: entry.record.attempts))
     let result: SendResult
     do throws(Source.Failure) {
-      result = .success(try await sending.send(entry.record.mutation, entry.key, entry.id))
+      result = .success(try await sending.send(entry.mutation, entry.key, entry.id))
     } catch {
       result = .failure(error)
+    }
+    if engine.suspension.hasLeftAttempts {
+      cell.state.fail(entry.id)
+      return queue.interruptAttempt(entry)
     }
     // A failure matters only if this repository still leads. A new leader sends the mutation again, and gets an answer
     // of its own.
@@ -154,7 +213,7 @@ final class MutationSender<Source: RepositorySource> {
     _ failure: Source.Failure, of entry: Entry, _ cell: SyncCell<Source>, in engine: isolated Engine
   ) async {
     let (queue, reason) = (engine.queue, String(describing: failure))
-    if Task.isCancelled { return await recordRepositoryRelease(during: entry, in: engine) }
+    if Task.isCancelled { return await endCancelled(entry, cell, in: engine) }
     let isLastAttempt = !policy.allows(attempt: entry.record.attempts + 1)
     let disposition = capabilities.source.disposition(of: failure)
     switch disposition {
@@ -168,9 +227,9 @@ final class MutationSender<Source: RepositorySource> {
       backOff(entry, attempt: entry.record.attempts, after: delay, reason: reason, in: engine)
     case .unknownOutcome:
       recordFailure(of: entry, isOutcomeUnknown: true, cell, in: engine)
-      backOff(entry, attempt: entry.record.attempts, after: nil, isOutcomeUnknown: true, reason: reason, in: engine)
+      backOff(entry, attempt: entry.record.attempts, after: nil, reason: reason, in: engine)
     case .needsSignIn:
-      cell.state.fail(entry.id, isOutcomeUnknown: false)
+      cell.state.fail(entry.id)
       // Published first, because the mutation may be in conflict now. Its call then reports the conflict instead of
       // ``MutationResult/queued``.
       engine.publish(cell)
@@ -184,12 +243,21 @@ final class MutationSender<Source: RepositorySource> {
     }
   }
 
-  /// Records that an attempt ended because the repository was released.
+  /// Ends an attempt that was cancelled, because the repository was released or is suspended.
   ///
-  /// The attempt doesn't count as one that the end of a process interrupted. The next repository on the store sends the
-  /// mutation again.
-  private func recordRepositoryRelease(during entry: Entry, in engine: isolated Engine) async {
-    engine.queue.recordUnknownOutcome(of: entry.id)
+  /// The attempt doesn't count as one that the end of a process interrupted. This repository sends the mutation again
+  /// when it is resumed, or the next one on the store does.
+  private func endCancelled(_ entry: Entry, _ cell: SyncCell<Source>, in engine: isolated Engine) async {
+    if tasks.areCancelled {
+      engine.queue.recordUnknownOutcome(of: entry.id)
+    } else {
+      cell.state.fail(entry.id)
+      engine.queue.interruptAttempt(entry)
+      engine.publish(cell)
+      engine.queue.reportChanges(in: engine)
+      // The repository may have been resumed meanwhile.
+      pump(in: engine)
+    }
     await engine.writer.save(entry.id, in: engine)
   }
 
@@ -212,7 +280,7 @@ final class MutationSender<Source: RepositorySource> {
   private func recordFailure(
     of entry: Entry, isOutcomeUnknown: Bool, _ cell: SyncCell<Source>, in engine: isolated Engine
   ) {
-    cell.state.fail(entry.id, isOutcomeUnknown: isOutcomeUnknown)
+    cell.state.fail(entry.id)
     engine.queue.recordFailure(of: entry.id, isOutcomeUnknown: isOutcomeUnknown, in: engine)
     // Publishing may find a conflict, because the mutation is no longer in flight: now the present value, not the
     // server, decides whether it is possible.
@@ -222,7 +290,7 @@ final class MutationSender<Source: RepositorySource> {
   /// Ends an attempt before its request begins, and makes its lane wait.
   private func abandon(_ entry: Entry, reason: String, in engine: isolated Engine) {
     engine.queue.abandonAttempt(entry)
-    backOff(entry, attempt: entry.record.attempts + 1, after: nil, reason: reason, in: engine)
+    backOff(entry, attempt: entry.record.attempts + 1, after: nil, hasRequested: false, reason: reason, in: engine)
   }
 
   /// Makes a lane wait after a failed attempt, unless the mutation of the attempt is no longer sent.
@@ -232,18 +300,19 @@ final class MutationSender<Source: RepositorySource> {
   ///   - attempt: The number of the attempt, which the event reports. The backoff depends on the lane's failures in a
   ///     row.
   ///   - serverDelay: The delay that the server named, or `nil`.
-  ///   - isOutcomeUnknown: Whether it isn't known whether the server applied the mutation.
+  ///   - hasRequested: Whether the request had begun.
   ///   - reason: The text of the error.
   ///   - engine: The engine.
   private func backOff(
-    _ entry: Entry, attempt: Int, after serverDelay: Duration?, isOutcomeUnknown: Bool = false, reason: String,
-    in engine: isolated Engine
+    _ entry: Entry, attempt: Int, after serverDelay: Duration?, hasRequested: Bool = true,
+    reason: String, in engine: isolated Engine
   ) {
     if engine.queue[entry.id]?.isLive ?? false {
       let delay = max(engine.backoff.delay(forAttempt: engine.queue.failures(of: entry)), serverDelay ?? .zero)
       events.emit(.retryScheduled(entry.id, attempt: attempt, delay: delay, reason: reason))
       engine.queue.backOff(
-        entry, until: clock.elapsed() + delay, isServerDelay: serverDelay != nil, isOutcomeUnknown: isOutcomeUnknown)
+        entry, for: delay, isServerDelay: serverDelay != nil, reason: reason,
+        hasRequested: hasRequested, in: engine)
     } else {
       // The mutation was removed, refused or found in conflict meanwhile.
       engine.queue.complete(entry)

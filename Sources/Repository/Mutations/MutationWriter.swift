@@ -7,13 +7,13 @@ final class MutationWriter<Source: RepositorySource> {
   typealias Engine = SyncEngine<Source>
 
   private let state: MutationQueueState<Source.Key, Source.Mutation>
-  private let records: MutationRecords<Source.Mutation>
+  private let records: MutationRecords
   private let events: RepositoryEvents
-  /// The mutations whose marks are being written; see ``mark(_:in:)``.
-  private var idsBeingMarked: Set<MutationID> = []
+  /// The tasks that write the marks of mutations whose turn comes next; see ``mark(_:in:)``.
+  private var marking: [MutationID: Task<Void, Never>] = [:]
 
   init(
-    _ state: MutationQueueState<Source.Key, Source.Mutation>, _ records: MutationRecords<Source.Mutation>,
+    _ state: MutationQueueState<Source.Key, Source.Mutation>, _ records: MutationRecords,
     events: RepositoryEvents
   ) {
     (self.state, self.records, self.events) = (state, records, events)
@@ -81,31 +81,69 @@ final class MutationWriter<Source: RepositorySource> {
     }
   }
 
+  /// Stores the verdicts on mutations of a lane that aren't stored yet, before a later mutation of the lane is sent.
+  ///
+  /// A server may remember only the changes that it has made. If this process ended with a verdict that isn't stored,
+  /// the next process would send the mutation again, and the server might make the change after the later one.
+  ///
+  /// - Throws: A `StoreError` if a verdict can't be written.
+  func storeVerdicts(in lane: LaneID, in engine: isolated Engine) async throws(StoreError) {
+    for id in state.unstoredVerdicts(in: lane) where state.hasUnstoredVerdict(id) {
+      if let error = await write(id, in: engine) { throw error }
+    }
+  }
+
+  /// Stores what the next leader has to know before this repository gives the lead up: the verdicts on mutations, and
+  /// that waiting mutations aren't being sent.
+  ///
+  /// A record that can't be written is written later.
+  func storeStandings(in engine: isolated Engine) async {
+    for id in state.unstoredVerdicts where state[id]?.tag != nil { await save(id, in: engine) }
+    for id in state.waitingWithMarks {
+      await marking[id]?.value
+      if state.removeMark(of: id) { await save(id, in: engine) }
+    }
+  }
+
   // MARK: - Marks
 
   /// Marks a mutation: stores that an attempt to send it will begin, in case this process ends during the attempt.
   ///
-  /// The next mutations of the lane are marked too. A record that another process has changed stays as it is. If its
-  /// mutation is still live, ``needsMark(_:)`` is then still `true`.
+  /// The next mutations of the lane are marked too, without waiting for these marks to be stored. A record that another
+  /// process has changed stays as it is. If its mutation is still live, ``needsMark(_:)`` is then still `true`.
   ///
-  /// - Throws: A `StoreError` if a mark can't be written. All marks of this call then count as not written.
+  /// - Throws: A `StoreError` if the mark can't be written. It then counts as not written.
   func mark(_ id: MutationID, in engine: isolated Engine) async throws(StoreError) {
+    // The mark may be one of those that are being written beside an earlier attempt.
+    await marking[id]?.value
     let ids = state.mark(id)
-    idsBeingMarked.formUnion(ids)
-    defer {
-      idsBeingMarked.subtract(ids)
-      // If sending was paused during the writes, ``removeMarks(of:in:)`` skipped these marks, so they are removed now.
-      // The mutation of this attempt keeps its mark, because its attempt continues.
-      if state.isPaused { for waitingID in ids where waitingID != id { removeMark(of: waitingID, in: engine) } }
+    let next = ids.filter { $0 != id }
+    if !next.isEmpty {
+      let writing = Task(executorPreference: engine.tasks.executor) { await engine.writeMarks(of: next) }
+      for nextID in next { marking[nextID] = writing }
     }
-    var failure: StoreError?
-    await withTaskGroup(of: StoreError?.self) { group in
-      for markedID in ids { group.addTask { await engine.writeMark(of: markedID) } }
-      for await error in group { failure = failure ?? error }
+    guard ids.contains(id), let error = await write(id, unlessChanged: true, in: engine) else { return }
+    state.unmark([id])
+    throw error
+  }
+
+  /// Writes the marks of mutations whose turn comes next.
+  ///
+  /// A mark that can't be written counts as not written, and is written again when it is the mutation's turn.
+  func writeMarks(of ids: [MutationID], in engine: isolated Engine) async {
+    await withTaskGroup(of: Void.self) { group in
+      for id in ids { group.addTask { await engine.writeMark(of: id) } }
     }
-    guard let failure else { return }
-    state.unmark(ids)
-    throw failure
+    for id in ids { marking[id] = nil }
+    // If sending was paused during the writes, ``removeMarks(of:in:)`` skipped these marks, so they are removed now.
+    if state.isPaused { for id in ids { removeMark(of: id, in: engine) } }
+  }
+
+  /// Writes the mark of a mutation whose turn comes next, unless another process has changed its record.
+  func writeMark(of id: MutationID, in engine: isolated Engine) async {
+    guard let error = await write(id, unlessChanged: true, in: engine) else { return }
+    events.emit(.storeFailed(error))
+    state.unmark([id])
   }
 
   /// Whether a mutation must be marked before it is sent.
@@ -119,6 +157,6 @@ final class MutationWriter<Source: RepositorySource> {
 
   /// Removes the marks of mutations that have to wait, except marks that are still being written.
   func removeMarks(of ids: [MutationID], in engine: isolated Engine) {
-    for id in ids where !idsBeingMarked.contains(id) { removeMark(of: id, in: engine) }
+    for id in ids where marking[id] == nil { removeMark(of: id, in: engine) }
   }
 }

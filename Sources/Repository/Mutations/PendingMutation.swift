@@ -44,6 +44,13 @@ public struct PendingMutation<Key: RepositoryKey, Mutation: Sendable>: Sendable 
 
   /// The time at which it was made.
   public let madeAt: Date
+
+  /// The text of the error of the last attempt, if that failed and another one will be made; otherwise `nil`.
+  ///
+  /// A mutation that can never succeed, but whose failures the source doesn't classify as
+  /// ``FailureDisposition/refused``, is sent again and again, with pauses as long as ``RetryPolicy/cap``; see
+  /// ``RetryPolicy/maximumAttempts``.
+  public let failure: String?
 }
 
 extension PendingMutation: Equatable where Mutation: Equatable {}

@@ -34,6 +34,17 @@ final class QueueReports<Source: RepositorySource> {
     (self.lists, self.events) = (lists, events)
   }
 
+  /// The greatest number of mutations for which each change is sent at once.
+  ///
+  /// A longer list takes a time that is linear in its length. If it was sent after each change, a drain of the queue
+  /// would take a time that is quadratic in the length.
+  private static var maximumCountSentAtOnce: Int { 256 }
+
+  /// The time between two lists if there are more mutations.
+  ///
+  /// One frame of a display.
+  private static var longListInterval: Duration { .milliseconds(16) }
+
   /// Reports changes, and schedules the list once for all changes that are made together.
   func report(_ state: State, in engine: isolated Engine) {
     if liveCounts.value != state.liveCount || reportedUndecidedCount != state.undecidedCount {
@@ -44,7 +55,11 @@ final class QueueReports<Source: RepositorySource> {
     if versions.value != state.version { versions.send(state.version) }
     guard !isListScheduled, sentListVersion != state.version, lists.isObserved(listKey) else { return }
     isListScheduled = true
-    engine.start { engine in engine.queue.sendList() }
+    let isLong = state.count > Self.maximumCountSentAtOnce
+    engine.start { engine in
+      if isLong { await engine.pause(for: Self.longListInterval) }
+      engine.queue.sendList()
+    }
   }
 
   /// Sends the list that ``report(_:in:)`` scheduled.

@@ -19,6 +19,14 @@ final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
     var current: [Key: Element] = [:]
     var lastNumber: UInt64 = 0
     var isFinished = false
+
+    /// Returns the channel of a key with its stream, and records that it replays an element; `nil` if the key isn't
+    /// observed.
+    mutating func beginSending(to key: Key) -> (entry: Entry, stream: MulticastStream<Element, Never>)? {
+      guard let entry = entries[key], let stream = entry.channel.stream else { return nil }
+      entries[key]?.hasReplay = true
+      return (entry, stream)
+    }
   }
 
   private let state = Lock(State())
@@ -77,11 +85,7 @@ final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
   @discardableResult
   func send(_ element: Element, to key: Key) -> UInt64? {
     // The stream is kept until the lock is free, because it may be the last reference to the channel.
-    let observed = state.withLock { state -> (entry: Entry, stream: MulticastStream<Element, Never>)? in
-      guard let entry = state.entries[key], let stream = entry.channel.stream else { return nil }
-      state.entries[key]?.hasReplay = true
-      return (entry, stream)
-    }
+    let observed = state.withLock { $0.beginSending(to: key) }
     observed?.entry.channel.send(element)
     return observed?.entry.number
   }
@@ -95,13 +99,14 @@ final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
   /// Sends an element to the observers of a key, and makes it the first element for later observers.
   @discardableResult
   func setCurrent(_ element: Element, of key: Key) -> UInt64? {
-    let old = state.withLock { state in
-      defer { state.current[key] = element }
-      return state.current[key]
+    // In one step, because a channel that is opened after it begins with the element, and must not receive it again.
+    let (old, observed) = state.withLock { state in
+      (state.current.updateValue(element, forKey: key), state.beginSending(to: key))
     }
     // Released here, outside the lock, because releasing an element may run arbitrary code.
     _ = consume old
-    return send(element, to: key)
+    observed?.entry.channel.send(element)
+    return observed?.entry.number
   }
 
   /// Discards the element with which a new channel of a key begins.

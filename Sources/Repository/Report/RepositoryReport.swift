@@ -49,6 +49,11 @@ public struct RepositoryReport: Codable, Hashable, Sendable {
       case needsSignIn
       /// The lane waits for the network; see ``RepositoryConfiguration/network``.
       case offline
+      /// The repository is suspended; see ``SyncedRepository/suspend()``.
+      case suspended
+      /// The lane waits for a mutation that this version of the program can't read; see
+      /// ``PendingMutations/unreadable()``.
+      case held
       /// Only the repository that leads sends the lane's mutations; see ``Leadership``.
       case sentElsewhere
     }
@@ -65,6 +70,22 @@ public struct RepositoryReport: Codable, Hashable, Sendable {
     public var failures: Int
     /// The activity of the lane, or the condition for which it waits.
     public var status: Status
+  }
+
+  /// A report of a mutation that this version of the program can't read; see ``PendingMutations/unreadable()``.
+  public struct UnreadableReport: Codable, Hashable, Sendable {
+    /// The id of the mutation.
+    public var id: MutationID
+    /// The key's ``RepositoryKey/storeID``; `nil` if this program doesn't know the key.
+    public var key: String?
+    /// The schema of the mutation; `nil` if this program can't read it.
+    public var schema: Int?
+    /// A description of why this program can't read it.
+    public var reason: String
+    /// The size of the encoded mutation, in bytes.
+    public var byteCount: Int
+    /// The time at which it was made; `nil` if this program can't read it.
+    public var madeAt: Date?
   }
 
   /// A report of the stored values, available if an ``EvictionPolicy`` limits them.
@@ -89,6 +110,8 @@ public struct RepositoryReport: Codable, Hashable, Sendable {
   ///
   /// ``MutationRefusal`` has the reasons for a refusal.
   public var undecidedCount: Int
+  /// The mutations that this version of the program can't read, in order.
+  public var unreadable: [UnreadableReport]
   /// The size of all encoded mutations, in bytes.
   public var queueByteCount: Int
   /// The role of the repository in sending mutations; `nil` if its source is read-only.
@@ -104,7 +127,15 @@ public struct RepositoryReport: Codable, Hashable, Sendable {
 extension RepositoryReport {
   /// Creates a report without the state of the queue, which ``MutationQueue/report(to:at:)`` adds.
   init(name: String, time: Date, keys: [KeyReport]) {
-    self.init(name: name, time: time, keys: keys, lanes: [], undecidedCount: 0, queueByteCount: 0)
+    self.init(name: name, time: time, keys: keys, lanes: [], undecidedCount: 0, unreadable: [], queueByteCount: 0)
+  }
+}
+
+extension RepositoryReport.UnreadableReport {
+  init<Key: RepositoryKey>(_ mutation: UnreadableMutation<Key>) {
+    self.init(
+      id: mutation.id, key: mutation.key?.storeID, schema: mutation.schema, reason: mutation.reason,
+      byteCount: mutation.byteCount, madeAt: mutation.madeAt)
   }
 }
 
@@ -131,6 +162,7 @@ extension RepositoryReport: CustomStringConvertible {
     if let storeFailure { lines.append("  the queue can't be read: \(storeFailure)") }
     lines += keys.map { "  key \($0.line(at: time))" }
     lines += lanes.map { "  lane \($0.line(at: time))" }
+    lines += unreadable.map { "  unreadable mutation \($0.line(at: time))" }
     return lines.joined(separator: "\n")
   }
 }
@@ -159,9 +191,19 @@ extension RepositoryReport.LaneReport {
     case .backingOff(let delay): parts.append("next attempt in \(delay.components.seconds) s")
     case .needsSignIn: parts.append("needs sign-in")
     case .offline: parts.append("offline")
+    case .suspended: parts.append("suspended")
+    case .held: parts.append("behind an unreadable mutation")
     case .sentElsewhere: parts.append("sent by another repository")
     }
     return "\(lane): \(parts.joined(separator: ", "))"
+  }
+}
+
+extension RepositoryReport.UnreadableReport {
+  fileprivate func line(at time: Date) -> String {
+    var parts = [key.map { "of \($0)" } ?? "of an unknown key", counted(byteCount, "byte")]
+    if let madeAt { parts.append(ageText(of: madeAt, at: time)) }
+    return "\(id): \(parts.joined(separator: ", ")): \(reason)"
   }
 }
 

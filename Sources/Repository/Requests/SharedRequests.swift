@@ -61,7 +61,8 @@ public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Fai
   /// request. `Task.isCancelled` becomes `true` shortly afterwards, when another request for the key may already have
   /// begun and ended.
   func value(
-    for key: Key, request work: @escaping @Sendable (_ isWanted: @Sendable () -> Bool) async throws(Failure) -> Value
+    for key: Key,
+    request work: @escaping @Sendable (_ isWanted: @escaping @Sendable () -> Bool) async throws(Failure) -> Value
   ) async throws(SharedRequestError<Failure>) -> Value {
     if Task.isCancelled { throw .cancelled }
     let priority = Task.currentPriority
@@ -102,6 +103,9 @@ public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Fai
     }
   }
 
+  /// Whether a call for a key would join a request.
+  func isRequested(_ key: Key) -> Bool { state.withLock { $0.isRequested(key) } }
+
   /// Cancels the requests for the selected keys, so that the callers of these requests throw a failure.
   ///
   /// Emits no event.
@@ -114,7 +118,7 @@ public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Fai
   }
 
   private func perform(
-    _ work: @Sendable (_ isWanted: @Sendable () -> Bool) async throws(Failure) -> Value, of request: Request,
+    _ work: @Sendable (_ isWanted: @escaping @Sendable () -> Bool) async throws(Failure) -> Value, of request: Request,
     key: Key, number: UInt64
   ) async {
     let outcome: Result<Value, Failure>

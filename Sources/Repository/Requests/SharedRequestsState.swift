@@ -44,6 +44,9 @@ struct SharedRequestsState<Key: Hashable & Sendable, Request: Sendable> {
   /// Returns whether a caller waits for a request.
   func isWanted(_ key: Key, number: UInt64) -> Bool { entries[key]?.number == number }
 
+  /// Whether a caller waits for a request of a key.
+  func isRequested(_ key: Key) -> Bool { entries[key] != nil }
+
   /// Returns the highest priority of a request's callers, or `nil` if no caller waits for the request.
   func priority(_ key: Key, number: UInt64) -> TaskPriority? {
     guard let entry = entries[key], entry.number == number else { return nil }

@@ -25,12 +25,15 @@ final class Backoff {
   /// Waits until the delay after a failed attempt has passed, or ``endWaits()`` is called.
   ///
   /// Cancellation ends the wait.
-  func wait(afterAttempt attempt: Int, isolation: isolated (any Actor)? = #isolation) async {
-    let deadline = clock.elapsed() + delay(forAttempt: attempt)
+  func wait(
+    afterAttempt attempt: Int, atMost maximum: Duration? = nil, isolation: isolated (any Actor)? = #isolation
+  ) async {
+    let delay = delay(forAttempt: attempt)
+    let deadline = clock.elapsed() + (maximum.map { min($0, delay) } ?? delay)
     await clock.wait(until: deadline, or: endSignals.stream.subscribe())
   }
 
-  /// Ends all calls of ``wait(afterAttempt:isolation:)``.
+  /// Ends all calls of ``wait(afterAttempt:atMost:isolation:)``.
   ///
   /// Has no effect on a caller that waits for a delay returned by ``delay(forAttempt:)``.
   func endWaits() {

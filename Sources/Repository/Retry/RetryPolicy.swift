@@ -6,6 +6,14 @@ public struct RetryPolicy: Hashable, Sendable {
   /// The total number of attempts, including the first, or `nil` for no limit.
   public let maximumAttempts: Int?
 
+  /// The number of attempts in a row that the end of a process may interrupt, or `nil` for no limit.
+  ///
+  /// A mutation that ends the process whenever it is sent would do so after every launch. It is refused when this many
+  /// attempts in a row were interrupted while no other mutation was in flight, so that it may have been the cause.
+  /// Attempts that the system ends together with the process, for example because memory is short, count too. An app
+  /// whose requests take so long that this happens several times in a row needs a higher limit.
+  public let maximumInterruptedAttempts: Int?
+
   /// The longest delay after the first attempt.
   public let base: Duration
 
@@ -19,19 +27,25 @@ public struct RetryPolicy: Hashable, Sendable {
   ///
   /// - Parameters:
   ///   - maximumAttempts: The total number of attempts, at least 1, or `nil` for no limit.
+  ///   - maximumInterruptedAttempts: The number of attempts in a row that the end of a process may interrupt, at least
+  ///     1, or `nil` for no limit.
   ///   - base: The longest delay after the first attempt; not negative.
   ///   - multiplier: The factor by which the longest delay grows with each further attempt, at least 1.
   ///   - cap: The upper limit of every delay; not negative.
   ///
   /// - Precondition: Each parameter is within its bounds.
   public init(
-    maximumAttempts: Int? = nil, base: Duration = .seconds(1), multiplier: Double = 2, cap: Duration = .seconds(60)
+    maximumAttempts: Int? = nil, maximumInterruptedAttempts: Int? = 5, base: Duration = .seconds(1),
+    multiplier: Double = 2, cap: Duration = .seconds(60)
   ) {
     precondition((maximumAttempts ?? 1) >= 1, "RetryPolicy: 'maximumAttempts' must be at least 1.")
+    precondition(
+      (maximumInterruptedAttempts ?? 1) >= 1, "RetryPolicy: 'maximumInterruptedAttempts' must be at least 1.")
     precondition(base >= .zero, "RetryPolicy: 'base' must not be negative, but is \(base).")
     precondition(multiplier >= 1, "RetryPolicy: 'multiplier' must be at least 1, but is \(multiplier).")
     precondition(cap >= .zero, "RetryPolicy: 'cap' must not be negative, but is \(cap).")
     self.maximumAttempts = maximumAttempts
+    self.maximumInterruptedAttempts = maximumInterruptedAttempts
     self.base = base
     self.multiplier = multiplier
     self.cap = cap

@@ -3,7 +3,7 @@
 enum PageJoin {
   /// Returns the newest page, followed by the stored elements after the page's last element.
   ///
-  /// Returns only the page in each of these cases:
+  /// Returns `nil` in each of these cases:
   /// - Nothing is stored, or the page is empty.
   /// - The page is the last one of the server's list, so no elements follow it.
   /// - The page's last element isn't stored, so there may be a gap between the page and the stored elements.
@@ -22,16 +22,16 @@ enum PageJoin {
   /// - Complexity: O(*n*), where *n* is the number of elements.
   static func newest<Value: PagedValue>(
     _ page: Value, over stored: Value?, fetched storedAsFetched: Value?, refusedCursor: String?
-  ) -> Value {
+  ) -> Value? {
     guard let stored, page.nextCursor != nil, let last = page.elements.last,
       let overlapIndex = stored.elements.firstIndex(where: { $0.id == last.id }),
       storedAsFetched?.elements.contains(where: { $0.id == last.id }) ?? true
-    else { return page }
+    else { return nil }
     let pageIDs = Set(page.elements.map(\.id))
     let rest = stored.elements[(overlapIndex + 1)...].filter { !pageIDs.contains($0.id) }
     guard !rest.isEmpty, stored.elements[..<overlapIndex].allSatisfy({ pageIDs.contains($0.id) }),
       rest.last?.id == stored.elements.last?.id, refusedCursor == nil || stored.nextCursor != refusedCursor
-    else { return page }
+    else { return nil }
     var joined = page
     joined.elements += rest
     joined.nextCursor = stored.nextCursor
@@ -40,14 +40,20 @@ enum PageJoin {
 
   /// Returns the stored elements followed by the next page, or `nil` if the page doesn't follow the stored elements.
   ///
+  /// Returns the stored value if it has all elements of the page, because another repository has stored the page.
+  ///
   /// - Parameters:
   ///   - page: The page.
   ///   - cursor: The cursor after which the page was fetched.
   ///   - stored: The stored value.
   /// - Complexity: O(*n*), where *n* is the number of elements.
   static func next<Value: PagedValue>(_ page: Value, after cursor: String, behind stored: Value?) -> Value? {
-    guard let stored, stored.nextCursor == cursor else { return nil }
+    guard let stored else { return nil }
     let storedIDs = Set(stored.elements.map(\.id))
+    guard stored.nextCursor == cursor else {
+      let hasPage = !page.elements.isEmpty && page.elements.allSatisfy { storedIDs.contains($0.id) }
+      return hasPage ? stored : nil
+    }
     var joined = page
     joined.elements = stored.elements + page.elements.filter { !storedIDs.contains($0.id) }
     return joined

@@ -26,7 +26,18 @@ where Element.ID: Sendable {
     self.previousCursor = previousCursor
   }
 
+  /// Inserts an element at the front, unless there is one with the same id.
+  ///
+  /// Use it in a mutation that adds an element: the element in the list may be a newer one of the server.
+  ///
+  /// - Complexity: O(*n*), where *n* is the number of elements.
+  public mutating func insertFirst(_ element: Element) {
+    if !elements.contains(where: { $0.id == element.id }) { elements.insert(element, at: 0) }
+  }
+
   /// Puts an element in the place of the one with the same id, or at the front if there is none.
+  ///
+  /// Use it for an element that the server has sent.
   ///
   /// - Complexity: O(*n*), where *n* is the number of elements.
   public mutating func upsertFirst(_ element: Element) {

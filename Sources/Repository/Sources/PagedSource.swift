@@ -5,7 +5,9 @@ public protocol PagedValue: Codable, Equatable, Sendable {
   /// The type of the elements.
   associatedtype Element: Identifiable where Element.ID: Sendable
 
-  /// The elements of one page, or of several adjacent pages, without duplicates.
+  /// The elements of one page, or of several adjacent pages.
+  ///
+  /// The repository stores no two with the same id.
   var elements: [Element] { get set }
 
   /// The cursor of the next page; `nil` if there is none.
@@ -15,10 +17,18 @@ public protocol PagedValue: Codable, Equatable, Sendable {
 /// A source whose values are loaded in pages.
 ///
 /// ``SyncedRepository/refresh(_:)`` and ``SyncedRepository/reload(_:)`` fetch the newest page and join it to the stored
-/// pages. ``SyncedRepository/loadMore(_:)`` fetches the page after the last stored element. The stored elements are
-/// always a contiguous part of the server's list, except for elements that mutations of this device inserted. If the
-/// last element of the newest page was inserted by such a mutation, the page replaces the stored pages, because the
-/// server's list may continue differently after that element.
+/// pages. ``SyncedRepository/loadMore(_:)`` fetches the page after the last stored element, and
+/// ``SyncedRepository/reloadLoadedPages(_:)`` fetches every loaded page again. The stored elements are always a
+/// contiguous part of the server's list, except for elements that mutations of this device inserted.
+///
+/// A fetch doesn't shorten a list that is as long on the server, unless an element moves to another page while the pages
+/// are fetched. If the stored pages can't follow the newest page,
+/// because more than a page was inserted, or an element was deleted or has moved, further pages are fetched until they
+/// can, or until as many elements were fetched as were stored. That is at most one request for each loaded page.
+///
+/// An element that the server returns twice counts once. A page without a new element is skipped. After 20 such pages in
+/// a row, the call ends, and the stored elements stay. If such pages have a cursor that leads back to one of them, the
+/// list ends there; see ``RepositoryEvent/endlessPages(key:)``.
 public protocol PagedSource: RepositorySource where Value: PagedValue {
   // Redeclared, so that the types are inferred from `fetch(_:after:limit:)`.
   associatedtype Key
@@ -34,15 +44,21 @@ public protocol PagedSource: RepositorySource where Value: PagedValue {
   ///   - limit: The maximum number of elements in the page.
   /// - Returns: Only the elements of the page, and the cursor of the next one.
   func fetch(_ key: Key, after cursor: String?, limit: Int) async throws(Failure) -> Value
+
+  /// Whether ``RepositorySource/fetch(_:)`` fetches the complete list with one request.
+  ///
+  /// If it is `true`, the repository calls that function when a fetched value must replace all stored pages. Otherwise,
+  /// it fetches as many elements as are loaded, page by page, and never calls that function. The default implementation
+  /// returns `false`.
+  var fetchesCompleteLists: Bool { get }
 }
 
 extension PagedSource {
-  /// Fetches the newest page, with at most 20 elements.
-  ///
-  /// The repository calls this function when a fetched value must replace all stored pages. For example, if the reply
-  /// to a mutation can't be stored, any of these pages may lack the mutation's change. Implement this function to fetch
-  /// more elements.
+  /// Returns `false`.
+  public var fetchesCompleteLists: Bool { false }
+
+  /// Fetches the list as a single page.
   public func fetch(_ key: Key) async throws(Failure) -> Value {
-    try await fetch(key, after: nil, limit: 20)
+    try await fetch(key, after: nil, limit: .max)
   }
 }

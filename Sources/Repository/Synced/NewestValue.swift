@@ -27,10 +27,9 @@ final class NewestValue<Source: RepositorySource> {
 
   private let name: String
   private let store: any KeyValueStore
-  private let events: RepositoryEvents
   private let channels: KeyChannels<String, Value>
-  /// The key whose value was sent last.
-  private var key: Source.Key?
+  /// The key whose value was sent last, which other repositories of this process read too.
+  private let newestKey: NewestKey<Source.Key>
   /// The greatest place of the values that ``send(_:_:)`` has sent since a value was last forgotten; `nil` if none.
   private var newestPlace: SavePlace?
   private var isObservingStore = false
@@ -39,11 +38,14 @@ final class NewestValue<Source: RepositorySource> {
   /// - Parameters:
   ///   - name: The collection of the values, which is also the key of their channel.
   ///   - store: The store that keeps the values.
-  ///   - events: Receives the failures of the store.
   ///   - channels: The channels of the observers.
-  init(_ name: String, store: any KeyValueStore, events: RepositoryEvents, channels: KeyChannels<String, Value>) {
-    (self.name, self.store, self.events, self.channels) = (name, store, events, channels)
+  init(_ name: String, store: any KeyValueStore, channels: SyncChannels<Source>) {
+    (self.name, self.store) = (name, store)
+    (self.channels, newestKey) = (channels.everyValue, channels.newestKey)
   }
+
+  /// Whether the whole repository is observed.
+  var isObserved: Bool { channels.isObserved(name) }
 
   /// Sends the visible value of a key.
   ///
@@ -58,12 +60,12 @@ final class NewestValue<Source: RepositorySource> {
       if let newestPlace, place < newestPlace { return }
     }
     newestPlace = max(newestPlace ?? place, place)
-    key = cell.key
+    newestKey.value = cell.key
     cell.everyValueChannelNumber = channels.setCurrent(visible, of: name)
   }
 
   /// Returns whether the whole repository is observed, and the value of a key was sent last.
-  func isShown(_ key: Source.Key) -> Bool { self.key == key && channels.isObserved(name) }
+  func isShown(_ key: Source.Key) -> Bool { newestKey.value == key && isObserved }
 
   /// Stops replaying the removed value of a key, if it was sent last.
   func forget(_ removed: Source.Key) {
@@ -72,13 +74,15 @@ final class NewestValue<Source: RepositorySource> {
 
   /// Stops replaying the value that was sent last, if its key is selected.
   func forget(where isSelected: (Source.Key) -> Bool) {
-    guard let key, isSelected(key) else { return }
+    guard let key = newestKey.value, isSelected(key) else { return }
     channels.resetReplay(of: name)
     newestPlace = nil
   }
 
   /// Opens every stored key unless the newest value is known, and later each key whose stored value changes.
-  func observe(in engine: isolated Engine) async {
+  ///
+  /// - Throws: A `StoreError` if the stored keys can't be listed. The call can then be repeated.
+  func observe(in engine: isolated Engine) async throws(StoreError) {
     guard !isObservingStore else { return }
     isObservingStore = true
     do throws(StoreError) {
@@ -86,7 +90,7 @@ final class NewestValue<Source: RepositorySource> {
       let observation = try await store.observe(collection: name, as: Value.self)
       // An observer that has the newest value doesn't need older ones.
       if !channels.hasReplay(of: name) {
-        for entry in observation.stored { await open(entry.key, in: engine) }
+        for entry in observation.stored { await engine.openForEveryValue(entry.key) }
       }
       let changes = observation.changes
       endWatching = engine.tasks.start { [weak engine] in
@@ -95,9 +99,8 @@ final class NewestValue<Source: RepositorySource> {
         }
       }
     } catch {
-      // The next observer tries again.
       isObservingStore = false
-      events.emit(.storeFailed(error))
+      throw error
     }
   }
 
@@ -107,9 +110,10 @@ final class NewestValue<Source: RepositorySource> {
     guard isObservingStore else { return }
     engine.start { [store, name] engine in
       await engine.keepTrying { (engine) async throws(StoreError) in
+        guard engine.newestValue.isObserved else { return }
         let stored = try await store.observe(collection: name, as: Value.self).stored
         for entry in stored where user.owns(entry.key, as: Source.Key.self) {
-          await engine.newestValue.open(entry.key, in: engine)
+          await engine.openForEveryValue(entry.key)
         }
       }
     }
@@ -119,18 +123,13 @@ final class NewestValue<Source: RepositorySource> {
   ///
   /// The value is sent even if a newer value of another key is known, because it is one of the stored values that a new
   /// observer receives, or because it may have changed.
-  func open(_ storeKey: StoreKey<Value>, in engine: isolated Engine) async {
-    guard let id = storeKey.id, let key = Source.Key(storeID: id) else { return }
-    do throws(RepositoryError<Source.Failure>) {
-      let cell = try await engine.open(key)
-      if let visible = cell.state.visible, cell.everyValueChannelNumber != channels.number(of: name) {
-        cell.everyValueChannelNumber = channels.setCurrent(visible, of: name)
-        self.key = key
-      }
-      engine.release(cell)
-    } catch {
-      engine.reportFailureToOpen(error)
+  func open(_ key: Source.Key, in engine: isolated Engine) async throws(StoreError) {
+    guard let cell = try await engine.openUnlessSignedOut(key) else { return }
+    if let visible = cell.state.visible, cell.everyValueChannelNumber != channels.number(of: name) {
+      cell.everyValueChannelNumber = channels.setCurrent(visible, of: name)
+      newestKey.value = key
     }
+    engine.release(cell)
   }
 
   /// Releases the resources of the observers if none is left.
@@ -139,5 +138,15 @@ final class NewestValue<Source: RepositorySource> {
     endWatching?()
     endWatching = nil
     isObservingStore = false
+  }
+}
+
+/// The key whose value was sent last to the observers of a whole repository.
+final class NewestKey<Key: RepositoryKey>: Sendable {
+  private let key = Lock<Key?>(nil)
+
+  var value: Key? {
+    get { key.withLock { $0 } }
+    set { key.withLock { $0 = newValue } }
   }
 }

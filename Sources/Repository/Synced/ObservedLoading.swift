@@ -12,10 +12,13 @@ final class ObservedLoading<Source: RepositorySource> {
   private let clock: ElapsedClock
   private let events: RepositoryEvents
   private let alarm: Alarm
-  private var state = State()
+  private var state: State
+  private var isActive = true
+  private var isSuspended = false
 
-  init(clock: ElapsedClock, events: RepositoryEvents, tasks: OwnedTasks) {
+  init(_ configuration: RepositoryConfiguration, clock: ElapsedClock, events: RepositoryEvents, tasks: OwnedTasks) {
     (self.clock, self.events) = (clock, events)
+    state = State(slotCount: configuration.maximumObservedFetches, random: configuration.random)
     alarm = Alarm(clock, tasks)
   }
 
@@ -39,16 +42,28 @@ final class ObservedLoading<Source: RepositorySource> {
   }
 
   func setActive(_ isActive: Bool, in engine: isolated Engine) {
-    perform(state.setActive(isActive, at: clock.elapsed()), in: engine)
+    self.isActive = isActive
+    perform(state.setActive(isActive && !isSuspended, at: clock.elapsed()), in: engine)
   }
 
-  func setOnline(_ isOnline: Bool, in engine: isolated Engine) {
-    perform(state.setOnline(isOnline, at: clock.elapsed()), in: engine)
+  func setSuspended(_ isSuspended: Bool, in engine: isolated Engine) {
+    self.isSuspended = isSuspended
+    perform(state.setActive(isActive && !isSuspended, at: clock.elapsed()), in: engine)
+  }
+
+  /// Records that the network has become available or unavailable.
+  ///
+  /// - Parameters:
+  ///   - isOnline: Whether the network is available.
+  ///   - isDelayed: Whether the fetches are delayed, because other devices may have noticed the network now too.
+  ///   - engine: The engine.
+  func setOnline(_ isOnline: Bool, isDelayed: Bool = true, in engine: isolated Engine) {
+    perform(state.setOnline(isOnline, isDelayed: isDelayed, at: clock.elapsed()), in: engine)
   }
 
   /// Fetches the values of the selected keys that are observed, as soon as the app is active and the network available.
   func invalidate(_ selection: KeySelection<Source.Key>, in engine: isolated Engine) {
-    perform(state.invalidate(selection), in: engine)
+    perform(state.invalidate(selection, at: clock.elapsed()), in: engine)
   }
 
   /// Fetches the values that are due by now, after the alarm has fired at `deadline`.
@@ -76,7 +91,8 @@ final class ObservedLoading<Source: RepositorySource> {
         case .reload: try await engine.loader.load(key, nil, in: engine)
         }
       let isStale = engine.cell(key)?.isInvalidated ?? false
-      next = state.endRequest(request, wasServerAsked ? .fetched : .wasFresh, isStillDue: isStale)
+      next = state.endRequest(
+        request, wasServerAsked ? .fetched : .wasFresh, isStillDue: isStale, at: clock.elapsed())
     } catch {
       // Only the release of the repository cancels this task.
       if Task.isCancelled { return }
@@ -88,7 +104,7 @@ final class ObservedLoading<Source: RepositorySource> {
       // A failed fetch restarts the interval too.
       state.recordLoad(of: key, at: clock.elapsed())
       // The fetch may have joined an earlier request, such as one on a connection that was lost.
-      next = state.endRequest(request, .failed, isStillDue: mayHaveJoined)
+      next = state.endRequest(request, .failed, isStillDue: mayHaveJoined, at: clock.elapsed())
     }
     perform(next, in: engine)
   }

@@ -1,7 +1,7 @@
 /// The mutations that the base of one key doesn't include yet, in the order in which they are applied; see
 /// ``SyncState``.
 ///
-/// - Complexity: O(1) amortized for each operation, except ``endableByValue`` and iteration.
+/// - Complexity: O(1) amortized for each operation, except ``confirmed`` and iteration.
 struct PendingMutationList<Mutation> {
   typealias Timestamp = VersionBarriers.Timestamp
 
@@ -9,11 +9,9 @@ struct PendingMutationList<Mutation> {
   enum Phase {
     /// The mutation isn't known to have reached the server.
     ///
-    /// `unknownSince` is the end of the last attempt, if its outcome is unknown and a fetched value can reveal it. A
-    /// value that is requested after that end, and *shows* the mutation, proves that the server has the mutation. A
-    /// value shows a mutation if it has no further pages, and applying the mutation to it changes nothing. If there are
-    /// further pages, the mutation may change nothing only because an element is missing.
-    case waiting(unknownSince: Timestamp?)
+    /// No fetched value proves that it has. A value that shows the change may show somebody else's, and a request that is
+    /// late may still arrive.
+    case waiting
     /// An attempt is in flight, or another repository sends the mutation.
     case inFlight
     /// The server has the mutation, and every value that is requested after `at` includes it.
@@ -29,16 +27,6 @@ struct PendingMutationList<Mutation> {
 
     init(id: MutationID, mutation: Mutation, phase: Phase) {
       (self.id, self.mutation, self.phase) = (id, mutation, phase)
-    }
-
-    /// Whether a fetched value can end the mutation by including it.
-    ///
-    /// A mutation in flight is ended by its own reply instead, or by the repository that sends it.
-    fileprivate var isEndableByValue: Bool {
-      switch phase {
-      case .confirmed, .waiting(_?): true
-      case .inFlight, .waiting(nil): false
-      }
     }
   }
 
@@ -57,8 +45,7 @@ struct PendingMutationList<Mutation> {
   /// Most mutations are removed from the front, which only advances this index.
   private var head = 0
   private var lastPlace: UInt64 = 0
-  private var idsEndableByValue: Set<MutationID> = []
-  private(set) var confirmedCount = 0
+  private var confirmedIDs: Set<MutationID> = []
   /// The number of additions and removals.
   private(set) var version: UInt64 = 0
 
@@ -75,13 +62,14 @@ struct PendingMutationList<Mutation> {
 
   subscript(id: MutationID) -> Item? { items[id] }
 
-  /// The items that a fetched value can end by including them, in order: confirmed mutations, and those of unknown
-  /// outcome.
+  var confirmedCount: Int { confirmedIDs.count }
+
+  /// The confirmed items in order, which a fetched value can end by including them.
   ///
   /// - Complexity: O(*k* log *k*), where *k* is the number of such items. Even a long queue usually has few.
-  var endableByValue: [Item] {
-    if idsEndableByValue.isEmpty { return [] }
-    return idsEndableByValue.compactMap { items[$0] }.sorted { $0.place < $1.place }
+  var confirmed: [Item] {
+    if confirmedIDs.isEmpty { return [] }
+    return confirmedIDs.compactMap { items[$0] }.sorted { $0.place < $1.place }
   }
 
   mutating func append(_ item: Item) {
@@ -90,26 +78,22 @@ struct PendingMutationList<Mutation> {
     var item = item
     item.place = lastPlace
     items[item.id] = item
-    if item.isEndableByValue { idsEndableByValue.insert(item.id) }
+    if case .confirmed = item.phase { confirmedIDs.insert(item.id) }
     order.append(OrderEntry(id: item.id, place: item.place))
     version += 1
-    if case .confirmed = item.phase { confirmedCount += 1 }
   }
 
   mutating func setPhase(_ phase: Phase, of id: MutationID) {
-    guard let old = items[id]?.phase else { return }
-    if case .confirmed = old { confirmedCount -= 1 }
-    if case .confirmed = phase { confirmedCount += 1 }
+    guard items[id] != nil else { return }
     items[id]?.phase = phase
-    if items[id]?.isEndableByValue ?? false { idsEndableByValue.insert(id) } else { idsEndableByValue.remove(id) }
+    if case .confirmed = phase { confirmedIDs.insert(id) } else { confirmedIDs.remove(id) }
   }
 
   @discardableResult
   mutating func remove(_ id: MutationID) -> Item? {
     guard let item = items.removeValue(forKey: id) else { return nil }
     version += 1
-    idsEndableByValue.remove(id)
-    if case .confirmed = item.phase { confirmedCount -= 1 }
+    confirmedIDs.remove(id)
     while head < order.count, Self.item(of: order[head], in: items) == nil { head += 1 }
     // Compacts the order once most of its entries are those of removed items, unless it is short. On average, that
     // moves at most one entry for each removed item.

@@ -4,22 +4,22 @@ internal import DataStore
 ///
 /// A part of ``SyncState``, which passes its state in and takes the result back. Each reply is judged against the base
 /// that results from the replies before it:
-/// - A fetched value is accepted if it is certainly newer than the base and fits it; see ``VersionBarriers``. A whole
-///   value then includes, and so ends, each mutation that was confirmed before the value was requested. It may also
-///   include mutations of unknown outcome, which also end if the value shows them; see ``PendingMutationList/Phase``.
+/// - A fetched value is accepted if it fits the base and is certainly newer, equals it, or can be joined with the changes
+///   that were accepted meanwhile; see ``VersionBarriers``. A whole value then includes, and so ends, each mutation that
+///   was confirmed before the value was requested.
 /// - If the server refuses to return the whole value, the mutations that were confirmed before the request began are
 ///   applied to the base.
 /// - The reply to a mutation is accepted only if it can't repeat the reply to an earlier attempt. If it is a value,
-///   that must certainly be newer than the base. Any other reply requires that the base certainly doesn't include the
-///   change yet, and includes every earlier confirmed mutation. If the reply isn't accepted, the mutation enters the
+///   that must certainly be newer than the base. Any other reply requires that the base includes every earlier confirmed
+///   mutation, and certainly doesn't include the change yet. A `done` is also accepted if the mutation makes no
+///   difference the second time that it is applied. If the reply isn't accepted, the mutation enters the
 ///   phase `confirmed`, and stays applied on top of the base until a whole value includes it.
 ///
 /// A mutation in the phase `confirmed` is one that the server has and the base may lack. To *confirm* a mutation here
 /// means to end it with this write; see ``SyncState/Write/confirmed``.
 ///
-/// - Complexity: O(*k* log *k*) for each reply, where *k* is the number of mutations that are confirmed or have an
-///   unknown outcome, plus the application of the mutation or the merging of the fetched value. For a whole value, each
-///   mutation of unknown outcome is also applied once.
+/// - Complexity: O(*k* log *k*) for each reply, where *k* is the number of mutations that are confirmed, plus the
+///   application of the mutation or the merging of the fetched value.
 struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value>> {
   typealias State = SyncState<Value, Mutation>
   typealias Timestamp = VersionBarriers.Timestamp
@@ -27,9 +27,12 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
 
   private(set) var pending: PendingMutationList<Mutation>
   private(set) var versions: VersionBarriers
+  private(set) var recentChanges: RecentChanges<Value>
   private var base: Value?
   /// The base as it was fetched; `nil` if no mutation has changed it since.
   private var fetched: Value?
+  /// The value that observers see.
+  private let visible: Value?
   private var isBaseChanged = false
   /// The write so far, without the new base, which ``write`` adds.
   private var partialWrite: State.Write
@@ -38,24 +41,23 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
   private let pendingIterator: AnyIterator<Item>
   private let empty: Value?
   private let isPaged: Bool
-  private let isComplete: (Value) -> Bool
 
   /// - Parameters:
   ///   - base: The base; `nil` if nothing is stored.
   ///   - fetched: The base as it was fetched; `nil` if no mutation has changed it since.
+  ///   - visible: The value that observers see.
   ///   - tag: The tag of the base.
   ///   - pending: The pending mutations.
   ///   - versions: The barriers of the base.
+  ///   - recentChanges: The changes that a fetched value may have to be joined with.
   ///   - empty: The value that mutations are applied to if nothing is stored.
   ///   - isPaged: Whether values are joined from pages.
-  ///   - isComplete: Returns whether a value has no further pages, so an element that it lacks doesn't exist on the
-  ///     server.
   init(
-    base: Value?, fetched: Value?, tag: StoreTag?, pending: PendingMutationList<Mutation>, versions: VersionBarriers,
-    empty: Value?, isPaged: Bool, isComplete: @escaping (Value) -> Bool
+    base: Value?, fetched: Value?, visible: Value?, tag: StoreTag?, pending: PendingMutationList<Mutation>,
+    versions: VersionBarriers, recentChanges: RecentChanges<Value>, empty: Value?, isPaged: Bool
   ) {
-    (self.base, self.fetched, self.pending, self.versions) = (base, fetched, pending, versions)
-    (self.empty, self.isPaged, self.isComplete) = (empty, isPaged, isComplete)
+    (self.base, self.fetched, self.visible, self.pending, self.versions) = (base, fetched, visible, pending, versions)
+    (self.recentChanges, self.empty, self.isPaged) = (recentChanges, empty, isPaged)
     partialWrite = State.Write(baseTag: tag)
     pendingIterator = AnyIterator(pending.all.makeIterator())
   }
@@ -71,23 +73,12 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
   mutating func judge(_ reply: State.Reply, arrivedAt: Timestamp) {
     switch reply.content {
     case .fetched(let number, let extent, let merge):
-      let before = versions
-      guard versions.acceptValue(requestedAt: reply.requestedAt, arrivedAt: arrivedAt),
-        let merged = merge(base, fetched)
-      else {
-        versions = before
+      guard acceptFetched(merge, requestedAt: reply.requestedAt, arrivedAt: arrivedAt) else {
         partialWrite.rejected.append(number)
         return
       }
       partialWrite.accepted.append(number)
-      // The new base may still include changes that mutations made since the last fetch, so the fetched value is also
-      // merged with the base as it was fetched.
-      if let fetchedBefore = fetched {
-        let newFetched = merge(fetchedBefore, nil) ?? fetchedBefore
-        fetched = newFetched == merged ? nil : newFetched
-      }
-      replaceBase(with: merged)
-      if extent != .adjacentPage { partialWrite.isRefreshed = true }
+      if extent != .adjacentPage { recordRefresh(requestedAt: reply.requestedAt, isWhole: extent == .whole) }
       if extent == .whole { confirmAll(includedInValueRequestedAt: reply.requestedAt) }
     case .refused(let number):
       guard versions.acceptChange(requestedAt: reply.requestedAt, arrivedAt: arrivedAt) else {
@@ -95,7 +86,7 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
         return
       }
       partialWrite.accepted.append(number)
-      confirmWithoutValue(requestedAt: reply.requestedAt)
+      confirmWithoutValue(requestedAt: reply.requestedAt, arrivedAt: arrivedAt)
     case .mutation(let id, let content, let isTrusted):
       guard let item = pending[id], !confirmedByWrite.contains(id) else { return }
       if isTrusted, accept(content, of: item, requestedAt: reply.requestedAt, arrivedAt: arrivedAt) {
@@ -104,6 +95,52 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
         pending.setPhase(.confirmed(at: arrivedAt), of: id)
       }
     }
+  }
+
+  /// Replaces the base by a fetched value, or joins the value to it, if the result is certainly correct.
+  ///
+  /// - Returns: Whether the value was accepted.
+  private mutating func acceptFetched(
+    _ merge: State.Reply.Merge, requestedAt: Timestamp, arrivedAt: Timestamp
+  ) -> Bool {
+    let merged = merge(base, fetched, visible)
+    let isNewer = versions.isNewer(requestedAt: requestedAt)
+    if isNewer, let merged, let fetchedBefore = fetched {
+      // The new base may still include changes that mutations made since the last fetch, so the fetched value is also
+      // merged with the base as it was fetched.
+      let newFetched = merge(fetchedBefore, nil, nil) ?? fetchedBefore
+      fetched = newFetched == merged ? nil : newFetched
+    }
+    if let merged, merged == base {
+      // It is stored again, because the store then has the time of the fetch.
+      if isNewer { (base, isBaseChanged) = (merged, true) }
+      return true
+    }
+    if isNewer, let merged {
+      versions.recordReplacement(at: arrivedAt)
+      replaceBase(with: merged)
+    } else if versions.isNewerExceptForChanges(requestedAt: requestedAt),
+      let earlier = recentChanges.base(at: requestedAt),
+      let fetchedValue = merge(earlier.value, earlier.fetched, visible),
+      let value = recentChanges.applied(to: fetchedValue, since: requestedAt)
+    {
+      versions.recordReplacement(at: arrivedAt)
+      fetched = !isPaged || fetchedValue == value ? nil : fetchedValue
+      replaceBase(with: value)
+    } else {
+      return false
+    }
+    recentChanges.removeAll()
+    return true
+  }
+
+  private mutating func recordChange(of mutation: Mutation, at arrival: Timestamp) {
+    recentChanges.append(at: arrival) { mutation.applied(to: $0) }
+  }
+
+  private mutating func recordRefresh(requestedAt: Timestamp, isWhole: Bool) {
+    partialWrite.isRefreshed = true
+    versions.recordRefresh(requestedAt: requestedAt, isWhole: isWhole)
   }
 
   /// Changes the base by the reply to a mutation, if the result is certainly correct.
@@ -124,7 +161,8 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
         partialWrite.keepsVisible = pendingIterator.next()?.id == item.id && value == applied(item.mutation)
       }
       (base, fetched, isBaseChanged) = (value, nil, true)
-      partialWrite.isRefreshed = true
+      recentChanges.removeAll()
+      recordRefresh(requestedAt: requestedAt, isWhole: true)
       confirmAll(includedInValueRequestedAt: requestedAt)
       return true
     case .patch(let patch):
@@ -136,22 +174,29 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
       base = nil
       patch(&value)
       replaceBase(with: value)
+      recentChanges.append(at: arrivedAt) { base in
+        var value = base
+        patch(&value)
+        return value
+      }
       return true
     case .done:
       if isBehindConfirmed(item) { return false }
       // Without a base, there is nothing to store. If the mutation was applied to `empty`, it enters the phase
       // `confirmed`, and stays visible until the whole value is fetched.
       guard base != nil else {
-        return empty == nil && versions.acceptChange(requestedAt: requestedAt, arrivedAt: arrivedAt)
+        guard empty == nil, versions.acceptChange(requestedAt: requestedAt, arrivedAt: arrivedAt) else { return false }
+        recordChange(of: item.mutation, at: arrivedAt)
+        return true
       }
-      let before = versions
-      guard versions.acceptChange(requestedAt: requestedAt, arrivedAt: arrivedAt) else { return false }
-      guard let value = applied(item.mutation) else {
-        versions = before
-        return false
+      guard let value = applied(item.mutation) else { return false }
+      if !versions.acceptChange(requestedAt: requestedAt, arrivedAt: arrivedAt) {
+        guard item.mutation.hasNoEffect(on: value) else { return false }
+        versions.recordChange(at: arrivedAt)
       }
       keepFetched()
       (base, isBaseChanged) = (value, true)
+      recordChange(of: item.mutation, at: arrivedAt)
       // The visible value stays the same if the mutation was the first of the remaining ones.
       if partialWrite.keepsVisible, pendingIterator.next()?.id != item.id { partialWrite.keepsVisible = false }
       return true
@@ -163,10 +208,7 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
   /// If the base included the later mutation but not the earlier one, the two would be applied in the wrong order.
   private func isBehindConfirmed(_ item: Item) -> Bool {
     guard pending.confirmedCount > 0 else { return false }
-    return pending.endableByValue.contains { earlier in
-      guard case .confirmed = earlier.phase else { return false }
-      return earlier.place < item.place && !confirmedByWrite.contains(earlier.id)
-    }
+    return pending.confirmed.contains { $0.place < item.place && !confirmedByWrite.contains($0.id) }
   }
 
   private mutating func replaceBase(with value: Value) {
@@ -184,16 +226,10 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
     partialWrite.confirmed.append(id)
   }
 
-  /// Confirms all mutations that an accepted whole value certainly includes, or shows.
+  /// Confirms all mutations that an accepted whole value certainly includes.
   private mutating func confirmAll(includedInValueRequestedAt requestedAt: Timestamp) {
-    for item in pending.endableByValue where !confirmedByWrite.contains(item.id) {
-      let isIncluded =
-        switch item.phase {
-        case .confirmed(let confirmedAt): confirmedAt < requestedAt
-        case .waiting(let unknownSince?): unknownSince < requestedAt && baseShows(item.mutation)
-        case .waiting(nil), .inFlight: false
-        }
-      guard isIncluded else { continue }
+    for item in pending.confirmed where !confirmedByWrite.contains(item.id) {
+      guard case .confirmed(let confirmedAt) = item.phase, confirmedAt < requestedAt else { continue }
       confirm(item.id)
       partialWrite.keepsVisible = false
     }
@@ -202,28 +238,21 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
   /// Confirms the mutations that the server had when it was asked for the whole value, which it refuses to return.
   ///
   /// No value will ever show them. Those that are possible on the base are applied to it.
-  private mutating func confirmWithoutValue(requestedAt: Timestamp) {
-    for item in pending.endableByValue where !confirmedByWrite.contains(item.id) {
+  private mutating func confirmWithoutValue(requestedAt: Timestamp, arrivedAt: Timestamp) {
+    for item in pending.confirmed where !confirmedByWrite.contains(item.id) {
       guard case .confirmed(let confirmedAt) = item.phase, confirmedAt < requestedAt else { continue }
       confirm(item.id)
       partialWrite.keepsVisible = false
       guard let value = applied(item.mutation) else { continue }
       keepFetched()
       (base, isBaseChanged) = (value, true)
+      recordChange(of: item.mutation, at: arrivedAt)
     }
   }
 
   /// Returns the base with a mutation applied; `nil` if the mutation isn't possible on it.
   private func applied(_ mutation: Mutation) -> Value? {
     base.flatMap { mutation.applied(to: $0) }
-  }
-
-  /// Returns whether the base shows a mutation; see ``PendingMutationList/Phase``.
-  ///
-  /// On an incomplete base, a mutation may have no effect only because an element is missing.
-  private func baseShows(_ mutation: Mutation) -> Bool {
-    guard let base, isComplete(base) else { return false }
-    return mutation.hasNoEffect(on: base)
   }
 }
 
@@ -264,8 +293,9 @@ extension SyncState {
   struct Reply {
     /// Returns the value that replaces the base, or `nil` if the reply doesn't fit the base.
     ///
-    /// `fetched` is the base as it was fetched, or `nil` if no mutation has changed it since.
-    typealias Merge = (_ base: Value?, _ fetched: Value?) -> Value?
+    /// `fetched` is the base as it was fetched, or `nil` if no mutation has changed it since. `visible` is the value that
+    /// observers see, if it matters.
+    typealias Merge = (_ base: Value?, _ fetched: Value?, _ visible: Value?) -> Value?
 
     enum Content {
       /// The value of a fetch, which `number` identifies.

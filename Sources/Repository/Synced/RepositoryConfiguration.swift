@@ -17,6 +17,22 @@ public struct RepositoryConfiguration: Sendable {
   /// The rule by which ``SyncedRepository/refresh(_:)`` treats a stored value as fresh.
   public var freshness: Freshness
 
+  /// The maximum number of values that are fetched at the same time because they are observed; see
+  /// ``LoadingPolicy/whileObserved(stopTimeout:every:)``.
+  ///
+  /// The default, 8, keeps a connection busy, and doesn't flood a server when a device with hundreds of observed values
+  /// reconnects. Further values are fetched in the order in which they became due. A fetch that takes longer than five
+  /// seconds no longer counts, so a server that doesn't reply to some requests delays the others by that time at most.
+  /// Calls such as ``SyncedRepository/refresh(_:)`` and ``SyncedRepository/reload(_:)`` neither wait nor count.
+  public var maximumObservedFetches: Int
+
+  /// The maximum number of lanes that send mutations at the same time; see ``MutableSource/orderingKey(of:on:)``.
+  ///
+  /// A send that takes longer than half a second no longer counts, so a server that doesn't answer some mutations delays
+  /// the others by that time at most. Lanes whose last send took so long have as many places of their own, so they don't
+  /// delay the others again.
+  public var maximumConcurrentSends: Int
+
   /// The schedule for resending a mutation after a failed attempt, for retrying a failed operation of the store, and
   /// for repeating a fetch that mutations wait for.
   public var retryPolicy: RetryPolicy
@@ -30,7 +46,7 @@ public struct RepositoryConfiguration: Sendable {
   /// A closure that returns the current time, used to determine the age of values and mutations.
   public var now: @Sendable () -> Date
 
-  /// The random number generator that varies the delays between attempts.
+  /// The random number generator that varies the delays between attempts, and those of the fetches of observed values.
   public var random: any RandomNumberGenerator & Sendable
 
   /// The monitor that reports whether the network is available.
@@ -62,12 +78,16 @@ public struct RepositoryConfiguration: Sendable {
   ///   - maximumPages: The maximum number of pages that a value keeps if its source fetches in both directions; at
   ///     least 1.
   ///   - freshness: The rule by which ``SyncedRepository/refresh(_:)`` treats a stored value as fresh.
+  ///   - maximumObservedFetches: The maximum number of values that are fetched at the same time because they are
+  ///     observed; at least 1.
+  ///   - maximumConcurrentSends: The maximum number of lanes that send mutations at the same time; at least 1.
   ///   - retryPolicy: The schedule for resending a mutation after a failed attempt, for retrying a failed operation of
-  ///     the store, and for repeating a fetch that mutations wait for.
+  ///     the store, and for repeating a fetch that mutations wait for or whose replies are discarded.
   ///   - queueLimits: The limits on the queue of mutations.
   ///   - clock: The clock that measures delays, intervals and time limits.
   ///   - now: A closure that returns the current time, used to determine the age of values and mutations.
-  ///   - random: The random number generator that varies the delays between attempts.
+  ///   - random: The random number generator that varies the delays between attempts, and those of the fetches of
+  ///     observed values.
   ///   - network: The monitor that reports whether the network is available.
   ///   - activity: The monitor that reports whether the app is active.
   ///   - leadership: The rule that decides which of the repositories on one store sends the mutations of all of them.
@@ -77,6 +97,8 @@ public struct RepositoryConfiguration: Sendable {
     pageSize: Int = 20,
     maximumPages: Int? = nil,
     freshness: Freshness = Freshness(timeToLive: .seconds(60)),
+    maximumObservedFetches: Int = 8,
+    maximumConcurrentSends: Int = 4,
     retryPolicy: RetryPolicy = RetryPolicy(),
     queueLimits: QueueLimits = QueueLimits(),
     clock: any Clock<Duration> = ContinuousClock(),
@@ -90,9 +112,17 @@ public struct RepositoryConfiguration: Sendable {
     precondition(pageSize >= 1, "RepositoryConfiguration: 'pageSize' must be at least 1, not \(pageSize).")
     precondition(
       maximumPages ?? 1 >= 1, "RepositoryConfiguration: 'maximumPages' must be at least 1, not \(maximumPages ?? 1).")
+    precondition(
+      maximumObservedFetches >= 1,
+      "RepositoryConfiguration: 'maximumObservedFetches' must be at least 1, not \(maximumObservedFetches).")
+    precondition(
+      maximumConcurrentSends >= 1,
+      "RepositoryConfiguration: 'maximumConcurrentSends' must be at least 1, not \(maximumConcurrentSends).")
     self.pageSize = pageSize
     self.maximumPages = maximumPages
     self.freshness = freshness
+    self.maximumObservedFetches = maximumObservedFetches
+    self.maximumConcurrentSends = maximumConcurrentSends
     self.retryPolicy = retryPolicy
     self.queueLimits = queueLimits
     self.clock = clock

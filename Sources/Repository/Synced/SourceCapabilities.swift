@@ -15,9 +15,17 @@ struct SourceCapabilities<Source: RepositorySource>: Sendable {
   /// In these operations and those of ``Backward``, `fetched` is the stored value as it was fetched; `nil` if no
   /// mutation has changed it since.
   struct Paging: Sendable {
-    let fetch: @Sendable (Key, _ cursor: String?, _ limit: Int) async throws(Source.Failure) -> Value
+    /// Fetches a part of a list; returns `nil` if the load is no longer wanted.
+    let fetch:
+      @Sendable (PageRequest, PageLoad<Key, Value, Source.Failure>) async throws(Source.Failure) -> FetchedPages<Value>?
     let nextCursor: @Sendable (Value) -> String?
-    let joinNewest: @Sendable (_ page: Value, _ stored: Value?, _ fetched: Value?, _ refusedCursor: String?) -> Value
+    /// Returns whether fetched pages may be shorter than the list only because too few were fetched: more elements may
+    /// have been stored or shown since the fetch began.
+    ///
+    /// A list that doesn't begin with the newest element may become shorter.
+    let isTooShort: @Sendable (_ pages: Value, _ stored: Value, _ visible: Value?) -> Bool
+    /// Joins the newest pages to the stored ones; returns `nil` if they can't be joined.
+    let joinNewest: @Sendable (_ pages: Value, _ stored: Value?, _ fetched: Value?, _ refusedCursor: String?) -> Value?
     let joinNext: @Sendable (_ page: Value, _ cursor: String, _ stored: Value?) -> Value?
     /// `nil` if pages can be fetched in only one direction.
     let backward: Backward?
@@ -27,6 +35,10 @@ struct SourceCapabilities<Source: RepositorySource>: Sendable {
   struct Backward: Sendable {
     let fetch: @Sendable (Key, _ cursor: String, _ limit: Int) async throws(Source.Failure) -> Value
     let previousCursor: @Sendable (Value) -> String?
+    /// Records that no page comes before a page.
+    let endAtBeginning: @Sendable (inout Value) -> Void
+    /// Returns the cursor of the page after the last element; `nil` if there are no elements.
+    let endCursor: @Sendable (Value) -> String?
     /// Joins a next page, and keeps the previous cursor of the stored value.
     let joinNext: @Sendable (_ page: Value, _ cursor: String, _ stored: Value?) -> Value?
     let joinPrevious: @Sendable (_ page: Value, _ cursor: String, _ stored: Value?) -> Value?
@@ -57,11 +69,6 @@ struct SourceCapabilities<Source: RepositorySource>: Sendable {
   ///
   /// `String`, `Int` and `UUID` keys have none.
   let hasUsers = !(Key.self is String.Type || Key.self is Int.Type || Key.self is UUID.Type)
-
-  /// Returns whether a value has no further pages, so an element that it lacks doesn't exist on the server.
-  func isComplete(_ value: Value) -> Bool {
-    paging?.nextCursor(value) == nil && paging?.backward?.previousCursor(value) == nil
-  }
 
   /// Returns a fetched value, completed with parts of the stored one.
   func complete(_ fetched: Value, _ stored: Value?) -> Value {
@@ -96,10 +103,15 @@ struct SourceCapabilities<Source: RepositorySource>: Sendable {
     typealias Capabilities = SourceCapabilities<SameSource>
     let backward = (source as? any BidirectionalPagedSource).flatMap { Capabilities.backward(of: $0) }
     let paging = Capabilities.Paging(
-      fetch: { (key, cursor, limit) async throws(SameSource.Failure) in
-        try await source.fetch(key, after: cursor, limit: limit)
+      fetch: { (request, load) async throws(SameSource.Failure) in
+        var fetcher = PageFetcher(source, backward, load)
+        return try await fetcher.fetch(request)
       },
       nextCursor: { $0.nextCursor },
+      isTooShort: { pages, stored, visible in
+        let count = max(stored.elements.count, visible?.elements.count ?? 0)
+        return pages.nextCursor != nil && pages.elements.count < count && backward?.previousCursor(stored) == nil
+      },
       joinNewest: { PageJoin.newest($0, over: $1, fetched: $2, refusedCursor: $3) },
       joinNext: { page, cursor, stored in
         guard let backward else { return PageJoin.next(page, after: cursor, behind: stored) }
@@ -115,6 +127,8 @@ struct SourceCapabilities<Source: RepositorySource>: Sendable {
         try await source.fetch(key, before: cursor, limit: limit)
       },
       previousCursor: { $0.previousCursor },
+      endAtBeginning: { $0.previousCursor = nil },
+      endCursor: { $0.elements.last.map { source.cursor(of: $0) } },
       joinNext: { page, cursor, stored in
         var joined = PageJoin.next(page, after: cursor, behind: stored)
         joined?.previousCursor = stored?.previousCursor

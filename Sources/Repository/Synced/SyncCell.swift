@@ -89,11 +89,18 @@ final class SyncCell<Source: RepositorySource> {
   /// Whether a task is writing the replies that have arrived, one write after the other.
   var isWriting = false
 
-  /// The changes that were reported while a write was in progress, which may include the change made by the write.
+  /// The changes that were reported while a write was in progress, and that the write may have made or preceded.
   var heldChanges: [StoreChange<Source.Value>] = []
 
-  /// The mutations whose records another repository or process removed while a write was in progress.
+  /// The mutations whose records another repository or process removed while a write was in progress, if the write may
+  /// have preceded that.
   var heldRemovals: [MutationID] = []
+
+  /// Whether a mutation of the key is one that this program can't read; see ``HeldMutation``.
+  var hasHeldMutation = false
+
+  /// Whether the last write found that a newer version of the program has stored the value.
+  var hasFutureValue = false
 
   /// The number of consecutive failed writes, not counting those that were repeated immediately.
   var failedWrites = 0
@@ -133,11 +140,12 @@ final class SyncCell<Source: RepositorySource> {
   private var failureVersion = 0
   private var sentSummary: Summary?
 
-  /// The version of the value when the key was opened.
-  private(set) var openVersion: UInt64 = 0
+  /// The version of the stored value with which the key was opened; `nil` if there was none, or if observers see it with
+  /// mutations.
+  private(set) var openVersion: UInt64?
 
-  /// The version of the value that was sent to observers last.
-  var sentVersion: UInt64 = 0
+  /// The version of the value that was sent to observers last; `nil` if none was sent since the key was opened.
+  var sentVersion: UInt64?
 
   /// The version of the pending mutations that was sent to observers last.
   var sentPendingVersion: UInt64 = 0
@@ -146,8 +154,7 @@ final class SyncCell<Source: RepositorySource> {
     self.key = key
     self.storeKey = storeKey
     nextCursor = { capabilities.paging?.nextCursor($0) }
-    state = SyncState(
-      empty: capabilities.sending?.empty, isPaged: capabilities.paging != nil, isComplete: capabilities.isComplete)
+    state = SyncState(empty: capabilities.sending?.empty, isPaged: capabilities.paging != nil)
   }
 
   /// The number of the channel that last received the visible value for observers of all keys; `nil` if none did.
@@ -184,7 +191,8 @@ final class SyncCell<Source: RepositorySource> {
       if residue.isInvalidated { invalidate() }
       setFailure(residue.failure)
     }
-    openVersion = state.visibleVersion
+    // The version that the stored value gets when it becomes visible.
+    openVersion = stored == nil ? nil : state.visibleVersion + 1
     isOpen = true
     return isResidueValid
   }
@@ -196,7 +204,8 @@ final class SyncCell<Source: RepositorySource> {
   ///   - isSentHere: Whether this repository sends the mutation. Otherwise the repository that sends it decides whether
   ///     it is in conflict, because this repository may not know the value that the mutation was made for.
   func restore(_ entry: MutationQueue<Source>.Entry, isSentHere: Bool) {
-    state.restore(entry.id, entry.record.mutation)
+    state.restore(entry.id, entry.mutation)
+    openVersion = nil
     if !isSentHere { deferDecision(on: entry.id) }
   }
 
@@ -208,7 +217,7 @@ final class SyncCell<Source: RepositorySource> {
   /// Reverses ``deferDecision(on:)``, because this repository now sends the mutation.
   func beginDeciding(on id: MutationID) {
     // The mutation is waiting again, as after an attempt that has failed.
-    state.fail(id, isOutcomeUnknown: false)
+    state.fail(id)
   }
 
   /// Closes the cell, because its user has signed out.
@@ -312,9 +321,9 @@ final class SyncCell<Source: RepositorySource> {
     let hasMore = state.visible.flatMap { paging?.nextCursor($0) } != nil
     let hasPrevious = state.visible.flatMap { paging?.backward?.previousCursor($0) } != nil
     return State(
-      value: state.visible, fetchedAt: state.base == nil ? nil : summary.fetchedAt, isPending: summary.isPending,
-      isLoading: summary.isLoading, isLoadingMore: summary.isLoadingMore, hasMore: hasMore,
-      isLoadingPrevious: summary.isLoadingPrevious, hasPrevious: hasPrevious, failure: failure)
+      value: state.visible, isRead: isOpen, fetchedAt: state.base == nil ? nil : summary.fetchedAt,
+      isPending: summary.isPending, isLoading: summary.isLoading, isLoadingMore: summary.isLoadingMore,
+      hasMore: hasMore, isLoadingPrevious: summary.isLoadingPrevious, hasPrevious: hasPrevious, failure: failure)
   }
 
   /// Returns a report of the key, given the values that only the engine knows.
@@ -334,7 +343,7 @@ final class SyncCell<Source: RepositorySource> {
   private var summary: Summary {
     Summary(
       visibleVersion: state.visibleVersion, pendingVersion: state.pendingVersion, fetchedAt: fetchedAt,
-      isPending: state.isPending,
+      isPending: state.isPending || hasHeldMutation,
       isLoading: isLoading(.whole) || isLoading(.newestPage) || isLoading(.firstPage),
       isLoadingMore: isLoading(.nextPage), isLoadingPrevious: isLoading(.previousPage), failureVersion: failureVersion)
   }

@@ -39,9 +39,6 @@ final class SyncCells<Source: RepositorySource> {
 
   subscript(key: Key) -> Cell? { cells[key] }
 
-  /// Returns whether a key has a cell, or its last fetch is remembered.
-  func isKnown(_ key: Key) -> Bool { cells[key] != nil || residues[key] != nil }
-
   /// The cells of the keys in use and of recently used keys, in the order of the keys' store ids.
   ///
   /// - Complexity: O(*n* log *n*), where *n* is the number of cells.

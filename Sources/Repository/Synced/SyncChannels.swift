@@ -14,6 +14,8 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
   let pendings = KeyChannels<Key, [Source.Mutation]>()
   /// The values of all keys, in one channel that is named after the collection.
   let everyValue = KeyChannels<String, Source.Value>()
+  /// The key whose value ``everyValue`` has sent last.
+  let newestKey = NewestKey<Key>()
   /// All mutations, in one channel that is named after their collection.
   let lists = KeyChannels<String, [PendingMutation<Key, Source.Mutation>]>()
 
@@ -29,6 +31,11 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
   /// Returns whether a key's value, state or pending mutations are observed.
   func isObserved(_ key: Key) -> Bool {
     values.isObserved(key) || states.isObserved(key) || pendings.isObserved(key) || loading.isObserved(key)
+  }
+
+  /// Returns whether the whole repository is observed, and the value of a key was sent last.
+  func isShown(_ key: Key, toObserversOfAll name: String) -> Bool {
+    newestKey.value == key && everyValue.isObserved(name)
   }
 
   /// Returns the number of iterators and subscriptions of a key.
@@ -49,12 +56,18 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
     loading.sendFirst(cell, cell.currentState(paging), to: observed)
   }
 
-  /// Sends the failure to open a key to the observers of the key's state.
+  /// Sends the failure to open a key to the observers of the key's state whose loading policy is `never`.
   ///
   /// New observers of the pending mutations get an empty list.
   func sendFailure(_ failure: Cell.Failure, to key: Key) {
     states.send(Cell.State(failure: failure), to: key)
     pendings.sendFirst([], to: key)
+  }
+
+  /// Sends another reason why a key can't be opened to all observers of the key's state.
+  func sendChangedFailure(_ failure: Cell.Failure, to key: Key) {
+    sendFailure(failure, to: key)
+    loading.send(Cell.State(failure: failure), of: key)
   }
 
   /// Sends the changes of a key to its observers, the value first.

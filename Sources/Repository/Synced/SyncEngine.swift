@@ -8,6 +8,7 @@ internal import Multicast
 ///   which value is visible, and which replies are stored.
 /// - ``SyncChannels`` sends values and states to the observers of a key. ``NewestValue`` sends the values of all keys
 ///   to the observers of the whole repository.
+/// - ``UnreadObservations`` reads again what is observed and could not be read.
 /// - ``SyncLoader`` fetches values, and ``SyncWrites`` stores the replies.
 /// - ``MutationQueue`` keeps the mutations. ``MutationAdder`` adds them, and ``MutationSender`` sends them while the
 ///   ``Election`` permits it. ``MutationReader`` and ``MutationWriter`` read and write the mutations' records,
@@ -16,6 +17,7 @@ internal import Multicast
 /// - ``SyncExternalChanges`` applies the changes of other repositories and processes.
 /// - ``SyncUsers`` tracks which users have signed in and out, and ``SignOuts`` erases a user's data.
 /// - ``SyncEvictions`` removes stored values that exceed the limits of the ``EvictionPolicy``.
+/// - ``SyncSuspension`` suspends and resumes the repository, and drains the queue.
 /// - ``ObservedLoading`` fetches values that are observed with a loading policy, and ``SyncEnvironment`` observes the
 ///   network and the app.
 ///
@@ -52,12 +54,14 @@ actor SyncEngine<Source: RepositorySource> {
   let writes: SyncWrites<Source>
   let external: SyncExternalChanges<Source>
   let newestValue: NewestValue<Source>
+  let unread: UnreadObservations<Source>
   let observedLoading: ObservedLoading<Source>
   let environment: SyncEnvironment<Source>
   let election: Election<Source>
   let users: SyncUsers<Source>
   let signOuts: SignOuts<Source>
   let evictions: SyncEvictions<Source>
+  let suspension: SyncSuspension<Source>
   let backoff: Backoff
 
   private let capabilities: SourceCapabilities<Source>
@@ -67,12 +71,14 @@ actor SyncEngine<Source: RepositorySource> {
   private let clock: ElapsedClock
   private let startQueue = AsyncSerialQueue()
   private var hasStarted = false
+  /// Whether ``start()`` is reading the store.
+  private(set) var isStarting = false
   private let cells: SyncCells<Source>
 
   init(_ source: Source, store: any KeyValueStore, configuration: RepositoryConfiguration) {
     let clock = ElapsedClock(configuration.clock)
     let tasks = OwnedTasks(executor: configuration.taskExecutor)
-    let records = MutationRecords<Mutation>(store, repository: source.name, tasks)
+    let records = MutationRecords(store, repository: source.name, tasks)
     self.store = store
     self.tasks = tasks
     (name, listKey) = (source.name, records.keys.collection)
@@ -80,7 +86,9 @@ actor SyncEngine<Source: RepositorySource> {
     channels = SyncChannels(capabilities)
     cells = SyncCells(channels)
     backoff = Backoff(configuration.retryPolicy, clock: clock, random: configuration.random)
-    let mutations = MutationQueueState<Key, Mutation>()
+    let mutations = MutationQueueState<Key, Mutation>(
+      maximumInFlight: configuration.maximumConcurrentSends,
+      maximumInterruptedAttempts: configuration.retryPolicy.maximumInterruptedAttempts)
     calls = MutationCalls(CallTimeouts(clock, tasks))
     queue = MutationQueue(
       capabilities, mutations, records, calls, events: events, liveCounts: liveCounts, version: queueVersion,
@@ -94,17 +102,20 @@ actor SyncEngine<Source: RepositorySource> {
     loader = SyncLoader(capabilities, configuration: configuration, events: events)
     writes = SyncWrites(store, now: configuration.now, events: events)
     external = SyncExternalChanges(store, events: events)
-    observedLoading = ObservedLoading(clock: clock, events: events, tasks: tasks)
+    observedLoading = ObservedLoading(configuration, clock: clock, events: events, tasks: tasks)
     election = Election(
       configuration.leadership, records.keys.collection, on: store, clock: clock, events: events)
     users = SyncUsers(store, repository: source.name, events: events)
     signOuts = SignOuts(
       store, repository: source.name, clock: clock, queueVersion: queueVersion, events: events)
     evictions = SyncEvictions(
-      store, repository: source.name, configuration: configuration, clock: clock, events: events, tasks: tasks)
+      store, repository: source.name, channels: channels, configuration: configuration, clock: clock, events: events,
+      tasks: tasks)
+    suspension = SyncSuspension(store, clock: clock, events: events)
     environment = SyncEnvironment(configuration, clock: clock, liveCounts: liveCounts, events: events)
     (now, self.clock) = (configuration.now, clock)
-    newestValue = NewestValue(source.name, store: store, events: events, channels: channels.everyValue)
+    newestValue = NewestValue(source.name, store: store, channels: channels)
+    unread = UnreadObservations(events: events)
   }
 
   /// Cancels all ``tasks`` and finishes the observers' sequences, because the repository is released.
@@ -113,10 +124,18 @@ actor SyncEngine<Source: RepositorySource> {
     channels.finish()
   }
 
+  /// The present time.
+  var moment: Moment { Moment(time: now(), elapsed: clock.elapsed()) }
+
   // MARK: - Tasks
 
   /// Starts a task in the engine's isolation, and cancels it when the repository is released.
-  nonisolated func start(_ work: @escaping @Sendable (isolated SyncEngine<Source>) async -> Void) {
+  ///
+  /// - Returns: A function that cancels the task.
+  @discardableResult
+  nonisolated func start(
+    _ work: @escaping @Sendable (isolated SyncEngine<Source>) async -> Void
+  ) -> @Sendable () -> Void {
     tasks.start { [weak self] in
       if let self { await work(self) }
     }
@@ -138,6 +157,11 @@ actor SyncEngine<Source: RepositorySource> {
     await Task(executorPreference: tasks.executor) { await work(self) }.value
   }
 
+  /// Waits for a duration, or until the calling task is cancelled.
+  func pause(for duration: Duration) async {
+    await clock.wait(until: clock.elapsed() + duration)
+  }
+
   // MARK: - Starting
 
   /// Reads the records of users, makes one attempt to become the leader, and reads the queue of mutations.
@@ -147,10 +171,19 @@ actor SyncEngine<Source: RepositorySource> {
     if hasStarted { return }
     try await startQueue.run { () async throws(StoreError) in
       if hasStarted { return }
+      isStarting = true
+      defer {
+        isStarting = false
+        suspension.recordStep()
+      }
       if capabilities.hasUsers { try await users.start(in: self) }
       if capabilities.sending != nil { await election.begin(in: self) }
       try await reader.read(in: self)
       hasStarted = true
+      // An earlier attempt may have failed. Then the observers of the list wait for the first list, and everything else
+      // waits for its next attempt.
+      queue.sendFirstList()
+      backoff.endWaits()
       sender.pump(in: self)
     }
   }
@@ -207,11 +240,13 @@ actor SyncEngine<Source: RepositorySource> {
       try await read(cell)
     } catch {
       cells.removeUnopened(cell)
-      // The error may name a key of a user who has signed out meanwhile, and must then not be reported.
-      if !cell.isClosed { throw error }
+      // The error may name a key of a user who has signed out meanwhile, and must then not be reported. Nor does it
+      // matter if another call has opened the key meanwhile.
+      if !cell.isClosed, !cell.isOpen { throw error }
     }
     if cell.isClosed { return nil }
     publish(cell)
+    unread.endReading(key, in: self)
     return cell
   }
 
@@ -271,31 +306,51 @@ actor SyncEngine<Source: RepositorySource> {
     evictions.recordUse(of: cell.key, in: self)
   }
 
+  /// Returns the visible value of a key, or `nil` if there is none.
+  ///
+  /// - Throws: The errors of ``open(_:)``.
+  func value(of key: Key) async throws(Failure) -> Value? {
+    let cell = try await use(key)
+    defer { endUse(cell) }
+    return cell.state.visible
+  }
+
+  /// Returns the current state of a key.
+  func state(of key: Key) async -> Cell.State {
+    do throws(Failure) {
+      let cell = try await use(key)
+      defer { endUse(cell) }
+      return cell.currentState(capabilities.paging)
+    } catch {
+      return Cell.State(failure: error)
+    }
+  }
+
   // MARK: - Observing
 
   /// Sends the current value, state and pending mutations of a key to its new observers.
   func observe(_ key: Key) async {
-    // The state of a key that this repository remembers nothing about is empty until the store has been read.
-    if !cells.isKnown(key), users.isOpen(key.userID) { channels.states.sendFirst(RepositoryState(), to: key) }
     do throws(Failure) {
       let cell = try await open(key)
       channels.sendFirst(cell)
       release(cell)
     } catch {
-      // The next call of the repository for this key tries again.
-      reportFailureToOpen(error)
       channels.sendFailure(error, to: key)
+      readLater(.key(key), after: error)
     }
   }
 
-  /// Reports why a key can't be opened, if the reason is a failure of the store.
-  func reportFailureToOpen(_ error: Failure) {
-    if case .store(let error) = error { events.emit(.storeFailed(error)) }
+  /// Reports that something observed could not be read, and reads it later, if the reason is a failure of the store.
+  private func readLater(_ observation: UnreadObservations<Source>.Observation, after error: Failure) {
+    guard case .store(let error) = error else { return }
+    events.emit(.storeFailed(error))
+    unread.add(observation, after: error, in: self)
   }
 
   /// Releases the resources of observers that no longer exist.
   func endObserving(_ key: Key) {
     channels.forgetReleased(key)
+    unread.removeUnlessObserved(.key(key), in: self)
     recordEndOfUse(of: key)
   }
 
@@ -307,16 +362,13 @@ actor SyncEngine<Source: RepositorySource> {
   func observe(_ observed: LoadingChannels<Source>.Observed) async {
     let (key, loadingChannels) = (observed.key, channels.loading)
     loadingChannels.begin(observed)
-    if !cells.isKnown(key), users.isOpen(key.userID) {
-      loadingChannels.states.sendFirst(RepositoryState(), to: observed)
-    }
     do throws(Failure) {
       let cell = try await open(key)
       channels.sendFirst(cell, to: observed)
       release(cell)
     } catch {
-      reportFailureToOpen(error)
       loadingChannels.states.send(RepositoryState(failure: error), to: observed)
+      readLater(.key(key), after: error)
     }
     guard loadingChannels.isObserved(observed) else { return }
     let age = cells[key]?.fetchedAt.flatMap { Freshness.age(savedAt: $0, now: now()) }
@@ -326,10 +378,13 @@ actor SyncEngine<Source: RepositorySource> {
   /// Releases the resources of observers that no longer exist.
   func endObserving(_ observed: LoadingChannels<Source>.Observed) {
     if channels.loading.forgetReleased(observed) { observedLoading.end(observed, in: self) }
+    unread.removeUnlessObserved(.key(observed.key), in: self)
     recordEndOfUse(of: observed.key)
   }
 
   /// Sends the current list of mutations to the observers of the queue, unless their channel replays one already.
+  ///
+  /// If the store can't be read, ``start()`` sends the list as soon as ``startInBackground()`` has succeeded.
   func observeList() async {
     do throws(StoreError) {
       try await start()
@@ -344,24 +399,42 @@ actor SyncEngine<Source: RepositorySource> {
   }
 
   func observeEveryValue() async {
-    await newestValue.observe(in: self)
+    do throws(StoreError) {
+      try await newestValue.observe(in: self)
+    } catch {
+      readLater(.everyValue, after: .store(error))
+    }
   }
 
   /// Opens a stored key, so that the observers of the whole repository receive its value.
-  func openForEveryValue(_ key: StoreKey<Value>) async {
-    await newestValue.open(key, in: self)
+  func openForEveryValue(_ storeKey: StoreKey<Value>) async {
+    guard let key = storeKey.id.flatMap({ Key(storeID: $0) }) else { return }
+    do throws(StoreError) {
+      try await newestValue.open(key, in: self)
+    } catch {
+      readLater(.storedValue(key), after: .store(error))
+    }
   }
 
   func endObservingEveryValue() {
     newestValue.endObserving()
+    unread.removeUnobserved(in: self)
   }
 
   /// Applies the pending mutations of a key, records those that are in conflict now, and sends the changes to the
   /// observers of the key and of the whole repository.
+  ///
+  /// Nothing is known of a key before it is open, and nothing may be shown of one whose user has signed out.
   func publish(_ cell: Cell) {
-    if cell.isClosed { return }
+    guard cell.isOpen, !cell.isClosed else { return }
+    cell.hasHeldMutation = queue.holdsMutation(of: cell.key)
     for conflicted in cell.state.fold() { queue.recordConflict(conflicted.id, conflicted.conflict, in: self) }
     channels.send(cell, newestValue)
+  }
+
+  /// Publishes a key that is in use, because a mutation of it is or was one that this program can't read.
+  func publish(_ key: Key) {
+    if let cell = cells[key] { publish(cell) }
   }
 
   // MARK: - Loading
@@ -393,7 +466,7 @@ actor SyncEngine<Source: RepositorySource> {
 
   /// Performs a request that callers share.
   func performLoad(
-    _ key: Key, _ part: Cell.Part, isWanted: @Sendable () -> Bool
+    _ key: Key, _ part: Cell.Part, isWanted: @escaping @Sendable () -> Bool
   ) async throws(Failure) -> Bool {
     try await loader.perform(key, part, isWanted: isWanted, in: self)
   }
@@ -414,6 +487,12 @@ actor SyncEngine<Source: RepositorySource> {
   func list() async throws(StoreError) -> [PendingMutation<Key, Mutation>] {
     try await start()
     return queue.list
+  }
+
+  /// Returns the mutations that this program can't read, in order.
+  func unreadable() async throws(StoreError) -> [UnreadableMutation<Key>] {
+    try await start()
+    return queue.unreadable
   }
 
   func cancel(_ id: MutationID) async throws(PendingMutationError) {
@@ -461,15 +540,28 @@ actor SyncEngine<Source: RepositorySource> {
     calls.endExpired(at: deadline, in: self)
   }
 
+  /// Writes the marks of mutations whose turn comes next; see ``MutationWriter/mark(_:in:)``.
+  func writeMarks(of ids: [MutationID]) async {
+    await writer.writeMarks(of: ids, in: self)
+  }
+
   /// Writes the record of a mutation that was marked before an attempt to send, unless another process has changed the
   /// record; see ``MutationWriter/mark(_:in:)``.
-  func writeMark(of id: MutationID) async -> StoreError? {
-    await writer.write(id, unlessChanged: true, in: self)
+  func writeMark(of id: MutationID) async {
+    await writer.writeMark(of: id, in: self)
   }
 
   /// Sends the mutations that are due when an alarm fires.
   func pump(at deadline: Duration) {
     sender.pump(at: deadline, in: self)
+  }
+
+  /// Attempts to lead beside the addition of a mutation; see ``Election/acquire(in:)``.
+  func acquireLead() async -> Bool { await election.acquire(in: self) }
+
+  /// Gives the lead up when nothing was sent for a while.
+  func rest(at deadline: Duration) async {
+    await sender.rest(at: deadline, in: self)
   }
 
   /// Retries immediately what waits for the network or for a backoff, even while the network monitor reports that the
@@ -494,7 +586,14 @@ actor SyncEngine<Source: RepositorySource> {
   }
 
   /// Ends the waits that ``retryNow()`` ends, and those for a user to sign in.
-  func resumeAll() {
+  ///
+  /// If the store can't be read, the mutations are sent as soon as ``startInBackground()`` has read it.
+  func resumeAll() async {
+    do throws(StoreError) {
+      try await start()
+    } catch {
+      events.emit(.storeFailed(error))
+    }
     for userID in queue.usersNeedingSignIn { resumeMutations(of: userID) }
     retryNow()
   }
@@ -597,6 +696,7 @@ actor SyncEngine<Source: RepositorySource> {
   func isInUse(_ key: Key) -> Bool {
     if let cell = cells[key], !cell.isIdle { return true }
     return channels.isObserved(key) || newestValue.isShown(key) || !queue.liveMutations(of: key).isEmpty
+      || queue.holdsMutation(of: key)
   }
 
   /// Returns whether a key's value must not be evicted.
@@ -651,9 +751,21 @@ actor SyncEngine<Source: RepositorySource> {
     environment.receive(status, in: self)
   }
 
-  func receive(_ activity: AppActivity) {
+  func receive(_ activity: AppActivity) async {
     observedLoading.setActive(activity == .active, in: self)
+    await suspension.receive(activity, in: self)
   }
+
+  // MARK: - Suspension
+
+  func suspend() async { await suspension.suspend(in: self) }
+
+  func resume() async { await suspension.resume(in: self) }
+
+  func drain(within duration: Duration) async -> DrainResult { await suspension.drain(within: duration, in: self) }
+
+  /// Whether a condition holds that ``SyncSuspension`` waits for.
+  func holds(_ condition: @Sendable (isolated SyncEngine<Source>) -> Bool) -> Bool { condition(self) }
 
   // MARK: - External changes
 
@@ -662,10 +774,15 @@ actor SyncEngine<Source: RepositorySource> {
     await external.receive(change, key, in: self)
   }
 
+  /// Receives the quarantine of a mutation's record.
+  func receiveQuarantine(of id: MutationID, _ error: StoreError) async {
+    await reader.receiveQuarantine(of: id, error, in: self)
+  }
+
   /// Receives changes of mutations' records that the store reports together.
   ///
   /// `number` says which read of the queue the changes follow.
-  func receive(_ changes: [StoreChange<MutationRecord<Mutation>>], ofReading number: Int) async {
+  func receive(_ changes: [StoreChange<MutationRecord>], ofReading number: Int) async {
     await reader.receive(changes, ofReading: number, in: self)
   }
 }

@@ -50,11 +50,11 @@ final class SyncEnvironment<Source: RepositorySource> {
       changeCount += 1
       guard isOnline else { return }
       isOnline = false
-      engine.queue.pause(in: engine)
+      engine.queue.pause(.offline, in: engine)
       engine.observedLoading.setOnline(false, in: engine)
     case .online, .unknown:
       // Reconnects even if an answer or a retry has set `isOnline` before, because fetches may have failed since.
-      if wasOffline { reconnect(in: engine) }
+      if wasOffline { reconnect(isDelayed: true, in: engine) }
     }
   }
 
@@ -64,7 +64,7 @@ final class SyncEnvironment<Source: RepositorySource> {
   ///   - count: The ``changeCount`` when the request began. If it has grown since, the answer proves nothing.
   ///   - engine: The engine.
   func recordAnswer(toRequestAfter count: Int, in engine: isolated Engine) {
-    if !isOnline, count == changeCount { reconnect(in: engine) }
+    if !isOnline, count == changeCount { reconnect(isDelayed: false, in: engine) }
   }
 
   /// Ends the backoff delays, except those that a server requested, and sends the mutations that are due.
@@ -72,26 +72,33 @@ final class SyncEnvironment<Source: RepositorySource> {
   /// If the network counts as unavailable, also fetches observed values once the mutations have been sent. From now on,
   /// the network counts as available until the monitor reports `offline` again.
   func retryNow(in engine: isolated Engine) {
-    if isOnline { engine.endWaits() } else { reconnect(in: engine) }
+    if isOnline { engine.endWaits() } else { reconnect(isDelayed: false, in: engine) }
   }
 
   /// Considers the network available: sends mutations first, and then fetches observed values.
-  private func reconnect(in engine: isolated Engine) {
+  ///
+  /// - Parameters:
+  ///   - isDelayed: Whether the fetches are delayed at random, because other devices may have noticed the network now
+  ///     too. They aren't if a call of this repository has caused them.
+  ///   - engine: The engine.
+  private func reconnect(isDelayed: Bool, in engine: isolated Engine) {
     isOnline = true
     changeCount += 1
-    engine.queue.resume()
+    engine.queue.resume(.offline)
     engine.endWaits()
     // No observed values are fetched until the mutations have been sent.
     engine.observedLoading.setOnline(false, in: engine)
     let count = changeCount
-    engine.start { engine in await engine.environment.fetchObserved(unlessChangedSince: count, in: engine) }
+    engine.start { engine in
+      await engine.environment.fetchObserved(isDelayed: isDelayed, unlessChangedSince: count, in: engine)
+    }
   }
 
   /// Waits for mutations to be sent, and then fetches observed values, unless the network's availability has changed in
   /// the meantime.
-  private func fetchObserved(unlessChangedSince count: Int, in engine: isolated Engine) async {
+  private func fetchObserved(isDelayed: Bool, unlessChangedSince count: Int, in engine: isolated Engine) async {
     if engine.queue.hasMutationsToSend { await waitForMutations() }
-    if count == changeCount { engine.observedLoading.setOnline(true, in: engine) }
+    if count == changeCount { engine.observedLoading.setOnline(true, isDelayed: isDelayed, in: engine) }
   }
 
   private func waitForMutations(isolation: isolated (any Actor)? = #isolation) async {

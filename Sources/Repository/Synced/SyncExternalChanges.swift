@@ -6,6 +6,17 @@ internal import DataStore
 /// the two changes separately. Whichever is reported first is applied together with the other change, which is read
 /// from the store.
 ///
+/// ## Changes during a write
+/// A write of this repository may take long, because the store doesn't answer. Observers must see the values of other
+/// processes meanwhile. But a change that is reported during the write may be the write's own, or may have been made
+/// after it. If it were applied before the write has ended, the mutations that the write confirms would be applied to a
+/// value that includes them. Such a change is therefore held until the write has ended.
+///
+/// A change certainly precedes the commit of the write, or the commit fails, if the change has another value than the
+/// write, no earlier change is held, and afterwards the records of all mutations that the write confirms are still
+/// stored: the store reports changes in order, and the commit removes these records. Such a change is applied at once.
+/// The write then fails, because it requires the earlier base, and its replies are judged again.
+///
 /// Belongs to one ``SyncEngine`` and is only used in its isolation.
 final class SyncExternalChanges<Source: RepositorySource> {
   typealias Engine = SyncEngine<Source>
@@ -20,7 +31,7 @@ final class SyncExternalChanges<Source: RepositorySource> {
     (self.store, self.events) = (store, events)
   }
 
-  /// Returns the stored value; `nil` if there is none, or its bytes are corrupt and were quarantined.
+  /// Returns the stored value; `nil` if there is none, or none that can be decoded.
   func load(
     _ key: StoreKey<Value>, isolation: isolated (any Actor)? = #isolation
   ) async throws(StoreError) -> StoredValue<Value>? {
@@ -29,6 +40,22 @@ final class SyncExternalChanges<Source: RepositorySource> {
     } catch {
       guard case .undecodable = error else { throw error }
       return nil
+    }
+  }
+
+  /// Returns the stored value; `nil` if there is none, or none that this program can read.
+  ///
+  /// The mutations that a newer program has confirmed with such a value are confirmed nevertheless.
+  private func loadIfReadable(
+    _ key: StoreKey<Value>, isolation: isolated (any Actor)? = #isolation
+  ) async throws(StoreError) -> StoredValue<Value>? {
+    do throws(StoreError) {
+      return try await load(key)
+    } catch {
+      switch error {
+      case .newerFormat, .migrationFailed: return nil
+      default: throw error
+      }
     }
   }
 
@@ -46,23 +73,41 @@ final class SyncExternalChanges<Source: RepositorySource> {
 
   /// Receives a change of a value that the store reports.
   func receive(_ change: StoreChange<Value>, _ key: Source.Key, in engine: isolated Engine) async {
-    guard let cell = engine.cell(key), cell.isOpen else { return }
-    if cell.state.isWriting {
-      // The write itself may have made the change.
-      cell.heldChanges.append(change)
-      return
+    while let cell = engine.cell(key), cell.isOpen, cell.state.isNew(change.revision) {
+      if cell.state.isWriting, !cell.heldChanges.isEmpty || cell.state.mayBeWritten(change.stored?.value) {
+        cell.heldChanges.append(change)
+        return
+      }
+      let writeVersion = cell.state.writeVersion
+      // A value that another process stored may include mutations of this repository that the other process has sent.
+      // These mutations are removed in the step that applies the value.
+      let (finished, stored) = await finishedMutations(of: cell, in: engine)
+      let mayIncludeWrite = await mayIncludeWrite(stored, of: cell, in: engine)
+      // What was read says nothing about a write that has begun or ended meanwhile.
+      if cell.state.writeVersion != writeVersion { continue }
+      if mayIncludeWrite {
+        cell.heldChanges.append(change)
+        return
+      }
+      cell.receive(change)
+      if let stored { cell.receive(.saved(cell.storeKey, stored)) }
+      return finish(finished, of: key, in: engine)
     }
-    guard cell.state.isNew(change.revision) else { return }
-    // A value that another process stored may include mutations of this repository that the other process has sent.
-    // These mutations are removed in the step that applies the value.
-    let (finished, stored) = await finishedMutations(of: cell, in: engine)
-    guard !cell.state.isWriting else {
-      cell.heldChanges.append(change)
-      return
+  }
+
+  /// Returns whether a write is in progress whose commit may have been made before a value was reported or read.
+  ///
+  /// - Parameter stored: The value that was read; `nil` if nothing was read or is stored.
+  private func mayIncludeWrite(
+    _ stored: StoredValue<Value>?, of cell: Cell, in engine: isolated Engine
+  ) async -> Bool {
+    guard cell.state.isWriting else { return false }
+    if !cell.heldChanges.isEmpty || cell.state.mayBeWritten(stored?.value) { return true }
+    do throws(StoreError) {
+      return try await !engine.queue.records.areStored(cell.state.idsBeingConfirmed)
+    } catch {
+      return true
     }
-    cell.receive(change)
-    if let stored { cell.receive(.saved(cell.storeKey, stored)) }
-    finish(finished, of: key, in: engine)
   }
 
   // MARK: - Mutations
@@ -105,7 +150,7 @@ final class SyncExternalChanges<Source: RepositorySource> {
   ) async -> (ids: [MutationID], stored: StoredValue<Value>?) {
     do throws(StoreError) {
       let ids = try await engine.reader.externallyFinished(cell.state.pendingIDs)
-      return ids.isEmpty ? ([], nil) : (ids, try await load(cell.storeKey))
+      return ids.isEmpty ? ([], nil) : (ids, try await loadIfReadable(cell.storeKey))
     } catch {
       // A mutation stays pending as long as its record or the value can't be read.
       return ([], nil)
@@ -117,23 +162,26 @@ final class SyncExternalChanges<Source: RepositorySource> {
   /// If the mutation was confirmed, the same commit may have stored a value that includes it. The mutation therefore
   /// stays visible until the stored value can be read.
   func receiveRemoval(of entry: Entry, attempt: Int = 1, in engine: isolated Engine) async {
-    guard let cell = engine.cell(entry.key), cell.isOpen else {
+    while let cell = engine.cell(entry.key), cell.isOpen {
+      let writeVersion = cell.state.writeVersion
+      let stored: StoredValue<Value>?
+      do throws(StoreError) {
+        stored = try await loadIfReadable(cell.storeKey)
+      } catch {
+        events.emit(.storeFailed(error))
+        return receiveRemovalLater(of: entry.id, after: attempt, in: engine)
+      }
+      let mayIncludeWrite = await mayIncludeWrite(stored, of: cell, in: engine)
+      guard engine.queue[entry.id] != nil else { return }
+      if cell.state.writeVersion != writeVersion { continue }
+      if mayIncludeWrite {
+        // The base can't be applied now, and the mutation must not disappear before the base is applied.
+        cell.heldRemovals.append(entry.id)
+        return
+      }
+      if let stored, cell.state.isNew(stored.revision) { cell.receive(.saved(cell.storeKey, stored)) }
       return finish([entry.id], of: entry.key, in: engine)
     }
-    let stored: StoredValue<Value>?
-    do throws(StoreError) {
-      stored = try await load(cell.storeKey)
-    } catch {
-      events.emit(.storeFailed(error))
-      return receiveRemovalLater(of: entry.id, after: attempt, in: engine)
-    }
-    guard engine.queue[entry.id] != nil else { return }
-    if cell.state.isWriting {
-      // The new base can't be applied during a write, and the mutation must not disappear before the base is applied.
-      cell.heldRemovals.append(entry.id)
-      return
-    }
-    if let stored, cell.state.isNew(stored.revision) { cell.receive(.saved(cell.storeKey, stored)) }
     finish([entry.id], of: entry.key, in: engine)
   }
 

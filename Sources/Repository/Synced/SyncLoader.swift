@@ -28,22 +28,20 @@ final class SyncLoader<Source: RepositorySource> {
   }
 
   private enum Request {
-    case whole
-    case newestPage
-    case nextPage(after: String)
-    /// The page before the first stored one.
-    case previousPage(before: String)
-    /// The first `count` stored elements; the cursor is that of the element after them.
-    case firstPage(before: String, count: Int)
+    case value
+    case pages(PageRequest)
 
     var extent: SyncState<Value, Source.Mutation>.Extent {
       switch self {
-      case .whole: .whole
-      case .newestPage, .firstPage: .newestOrFirstPage
-      case .nextPage, .previousPage: .adjacentPage
+      case .value, .pages(.loaded): .whole
+      case .pages(.newest), .pages(.first): .newestOrFirstPage
+      case .pages(.next), .pages(.previous): .adjacentPage
       }
     }
   }
+
+  /// The longest pause before a discarded reply is fetched again, because the changes beside it may end at any time.
+  private static var maximumPause: Duration { .seconds(2) }
 
   private let capabilities: SourceCapabilities<Source>
   private let pageSize: Int
@@ -101,7 +99,7 @@ final class SyncLoader<Source: RepositorySource> {
   ///
   /// - Returns: Whether the server was asked. It isn't asked for a next or previous page that doesn't exist.
   func load(_ key: Key, _ part: Cell.Part?, in engine: isolated Engine) async throws(Failure) -> Bool {
-    let part = part ?? defaultPart
+    let part = currentPart(part ?? defaultPart, of: key)
     // The events of a request contain the key, so no request may begin after the key's user has signed out. Opening the
     // key throws in that case.
     if key.userID != nil { engine.endUse(try await engine.use(key)) }
@@ -122,6 +120,15 @@ final class SyncLoader<Source: RepositorySource> {
     }
   }
 
+  /// Returns the part of a value that a call for a part loads now.
+  ///
+  /// It is the whole value if that is being fetched, because it includes the newest page. A page that is fetched beside
+  /// it would make it outdated, and frequent pages would do so again and again.
+  private func currentPart(_ part: Cell.Part, of key: Key) -> Cell.Part {
+    let isIncluded = part == .newestPage || part == .firstPage
+    return isIncluded && requests.isRequested(LoadKey(key: key, part: .whole)) ? .whole : part
+  }
+
   /// Performs a request that callers share.
   ///
   /// - Parameters:
@@ -131,7 +138,7 @@ final class SyncLoader<Source: RepositorySource> {
   ///   - engine: The engine.
   /// - Returns: Whether the server was asked. It isn't asked for a next or previous page that doesn't exist.
   func perform(
-    _ key: Key, _ part: Cell.Part, isWanted: @Sendable () -> Bool, in engine: isolated Engine
+    _ key: Key, _ part: Cell.Part, isWanted: @escaping @Sendable () -> Bool, in engine: isolated Engine
   ) async throws(Failure) -> Bool {
     let cell = try await engine.use(key)
     defer { engine.endUse(cell) }
@@ -139,17 +146,28 @@ final class SyncLoader<Source: RepositorySource> {
     // An abandoned request must not begin to load, because that would clear the failure of a later one.
     guard isWanted() else { throw .cancelled }
     let load = cell.beginLoading(part)
+    let beganAt = cell.state.beginFetching()
+    defer { cell.state.endFetching(beganAt) }
     engine.publish(cell)
     do throws(Failure) {
       // A reply that may be older than the stored value, or doesn't fit it, is discarded, and the request is repeated.
-      var isStored = try await fetchAndStore(request, cell, in: engine)
-      while !isStored {
+      var discardedCount = 0
+      while try await !fetchAndStore(request, cell, isWanted: isWanted, in: engine) {
         if cell.isClosed { throw Failure.signedOut }
         events.emit(.replyDiscarded(key: "\(LoadKey(key: key, part: part))"))
+        discardedCount += 1
+        // The first repetition usually suffices. If it doesn't, the value changes faster than it can be fetched.
+        if discardedCount > 1 {
+          await engine.backoff.wait(afterAttempt: discardedCount - 1, atMost: Self.maximumPause)
+        }
+        guard isWanted() else { throw Failure.cancelled }
+        // Another reply has stored a value that is new enough for the callers of this load.
+        if request.extent != .adjacentPage, cell.state.isRefreshed(since: beganAt, isWhole: request.extent == .whole) {
+          break
+        }
         // Ends without an error if the stored value now shows that there is no such page.
         guard let next = self.request(for: part, cell) else { break }
         request = next
-        isStored = try await fetchAndStore(request, cell, in: engine)
       }
       cell.endLoading(load, nil)
       engine.publish(cell)
@@ -166,56 +184,67 @@ final class SyncLoader<Source: RepositorySource> {
   ///
   /// If nothing is stored, the newest page is requested instead of any other page.
   private func request(for part: Cell.Part, _ cell: Cell) -> Request? {
-    guard let paging = capabilities.paging else { return .whole }
-    guard let base = cell.state.base?.value else { return part == .whole ? .whole : .newestPage }
+    guard let paging = capabilities.paging else { return .value }
+    guard let base = cell.state.base?.value else { return .pages(part == .whole ? .loaded(first: nil) : .newest) }
     switch part {
-    case .whole: return .whole
-    case .newestPage: return .newestPage
-    case .nextPage: return paging.nextCursor(base).map { .nextPage(after: $0) }
-    case .previousPage: return paging.backward?.previousCursor(base).map { .previousPage(before: $0) }
-    case .firstPage:
-      // After the server has refused the next page, the stored elements can't be continued. A newest page replaces
-      // them, but a first page would keep them.
-      guard let backward = paging.backward, backward.previousCursor(base) != nil, !cell.isFirstPageRefused,
-        !cell.isNextPageRefused,
-        let end = backward.endOfFirstPage(base, cell.state.baseAsFetched, pageSize)
-      else { return .newestPage }
-      return .firstPage(before: end.cursor, count: end.count)
+    case .whole: return .pages(.loaded(first: firstPage(of: base, cell)))
+    case .newestPage: return .pages(.newest)
+    case .nextPage: return paging.nextCursor(base).map { .pages(.next(after: $0)) }
+    case .previousPage: return paging.backward?.previousCursor(base).map { .pages(.previous(before: $0)) }
+    case .firstPage: return .pages(firstPage(of: base, cell).map { .first($0) } ?? .newest)
     }
+  }
+
+  /// Returns the first page of a stored list that doesn't begin with the newest element; `nil` if the list has to begin
+  /// with the newest element, because the server has refused to continue it at either end.
+  private func firstPage(of base: Value, _ cell: Cell) -> PageRequest.FirstPage? {
+    guard let backward = capabilities.paging?.backward, backward.previousCursor(base) != nil,
+      !cell.isFirstPageRefused, !cell.isNextPageRefused,
+      let end = backward.endOfFirstPage(base, cell.state.baseAsFetched, pageSize)
+    else { return nil }
+    return PageRequest.FirstPage(cursor: end.cursor, count: end.count)
   }
 
   /// Performs one request, and has the reply judged and stored.
   ///
   /// - Returns: Whether the reply was stored. Otherwise it may be older than the stored value, or doesn't fit it.
   private func fetchAndStore(
-    _ request: Request, _ cell: Cell, in engine: isolated Engine
+    _ request: Request, _ cell: Cell, isWanted: @escaping @Sendable () -> Bool, in engine: isolated Engine
   ) async throws(Failure) -> Bool {
     let requestedAt = cell.state.beginFetching()
+    defer { cell.state.endFetching(requestedAt) }
     let (invalidationCount, networkChangeCount) = (cell.invalidationCount, engine.environment.changeCount)
-    let value: Value
+    let fetched: FetchedPages<Value>?
     do throws(Source.Failure) {
-      value = try await fetch(request, of: cell.key)
+      fetched = try await fetch(request, of: cell, isWanted: isWanted)
     } catch {
       if Task.isCancelled { throw .cancelled }
       let disposition = capabilities.source.disposition(of: error)
       if disposition.isAnswer { engine.environment.recordAnswer(toRequestAfter: networkChangeCount, in: engine) }
       if disposition == .refused, !cell.isClosed {
         switch request {
-        case .nextPage(let cursor): cell.refusedCursor = cursor
-        case .firstPage: cell.isFirstPageRefused = true
-        case .whole where cell.state.needsWholeValue:
+        case .pages(.next(let cursor)): cell.refusedCursor = cursor
+        case .pages(.first): cell.isFirstPageRefused = true
+        case .value where cell.state.needsWholeValue, .pages(.loaded) where cell.state.needsWholeValue:
           // No fetched value will ever include the confirmed mutations, so they are applied to the base.
           _ = try await judge(requestedAt: requestedAt, cell, in: engine) { .refused(number: $0) }
-        case .newestPage, .previousPage, .whole: break
+        case .value, .pages(.loaded), .pages(.newest), .pages(.previous): break
         }
       }
       throw .server(error)
     }
     engine.environment.recordAnswer(toRequestAfter: networkChangeCount, in: engine)
     if cell.isClosed { throw .signedOut }
+    guard let fetched else { throw .cancelled }
+    if fetched.isEndless || fetched.isGivenUp { events.emit(.endlessPages(key: cell.key.storeID)) }
+    if fetched.isGivenUp, request.extent != .adjacentPage, cell.state.base != nil {
+      // The stored elements stay. No fetched value will include the confirmed mutations.
+      if !cell.state.needsWholeValue { return true }
+      return try await judge(requestedAt: requestedAt, cell, in: engine) { .refused(number: $0) }
+    }
     // The server returns the page after all, so its refusal no longer matters.
-    if case .nextPage(let cursor) = request, cell.refusedCursor == cursor { cell.refusedCursor = nil }
-    let merge = merge(of: value, request, refusedCursor: cell.refusedCursor)
+    if case .pages(.next(let cursor)) = request, cell.refusedCursor == cursor { cell.refusedCursor = nil }
+    let merge = merge(of: fetched, request, refusedCursor: cell.refusedCursor)
     let isAccepted = try await judge(requestedAt: requestedAt, cell, in: engine) {
       .fetched(number: $0, request.extent, merge: merge)
     }
@@ -223,16 +252,21 @@ final class SyncLoader<Source: RepositorySource> {
     return isAccepted
   }
 
+  /// Makes the requests of a load; returns `nil` if it is no longer wanted.
   private func fetch(
-    _ request: Request, of key: Key, isolation: isolated (any Actor)? = #isolation
-  ) async throws(Source.Failure) -> Value {
-    switch (request, capabilities.paging, capabilities.paging?.backward) {
-    case (.newestPage, let paging?, _): try await paging.fetch(key, nil, pageSize)
-    case (.nextPage(let cursor), let paging?, _): try await paging.fetch(key, cursor, pageSize)
-    case (.previousPage(let cursor), _, let backward?): try await backward.fetch(key, cursor, pageSize)
-    case (.firstPage(let cursor, let count), _, let backward?): try await backward.fetch(key, cursor, count)
-    default: try await capabilities.source.fetch(key)
+    _ request: Request, of cell: Cell, isWanted: @escaping @Sendable () -> Bool,
+    isolation: isolated (any Actor)? = #isolation
+  ) async throws(Source.Failure) -> FetchedPages<Value>? {
+    guard case .pages(let pages) = request, let paging = capabilities.paging else {
+      return FetchedPages(
+        value: try await capabilities.source.fetch(cell.key), isGivenUp: false, isEndless: false)
     }
+    let source = capabilities.source
+    let load = PageLoad<Key, Value, Source.Failure>(
+      key: cell.key, pageSize: pageSize, hasMaximumCount: maximumCount != nil, stored: cell.state.base?.value,
+      storedAsFetched: cell.state.fetched, visible: cell.state.visible, refusedCursor: cell.refusedCursor,
+      isRefusal: { source.disposition(of: $0) == .refused }, isWanted: isWanted)
+    return try await paging.fetch(pages, load)
   }
 
   /// Has a reply judged and stored.
@@ -254,21 +288,23 @@ final class SyncLoader<Source: RepositorySource> {
   ///
   /// The closure returns `nil` if the reply doesn't fit.
   private func merge(
-    of value: Value, _ request: Request, refusedCursor: String?
+    of fetched: FetchedPages<Value>, _ request: Request, refusedCursor: String?
   ) -> SyncState<Value, Source.Mutation>.Reply.Merge {
-    { [capabilities, maximumCount] stored, storedAsFetched in
+    let value = fetched.value
+    return { [capabilities, maximumCount] stored, storedAsFetched, visible in
       guard let paging = capabilities.paging else { return capabilities.complete(value, stored) }
       var joined: Value?
       switch request {
-      case .whole: return capabilities.complete(value, stored)
-      case .newestPage:
-        joined = capabilities.complete(paging.joinNewest(value, stored, storedAsFetched, refusedCursor), stored)
-      case .nextPage(let cursor): joined = paging.joinNext(value, cursor, stored)
-      case .previousPage(let cursor): joined = paging.backward?.joinPrevious(value, cursor, stored)
-      case .firstPage(let cursor, _): joined = paging.backward?.joinFirst(value, cursor, stored)
+      case .value, .pages(.loaded), .pages(.newest):
+        if case .pages(.newest) = request { joined = paging.joinNewest(value, stored, storedAsFetched, refusedCursor) }
+        if joined == nil, let stored, paging.isTooShort(value, stored, visible) { return nil }
+        joined = capabilities.complete(joined ?? value, stored)
+      case .pages(.next(let cursor)): joined = paging.joinNext(value, cursor, stored)
+      case .pages(.previous(let cursor)): joined = paging.backward?.joinPrevious(value, cursor, stored)
+      case .pages(.first(let page)): joined = paging.backward?.joinFirst(value, page.cursor, stored)
       }
       guard let backward = paging.backward, let maximumCount, var shortened = joined else { return joined }
-      let dropsAtEnd = if case .nextPage = request { false } else { true }
+      let dropsAtEnd = if case .pages(.next) = request { false } else { true }
       backward.shorten(&shortened, storedAsFetched, value, maximumCount, dropsAtEnd)
       return shortened
     }

@@ -10,7 +10,7 @@ internal import DataStore
 ///
 /// ## The life of a mutation
 /// 1. ``add(_:_:)`` applies it, which makes it visible.
-/// 2. ``beginSending(_:)`` and ``fail(_:isOutcomeUnknown:)`` record the beginning and the failure of each attempt.
+/// 2. ``beginSending(_:)`` and ``fail(_:)`` record the beginning and the failure of each attempt.
 /// 3. ``receive(_:requestedAt:)`` records a reply, which ``beginWriting()`` judges. If the reply is accepted, it
 ///    changes the base, and the mutation is removed in the same commit. Otherwise the mutation enters the phase
 ///    `confirmed`: it stays applied on top of the base. The phase ends with a fetch of the whole value that began after
@@ -25,8 +25,7 @@ internal import DataStore
 ///
 /// - Complexity: A change of the base applies all pending mutations of the value again. The exception is a reply that
 ///   confirms the first of them with ``MutationReply/done`` or with the value that this mutation produces, because
-///   observers then see no change. If an attempt fails with unknown outcome, the mutations before the attempted one are
-///   applied again.
+///   observers then see no change.
 struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value>> {
   typealias Timestamp = VersionBarriers.Timestamp
 
@@ -48,20 +47,35 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     let arrivedAt: Timestamp
   }
 
+  /// A write in progress, and the state that is restored if it fails.
+  private struct Writing {
+    let write: Write
+    let arrivals: [Arrival]
+    let versions: VersionBarriers
+    let recentChanges: RecentChanges<Value>
+    /// The revision of the last change by another writer since the write began, if any.
+    var externalRevision: UInt64?
+    /// The time of the last replacement of the base by another writer since the write began, if any.
+    var replacedAt: Timestamp?
+  }
+
   private(set) var base: Base?
   /// The base as it was fetched; `nil` if no mutation has changed it since, as far as this process knows.
   ///
   /// Always `nil` unless ``isPaged``, because only pages are joined to it.
-  private var fetched: Value?
+  private(set) var fetched: Value?
   /// The revision of the last change of the base.
   private var revision: UInt64 = 0
   private var pending = PendingMutationList<Mutation>()
   private var versions = VersionBarriers()
+  private var recentChanges = RecentChanges<Value>()
   private var arrivals: [Arrival] = []
-  /// The write in progress, and the state that is restored if it fails.
-  private var writing: (write: Write, arrivals: [Arrival], versions: VersionBarriers)?
+  private var writing: Writing?
   private var folded: Value?
   private var needsFold = false
+  /// The visible value of ``visibleVersion``.
+  private var shown: Value?
+  private var mayDifferFromShown = false
   /// Whether ``empty`` remains visible when nothing is pending, because it was visible before.
   private var showsEmpty = false
   /// The mutations that are in flight or confirmed, but have no effect because they aren't possible on the current
@@ -70,7 +84,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   /// The conflicts that ``fold()`` hasn't returned yet.
   private var conflicts: [ConflictedMutation] = []
 
-  /// A number that grows whenever the visible value must be sent to observers, even if it equals the last one sent.
+  /// The number of times that ``fold()`` has changed the visible value.
   private(set) var visibleVersion: UInt64 = 0
 
   /// The value that mutations are applied to if nothing is stored.
@@ -79,13 +93,8 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   /// Whether values are joined from pages.
   private let isPaged: Bool
 
-  /// Returns whether a value has no further pages, so an element that it lacks doesn't exist on the server.
-  private let isComplete: (Value) -> Bool
-
-  init(empty: Value? = nil, isPaged: Bool = false, isComplete: @escaping (Value) -> Bool = { _ in true }) {
-    self.empty = empty
-    self.isPaged = isPaged
-    self.isComplete = isComplete
+  init(empty: Value? = nil, isPaged: Bool = false) {
+    (self.empty, self.isPaged) = (empty, isPaged)
   }
 
   /// For a value that is joined from pages, the base as it was fetched, without the changes of mutations since.
@@ -114,7 +123,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
 
   /// The ids of the confirmed mutations that wait for a whole value, in order.
   var idsThatNeedWholeValue: [MutationID] {
-    pending.endableByValue.filter { if case .confirmed = $0.phase { true } else { false } }.map(\.id)
+    pending.confirmed.map(\.id)
   }
 
   /// Whether replies wait to be judged.
@@ -133,8 +142,17 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   /// Whether a write is in progress.
   var isWriting: Bool { writing != nil }
 
+  /// A number that grows with the beginning and the end of each write.
+  private(set) var writeVersion: UInt64 = 0
+
+  /// The mutations that end with the write in progress.
+  var idsBeingConfirmed: [MutationID] { writing?.write.confirmed ?? [] }
+
   /// Whether a mutation ends with the write in progress.
-  func isBeingConfirmed(_ id: MutationID) -> Bool { writing?.write.confirmed.contains(id) ?? false }
+  func isBeingConfirmed(_ id: MutationID) -> Bool { idsBeingConfirmed.contains(id) }
+
+  /// Whether a stored value may be that of the write in progress.
+  func mayBeWritten(_ value: Value?) -> Bool { value != nil && value == writing?.write.value }
 
   // MARK: - Stored value
 
@@ -150,7 +168,9 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
 
   /// Records that another writer stored or removed the value.
   ///
-  /// Replies to requests that began before this call are no longer accepted.
+  /// Replies to requests that began before this call are no longer accepted. If a write is in progress, its value must
+  /// not be the stored one, nor have been replaced by it. The write then fails, because its commit requires the earlier
+  /// base.
   ///
   /// - Parameters:
   ///   - stored: The stored value; `nil` after a removal.
@@ -159,10 +179,28 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   @discardableResult
   mutating func receiveExternal(_ stored: Base?, revision: UInt64) -> Bool {
     guard revision > self.revision else { return false }
-    (base, fetched, self.revision, showsEmpty) = (stored, nil, revision, false)
-    versions.recordReplacement(at: versions.now())
+    // An equal value changes nothing, so replies in flight are as new as before.
+    if stored?.value == nil || stored?.value != base?.value {
+      let replacedAt = versions.now()
+      versions.recordReplacement(at: replacedAt)
+      writing?.replacedAt = replacedAt
+      fetched = nil
+    }
+    writing?.externalRevision = revision
+    (base, self.revision, showsEmpty) = (stored, revision, false)
     invalidateVisible()
     return true
+  }
+
+  /// Records that another writer has removed the value, or replaced it by one that can't be decoded.
+  ///
+  /// The revision stays that of the last change, because the revision of a removal isn't known here, and a value that
+  /// can't be decoded has none.
+  mutating func removeBase() {
+    guard base != nil else { return }
+    (base, fetched, showsEmpty) = (nil, nil, false)
+    versions.recordReplacement(at: versions.now())
+    invalidateVisible()
   }
 
   // MARK: - Mutations
@@ -188,17 +226,16 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
         foldIfNeeded()
         throw error
       }
-      folded = value
+      (folded, mayDifferFromShown) = (value, true)
       showsEmpty = base == nil
-      visibleVersion += 1
     }
-    pending.append(.init(id: id, mutation: mutation, phase: .waiting(unknownSince: nil)))
+    pending.append(.init(id: id, mutation: mutation, phase: .waiting))
   }
 
   /// Adds a mutation that is already durable, for example because an earlier process or another writer made it.
   mutating func restore(_ id: MutationID, _ mutation: Mutation) {
     guard !contains(id) else { return }
-    pending.append(.init(id: id, mutation: mutation, phase: .waiting(unknownSince: nil)))
+    pending.append(.init(id: id, mutation: mutation, phase: .waiting))
     invalidateVisible()
   }
 
@@ -214,34 +251,31 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   }
 
   /// Records that an attempt to send a mutation failed.
-  mutating func fail(_ id: MutationID, isOutcomeUnknown: Bool) {
+  mutating func fail(_ id: MutationID) {
     guard let item = pending[id], case .inFlight = item.phase else { return }
-    // A later fetched value that already has the change proves that the server applied the mutation, but only if the
-    // value before the mutation lacks the change. An incomplete value counts as lacking it.
-    let before = isOutcomeUnknown ? valueBefore(id) : nil
-    let isOutcomeProvable = before.map { !isComplete($0) || !item.mutation.hasNoEffect(on: $0) } ?? false
-    pending.setPhase(.waiting(unknownSince: isOutcomeProvable ? versions.now() : nil), of: id)
+    pending.setPhase(.waiting, of: id)
     // The server no longer decides whether the mutation is possible, so it may be in conflict now.
     if hidden.contains(id) { invalidateVisible() }
   }
 
-  /// Returns the base with the visible pending mutations that precede a mutation; `nil` if nothing is stored, or one of
-  /// them isn't possible.
-  private func valueBefore(_ id: MutationID) -> Value? {
-    guard var value = base?.value else { return nil }
-    for item in pending.all {
-      if item.id == id { break }
-      if hidden.contains(item.id) { continue }
-      guard let next = item.mutation.applied(to: value) else { return nil }
-      value = next
-    }
-    return value
-  }
-
   // MARK: - Replies
 
-  /// Records that a fetch begins.
-  mutating func beginFetching() -> Timestamp { versions.now() }
+  /// Records that a fetch begins, which ends with ``endFetching(_:)``.
+  mutating func beginFetching() -> Timestamp {
+    let request = versions.now()
+    recentChanges.beginFetch(at: request, .init(value: base?.value, fetched: fetched))
+    return request
+  }
+
+  /// Records that a fetch has ended: it has failed, or its reply was judged.
+  mutating func endFetching(_ request: Timestamp) { recentChanges.endFetch(at: request) }
+
+  /// Returns whether the base is, or is joined from, a value that was requested after a timestamp.
+  ///
+  /// - Parameter isWhole: Whether only whole values count.
+  func isRefreshed(since timestamp: Timestamp, isWhole: Bool) -> Bool {
+    versions.isRefreshed(since: timestamp, isWhole: isWhole)
+  }
 
   /// Records a reply that has arrived, for ``beginWriting()`` to judge.
   mutating func receive(_ content: Reply.Content, requestedAt: Timestamp) {
@@ -256,17 +290,19 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   /// - Returns: The write; `nil` if no reply has arrived, or a write is in progress.
   mutating func beginWriting() -> Write? {
     guard writing == nil, !arrivals.isEmpty else { return nil }
-    let (judgedArrivals, earlierVersions) = (arrivals, versions)
+    let (judgedArrivals, earlierVersions, earlierChanges) = (arrivals, versions, recentChanges)
     arrivals = []
     var judgement = ReplyJudgement(
-      base: base?.value, fetched: fetched, tag: base?.tag, pending: pending, versions: versions, empty: empty,
-      isPaged: isPaged, isComplete: isComplete)
+      base: base?.value, fetched: fetched, visible: folded, tag: base?.tag, pending: pending, versions: versions,
+      recentChanges: recentChanges, empty: empty, isPaged: isPaged)
     // Releases this copy of the list, because the judgement changes its own.
     pending = PendingMutationList()
     for arrival in judgedArrivals { judgement.judge(arrival.reply, arrivedAt: arrival.arrivedAt) }
-    (pending, versions) = (judgement.pending, judgement.versions)
+    (pending, versions, recentChanges) = (judgement.pending, judgement.versions, judgement.recentChanges)
     let write = judgement.write
-    writing = (write, judgedArrivals, earlierVersions)
+    writing = Writing(
+      write: write, arrivals: judgedArrivals, versions: earlierVersions, recentChanges: earlierChanges)
+    writeVersion += 1
     return write
   }
 
@@ -274,20 +310,18 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   ///
   /// The base changes, and the mutations that end with the write are removed, in one step.
   mutating func commit(revision: UInt64, tag: StoreTag) {
-    guard let (write, _, _) = writing else { return }
+    guard let ended = writing else { return }
     writing = nil
-    if let value = write.value {
+    writeVersion += 1
+    let write = ended.write
+    // The commit fails if another writer has changed the base. This is a precaution against a store that makes it.
+    if let value = write.value, ended.externalRevision ?? 0 < revision {
       (base, fetched, self.revision) = (Base(value: value, tag: tag, revision: revision), write.fetched, revision)
       showsEmpty = false
     }
     for id in write.confirmed { pending.remove(id) }
     // The visible value may change because of the write, or of an earlier change that `fold()` hasn't handled yet.
-    if !write.keepsVisible || needsFold {
-      invalidateVisible()
-    } else if write.isRefreshed {
-      // Observers get an element for each value that the server sent, even if the visible value stays the same.
-      visibleVersion += 1
-    }
+    if !write.keepsVisible || needsFold || ended.externalRevision != nil { invalidateVisible() }
   }
 
   /// Records that the write failed.
@@ -295,10 +329,13 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   /// The replies to mutations are judged again for the next write. So are the replies to fetches if `keepsFetches` is
   /// `true`. Otherwise those are discarded.
   mutating func abandon(keepsFetches: Bool) {
-    guard let (_, judgedArrivals, earlierVersions) = writing else { return }
+    guard let earlier = writing else { return }
     writing = nil
-    versions.restoreBarriers(of: earlierVersions)
-    let kept = judgedArrivals.filter { arrival in
+    writeVersion += 1
+    versions.restoreBarriers(of: earlier.versions)
+    if let replacedAt = earlier.replacedAt { versions.recordReplacement(at: replacedAt) }
+    recentChanges.restoreChanges(of: earlier.recentChanges)
+    let kept = earlier.arrivals.filter { arrival in
       switch arrival.reply.content {
       case .fetched, .refused: keepsFetches
       case .mutation: true
@@ -334,7 +371,6 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
 
   private mutating func invalidateVisible() {
     needsFold = true
-    visibleVersion += 1
   }
 
   /// Applies all pending mutations to the base, unless nothing has changed since the last call.
@@ -347,13 +383,17 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   ///   possible.
   mutating func fold() -> [ConflictedMutation] {
     foldIfNeeded()
+    if mayDifferFromShown {
+      mayDifferFromShown = false
+      if folded != shown { (shown, visibleVersion) = (folded, visibleVersion + 1) }
+    }
     defer { conflicts = [] }
     return conflicts
   }
 
   private mutating func foldIfNeeded() {
     guard needsFold else { return }
-    needsFold = false
+    (needsFold, mayDifferFromShown) = (false, true)
     folded = nil
     hidden = []
     guard let start = base?.value ?? (pending.isEmpty && !showsEmpty ? nil : empty) else { return }

@@ -63,7 +63,8 @@ final class SyncWrites<Source: RepositorySource> {
       var batch = StoreBatch()
       // Required even if no value is saved, because another repository may have stored a value that lacks the mutations
       // whose records are removed.
-      batch.require(write.baseTag, of: cell.storeKey)
+      // Without a base, the commit may replace a value that can't be decoded; the store then quarantines its bytes.
+      batch.requireFound(write.baseTag, of: cell.storeKey)
       engine.users.requirement(of: cell.key.userID)?.add(to: &batch)
       if let value = write.value { batch.save(value, for: cell.storeKey) }
       for id in write.confirmed { batch.remove(records.keys.record(id)) }
@@ -146,6 +147,16 @@ final class SyncWrites<Source: RepositorySource> {
     for fetch in write.accepted + write.rejected { engine.loader.end(fetch, .failure(.store(error))) }
     applyHeldChanges(of: cell, in: engine)
     engine.publish(cell)
+    if case .newerFormat = error {
+      cell.hasFutureValue = true
+      for id in write.confirmed {
+        cell.state.fail(id)
+        await engine.queue.returnAnswered(id, in: engine)
+      }
+      let hasOtherReplies = cell.state.discardReplies(to: write.confirmed)
+      engine.publish(cell)
+      return hasOtherReplies
+    }
     if error.isPermanent {
       // The same write would fail every time, so the mutations are refused and their callers get the error, although
       // the server has the mutations. Their outcome counts as unknown, so that they keep their ids if they are sent
@@ -181,9 +192,8 @@ final class SyncWrites<Source: RepositorySource> {
     applyHeldChanges(of: cell, in: engine)
     if let stored {
       cell.receive(.saved(cell.storeKey, stored))
-    } else if let base = cell.state.base {
-      // The revision of the removal isn't known. It is greater than that of the base.
-      cell.receive(.removed(cell.storeKey, revision: base.revision + 1))
+    } else {
+      cell.state.removeBase()
     }
     engine.external.finish(finished, of: cell.key, in: engine)
   }
@@ -193,7 +203,7 @@ extension StoreError {
   /// Whether the same save would fail every time.
   fileprivate var isPermanent: Bool {
     switch self {
-    case .encodingFailed, .invalidKey, .newerFormat, .collectionHasAnotherType: true
+    case .encodingFailed, .invalidKey, .collectionHasAnotherType: true
     default: false
     }
   }

@@ -64,11 +64,43 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   /// The repository's events, for logging and metrics: a replay of the most recent ones, then every later one.
   public var events: MulticastStream<RepositoryEvent, Never> { engine.events.stream }
 
+  // MARK: - Reading
+
+  /// Returns the current value of a key, or `nil` if there is none.
+  ///
+  /// It is the value that a new observer of ``values(of:)`` receives first: the stored value with all pending mutations
+  /// applied. The call reads the store unless the key is in use or was recently, and fetches nothing. Unlike
+  /// ``values(of:)``, it also answers if nothing is stored.
+  ///
+  /// Cancelling the calling task doesn't end the call, which takes as long as the store needs to read the value.
+  ///
+  /// - Throws: ``RepositoryError/store(_:)`` if the store can't be read; ``RepositoryError/signedOut`` after the user
+  ///   has signed out.
+  /// - Complexity: That of the first observer of a key: a load from the store, and `apply(to:)` for each pending
+  ///   mutation of the key. O(1) if the key is in use or was recently.
+  public func value(of key: Key) async throws(RepositoryError<Failure>) -> Value? {
+    try await engine.value(of: key)
+  }
+
+  /// Returns the current state of a key, after the store was read.
+  ///
+  /// The call reads the store, and treats cancellation, as ``value(of:)`` does, but doesn't throw. If the store can't be
+  /// read, or the user has signed out, ``RepositoryState/presence`` is ``RepositoryState/Presence/notRead``, and
+  /// ``RepositoryState/failure`` is the reason.
+  public func state(of key: Key) async -> RepositoryState<Value, RepositoryError<Failure>> {
+    await engine.state(of: key)
+  }
+
   // MARK: - Observing
 
   /// The values of a key: the current value first, if there is one, then every later one.
   ///
-  /// The current value is the stored value with all pending mutations applied.
+  /// The current value is the stored value with all pending mutations applied. If there is none, the first element is
+  /// the first value that is stored, fetched or changed; ``value(of:)`` and ``states(of:)`` also say that there is none.
+  ///
+  /// While the store can't be read, for example because the device is locked, the repository tries again after the
+  /// delays of the ``RetryPolicy``, and at each call of ``retryNow()``. The same holds for all other sequences of this
+  /// type.
   public func values(of key: Key) -> ObservedValues<Value> {
     ObservedValues { [weak engine] in
       guard let engine else { return finishedStream() }
@@ -81,6 +113,10 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   }
 
   /// The states of a key: the current state first, then the newest state after each change.
+  ///
+  /// The first state is sent when the store was read, so no state says that there is no value before that is known. If
+  /// the store can't be read, or the user has signed out, the state says why; see ``RepositoryState/presence``. Another
+  /// state follows as soon as the store can be read; see ``values(of:)``.
   public func states(of key: Key) -> ObservedValues<RepositoryState<Value, RepositoryError<Failure>>> {
     ObservedValues { [weak engine] in
       guard let engine else { return finishedStream() }
@@ -132,9 +168,14 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
 
   /// Fetches a value unless the stored one is fresh; see ``RepositoryConfiguration/freshness``.
   ///
-  /// For a ``PagedSource``, this fetches the newest page and joins it to the stored pages; for a
-  /// ``BidirectionalPagedSource``, it fetches the first stored page. When the call returns, the value is durable, and a
+  /// For a ``PagedSource``, this fetches the newest page and joins it to the stored pages, which stay as they are; see
+  /// ``PagedSource`` for what happens if they can't follow it. For a ``BidirectionalPagedSource``, this fetches the first
+  /// stored page. A change of an element on another page isn't noticed: call ``reloadLoadedPages(_:)`` for that. When the call returns, the value is durable, and a
   /// new observer receives it. The call may join a request that is in flight.
+  ///
+  /// A reply that may be older than the stored value is joined with the changes that were confirmed meanwhile, if they
+  /// can be applied to it again. Otherwise the fetch is repeated: once immediately, then with the growing pauses of the
+  /// ``RetryPolicy``, but at most two seconds.
   ///
   /// A failed fetch doesn't change the stored value, with one exception. If the server refuses to return a whole value,
   /// the mutations that it has confirmed are applied to the stored value, because no fetched value will include them.
@@ -172,7 +213,7 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   ///
   /// Call it, for example, when the app knows that the network is back. The mutations are sent even while the network
   /// monitor reports that the network is unavailable. A delay that a server requested, such as with `Retry-After`, is
-  /// still respected.
+  /// still respected. What is observed and could not be read from the store is read again.
   ///
   /// If the repository has considered the network unavailable until now, it also fetches the values that are observed
   /// with a loading policy.
@@ -196,7 +237,11 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   /// The next ``refresh(_:)`` fetches a removed value again.
   ///
   /// A value stays if it is observed, in use by a call or pinned, or if it has pending mutations; see
-  /// ``EvictionPolicy``. A value that another process stores during the call stays too.
+  /// ``EvictionPolicy``. It also stays if another repository of the same source observes it in this process, on the same
+  /// store or on another store over the same place. A value that another process stores during the call stays too.
+  ///
+  /// Observers in other processes don't keep a value: it is removed for them too. The place of a store of your own is
+  /// known only if it is a class, an actor or a `ForwardingStore`.
   ///
   /// - Throws: A `StoreError`. Some of the values may have been removed by then.
   /// - Complexity: O(*n*), where *n* is the number of the repository's stored values, all of which are read; O(1) for a
@@ -267,13 +312,59 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
 }
 
 extension SyncedRepository {
+  /// Suspends the repository, before the system suspends or ends the process.
+  ///
+  /// A suspended repository sends nothing, fetches nothing on its own, and holds no lock. Some systems end a process that
+  /// is suspended while it holds a lock of a file that others share. Calls still work: ``perform(_:on:)`` stores the
+  /// mutation and returns ``MutationResult/queued``, and ``reload(_:)`` fetches.
+  ///
+  /// The call waits at most 2 seconds for mutations in flight. Then it cancels the attempts, and stores that their
+  /// outcomes are unknown, so that they are sent again under their ids. Calls that wait for the server return
+  /// ``MutationResult/queued``. If all repositories of this process on the store are suspended, the store is too, which
+  /// waits for its calls in progress; see `KeyValueStore.suspend()`.
+  ///
+  /// A repository is also suspended while its ``ActivityMonitor`` reports ``AppActivity/background``. It runs again
+  /// when both conditions have ended. Several calls count as one. A call of ``resume()`` in the meantime ends this one
+  /// early. Cancelling the calling task has no effect.
+  ///
+  /// - Complexity: O(*n* log *n*), where *n* is the number of queued mutations.
+  public func suspend() async {
+    await engine.runToCompletion { engine in await engine.suspend() }
+  }
+
+  /// Ends ``suspend()``, unless the app is in the background.
+  ///
+  /// The repository then notices what other processes have stored, and sends what is queued.
+  public func resume() async {
+    await engine.runToCompletion { engine in await engine.resume() }
+  }
+
+  /// Sends the queued mutations, for example while the system lets the app work in the background.
+  ///
+  /// ```swift
+  /// let result = await comments.drain(within: .seconds(20))
+  /// ```
+  ///
+  /// The call ends when no mutation is left, when none can be sent before the time is over, or when the time is over. It
+  /// doesn't shorten delays after failed attempts. If the repository is suspended, it runs during the call, fetches
+  /// nothing on its own, and is suspended again before the call returns. That may take 2.5 seconds longer, and the time
+  /// that the store needs. A call of ``suspend()`` ends this one, and so does cancelling the calling task.
+  ///
+  /// - Parameter duration: The time.
+  /// - Returns: Whether mutations are left, and why.
+  public func drain(within duration: Duration) async -> DrainResult {
+    await engine.drain(within: duration)
+  }
+}
+
+extension SyncedRepository {
   /// The values of all keys: first the newest one that the repository has read, then every later value of any key.
   ///
   /// If that value isn't known, an observer receives all stored values instead, the newest one last. It isn't known
   /// before the repository has read any, and after its removal or eviction.
   ///
   /// - Complexity: Opens every stored key if the newest value isn't known.
-  package var everyValue: ObservedValues<Value> {
+  public var everyValue: ObservedValues<Value> {
     ObservedValues { [weak engine] in
       guard let engine else { return finishedStream() }
       return engine.channels.everyValue.stream(of: engine.name) {
@@ -286,7 +377,7 @@ extension SyncedRepository {
 
   /// The pending mutations of a key, in the order in which they are applied: the current list first, then the newest
   /// list after each change.
-  package func pendingMutations(of key: Key) -> ObservedValues<[Source.Mutation]> {
+  public func pendingMutations(of key: Key) -> ObservedValues<[Source.Mutation]> {
     ObservedValues { [weak engine] in
       guard let engine else { return finishedStream() }
       return engine.channels.pendings.stream(of: key) {
@@ -297,24 +388,38 @@ extension SyncedRepository {
     }
   }
 
-  /// Fetches the whole value and replaces the stored one, unless the stored one is fresh.
-  package func refreshWhole(_ key: Key) async throws(RepositoryError<Failure>) {
-    try await engine.refresh(key, .whole)
-  }
-
-  /// Fetches the whole value and replaces the stored one.
-  package func reloadWhole(_ key: Key) async throws(RepositoryError<Failure>) {
-    try await engine.load(key, .whole)
-  }
-
   /// Sends the waiting mutations as ``retryNow()`` does, including those that wait for a user to sign in.
-  package func resumeAll() async {
-    await engine.startInBackground()
+  ///
+  /// If the user's credentials have changed, call ``credentialsChanged(userID:)`` instead, which also notifies the other
+  /// repositories on the store.
+  public func resumeAll() async {
     await engine.resumeAll()
   }
 }
 
 extension SyncedRepository where Source: PagedSource {
+  /// Brings every loaded page up to date: fetches as many elements as are loaded, page by page, and replaces the stored
+  /// ones at once.
+  ///
+  /// Afterwards the list shows no element that the server had deleted when the call began, and every change of an
+  /// element that is still among the first ones. If the first stored element isn't the newest one, the list stays in
+  /// place. Concurrent calls share the requests. If a request fails, the stored pages stay as they are.
+  ///
+  /// - Throws: The errors of ``refresh(_:)``.
+  /// - Complexity: One request for each loaded page, one after the other, and one more if the last element was deleted or
+  ///   pushed further down; a single request if the source ``PagedSource/fetchesCompleteLists``. ``reload(_:)`` usually makes a single request.
+  public func reloadLoadedPages(_ key: Key) async throws(RepositoryError<Failure>) {
+    try await engine.load(key, .whole)
+  }
+
+  /// Brings every loaded page up to date as ``reloadLoadedPages(_:)`` does, unless the stored value is fresh.
+  ///
+  /// - Throws: The errors of ``refresh(_:)``.
+  /// - Complexity: That of ``reloadLoadedPages(_:)``.
+  public func refreshLoadedPages(_ key: Key) async throws(RepositoryError<Failure>) {
+    try await engine.refresh(key, .whole)
+  }
+
   /// Fetches the page after the last stored element, and appends it without duplicates.
   ///
   /// If there is no next page, nothing is fetched. If nothing is stored, the newest page is fetched. After a failure,
@@ -360,7 +465,8 @@ extension SyncedRepository where Source: MutableSource {
   ///   possible on the server's value or on a newer stored one.
   /// - Throws: ``RepositoryError/conflict(_:)`` if the mutation isn't possible on the current value;
   ///   ``RepositoryError/queueFull``; ``RepositoryError/store(_:)`` if the mutation, or the value that results from it,
-  ///   can't be stored, or the stored value can't be read; ``RepositoryError/server(_:)`` if the mutation was rolled
+  ///   can't be stored, the stored value can't be read, or the stored mutation became corrupt, so that it is rolled back
+  ///   although the server may have it; ``RepositoryError/server(_:)`` if the mutation was rolled
   ///   back, because the server refused it or the ``RetryPolicy`` allows no further attempt;
   ///   ``RepositoryError/signedOut`` if the user has signed out or is signing out; ``RepositoryError/cancelled`` if the
   ///   calling task was cancelled, or the mutation was cancelled with ``PendingMutations/cancel(_:)``, in this or

@@ -16,8 +16,15 @@
 /// Each beginning of a request and each arrival of a reply takes a logical timestamp. A value is accepted only if its
 /// request began **after the last accepted reply had arrived**. The requests of accepted values therefore never
 /// overlap, so the values are stored in the order in which the server made them. A rejected value isn't stored, and its
-/// fetch is repeated. This always makes progress: of all requests that begin after an acceptance, the one whose reply
-/// arrives first is accepted.
+/// fetch is repeated. That makes progress: of all requests that begin after an acceptance, the one whose reply arrives
+/// first is accepted.
+///
+/// ## Joining
+/// Mutations may be confirmed faster than a value can be fetched. A value is therefore also accepted if only *changes*
+/// of mutations were accepted since its request began, and all of them can be applied to it again; see
+/// ``RecentChanges``. A value that equals the base is accepted in any case, and moves no barrier, because it changes
+/// nothing. A fetch that overlaps with changes that can't be applied twice, or with values of other writers, is repeated
+/// with growing pauses.
 ///
 /// ## Two barriers
 /// Some mutations are confirmed without a value; their change is then applied to the stored value, the *base*. That is
@@ -45,6 +52,10 @@ struct VersionBarriers: Sendable {
   private var lastReplacement: UInt64 = 0
   /// The timestamp of the last change of the base, whether its replacement or the accepted change of a mutation.
   private var lastChange: UInt64 = 0
+  /// The timestamp of the last request of an accepted value that isn't only an adjacent page.
+  private var lastRefresh: UInt64 = 0
+  /// The timestamp of the last request of an accepted whole value.
+  private var lastWholeRefresh: UInt64 = 0
 
   /// Returns a timestamp that is later than all that were returned before.
   mutating func now() -> Timestamp {
@@ -60,7 +71,7 @@ struct VersionBarriers: Sendable {
   ///   - request: The timestamp of the beginning of the request.
   ///   - arrival: The timestamp of the arrival of the reply.
   mutating func acceptValue(requestedAt request: Timestamp, arrivedAt arrival: Timestamp) -> Bool {
-    guard request.number > lastChange else { return false }
+    guard isNewer(requestedAt: request) else { return false }
     recordReplacement(at: arrival)
     return true
   }
@@ -76,6 +87,32 @@ struct VersionBarriers: Sendable {
     return true
   }
 
+  /// Returns whether a value is certainly newer than the base but for changes that were accepted since its request.
+  func isNewerExceptForChanges(requestedAt request: Timestamp) -> Bool { request.number > lastReplacement }
+
+  /// Records that the change of a mutation was accepted that the base may include already.
+  mutating func recordChange(at timestamp: Timestamp) {
+    lastChange = max(lastChange, timestamp.number)
+  }
+
+  /// Records that a value was accepted, and when it was requested.
+  ///
+  /// - Parameter isWhole: Whether it is a whole value, not only the newest or first page.
+  mutating func recordRefresh(requestedAt request: Timestamp, isWhole: Bool) {
+    lastRefresh = max(lastRefresh, request.number)
+    if isWhole { lastWholeRefresh = max(lastWholeRefresh, request.number) }
+  }
+
+  /// Returns whether a value was accepted that was requested after a timestamp.
+  ///
+  /// - Parameter isWhole: Whether only whole values count.
+  func isRefreshed(since timestamp: Timestamp, isWhole: Bool) -> Bool {
+    (isWhole ? lastWholeRefresh : lastRefresh) > timestamp.number
+  }
+
+  /// Returns whether a value is certainly newer than the base.
+  func isNewer(requestedAt request: Timestamp) -> Bool { request.number > lastChange }
+
   /// Records that the base was replaced: requests that began earlier are too old from now on.
   mutating func recordReplacement(at timestamp: Timestamp) {
     lastReplacement = max(lastReplacement, timestamp.number)
@@ -87,5 +124,6 @@ struct VersionBarriers: Sendable {
   /// ``now()`` isn't reset, so it returns no timestamp twice.
   mutating func restoreBarriers(of earlier: VersionBarriers) {
     (lastReplacement, lastChange) = (earlier.lastReplacement, earlier.lastChange)
+    (lastRefresh, lastWholeRefresh) = (earlier.lastRefresh, earlier.lastWholeRefresh)
   }
 }

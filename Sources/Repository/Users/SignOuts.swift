@@ -119,10 +119,9 @@ final class SignOuts<Source: RepositorySource> {
         let records = engine.queue.records
         // Every addition of a mutation changes the tag.
         let tag = try await records.counterTag()
-        batch.require(tag, of: records.keys.counter)
+        batch.requireFound(tag, of: records.keys.counter)
         try await engine.reader.read(in: engine)
-        var count = engine.queue.unsentCount(of: user)
-        if count == 0 { count = try await countMissingFromQueue(of: user, in: engine) }
+        let count = engine.queue.unsentCount(of: user) + (try await countMissingFromQueue(of: user, in: engine))
         if count > 0 {
           // If a mutation was added meanwhile, the count may lack it.
           if try await records.counterTag() == tag { return count }
@@ -137,8 +136,8 @@ final class SignOuts<Source: RepositorySource> {
     }
   }
 
-  /// Returns the number of a user's stored mutations that the queue doesn't have, because this program can't decode
-  /// them or this repository is read-only.
+  /// Returns the number of a user's stored mutations that the queue doesn't have, because this program can't read
+  /// their records or this repository is read-only.
   private func countMissingFromQueue(of user: UserDigest, in engine: isolated Engine) async throws(StoreError) -> Int {
     let (mutationCollection, queuedIDs) = (engine.queue.records.keys.collection, engine.queue.ids)
     let missingIDs = Lock<Set<String>>([])
@@ -162,7 +161,7 @@ final class SignOuts<Source: RepositorySource> {
     /// Throws if the lock is no longer held, for example because the connection to its server was lost.
     func checkIsHeld(isolation: isolated (any Actor)? = #isolation, name: String) async throws(StoreError) {
       guard let lock, await !lock.isHeld() else { return }
-      throw .removeFailed(SystemError(code: POSIXErrorCode.ENOLCK.rawValue, operation: "keeping the lock", path: name))
+      throw .eraseFailed(SystemError(code: POSIXErrorCode.ENOLCK.rawValue, operation: "keeping the lock", path: name))
     }
   }
 
@@ -240,7 +239,9 @@ final class SignOuts<Source: RepositorySource> {
 
   /// Returns the user of a mutation's record; `nil` if the bytes don't show the user.
   private static func owner(of bytes: Data) -> UserDigest? {
-    MutationRecord<Source.Mutation>.key(in: bytes).flatMap { Key(storeID: $0) }.map { UserDigest($0.userID) }
+    guard let record = MutationRecord.decode(bytes) else { return nil }
+    if let user = record.user { return UserDigest(text: user) }
+    return record.keys.first.flatMap { Key(storeID: $0) }.map { UserDigest($0.userID) }
   }
 
   /// Returns whether bytes that can't be decoded contain, as a JSON string, the user's id or the id of one of the

@@ -49,6 +49,9 @@ final class SyncUsers<Source: RepositorySource> {
   /// The id `nil` stands for data that belongs to no user. The repository may always hold such data.
   func isOpen(_ userID: String?) -> Bool { userID.map { access.isOpen(UserDigest($0)) } ?? true }
 
+  /// Whether the repository may hold data of a user.
+  func isOpen(_ user: UserDigest) -> Bool { access.isOpen(user) }
+
   /// Whether new calls may begin for a user, or for data that belongs to no user.
   func mayBegin(_ userID: String?) -> Bool { userID.map { access.mayBegin(UserDigest($0)) } ?? true }
 
@@ -105,8 +108,20 @@ final class SyncUsers<Source: RepositorySource> {
   /// Reads the stored record of a user again, and applies it to the engine.
   func reload(_ user: UserDigest, in engine: isolated Engine) async throws(StoreError) {
     let tag = access.tag(of: user)
-    guard let stored = try await store.load(key(of: user)) else { return access.recordAbsence(of: user, tag: tag) }
+    guard let stored = try await load(user) else { return access.recordAbsence(of: user, tag: tag) }
     receive(.saved(key(of: user), stored), in: engine)
+  }
+
+  /// Returns the stored record of a user; `nil` if there is none, or none that can be decoded.
+  private func load(
+    _ user: UserDigest, isolation: isolated (any Actor)? = #isolation
+  ) async throws(StoreError) -> StoredValue<UserRecord>? {
+    do throws(StoreError) {
+      return try await store.load(key(of: user))
+    } catch {
+      guard case .undecodable = error else { throw error }
+      return nil
+    }
   }
 
   /// Stores a record of a user together with other changes, if the stored record is the known one.
@@ -119,7 +134,7 @@ final class SyncUsers<Source: RepositorySource> {
     var batch = batch
     let key = key(of: user)
     batch.save(record, for: key)
-    batch.require(access.tag(of: user), of: key)
+    batch.requireFound(access.tag(of: user), of: key)
     do throws(StoreError) {
       let commit = try await store.commit(batch)
       receive(record, of: user, tag: commit.tag, revision: commit.revision, in: engine)

@@ -30,6 +30,6 @@ struct UserRequirement: Sendable {
   let tag: StoreTag?
 
   func add(to batch: inout StoreBatch) {
-    batch.require(tag, of: key)
+    batch.requireFound(tag, of: key)
   }
 }

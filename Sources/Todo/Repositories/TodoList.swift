@@ -16,6 +16,8 @@ internal import Repository
 /// - **Corrupt bytes** don't stop the program. The store quarantines them, and ``events`` reports it. If a call of
 ///   ``fetchItems()`` or an edit is the first to find them, it throws ``TodoListError/store(_:)`` with
 ///   `StoreError.undecodable(_:movedTo:reason:)`. The list is empty afterwards.
+/// - **A list that this version of the program can't decode**, because another one has stored it, is left untouched.
+///   Every call of ``fetchItems()`` and every edit then throws that error, without a place, and changes nothing.
 public actor TodoList {
   /// The key of the list in the store.
   public static let key = StoreKey<TodoItems>("todos")
@@ -49,7 +51,7 @@ public actor TodoList {
 
   /// Returns the stored list, or an empty list if none is stored.
   ///
-  /// - Throws: A ``TodoListError``. Undecodable bytes are reported once, because the list is empty afterwards.
+  /// - Throws: A ``TodoListError``. Corrupt bytes are reported once, because the list is empty afterwards.
   public func fetchItems() async throws(TodoListError) -> TodoItems {
     do throws(StoreError) {
       return try await repository.value(of: .only)

@@ -11,8 +11,8 @@ public enum TodoListError: Error, Sendable, Hashable {
   /// The store couldn't read or write the list.
   ///
   /// The list is unchanged, with two exceptions:
-  /// - After `StoreError.undecodable(_:movedTo:reason:)` or `StoreError.corruptStore(movedTo:reason:)` the list is
-  ///   empty, because its bytes were quarantined.
+  /// - After `StoreError.undecodable(_:movedTo:reason:)` with a place, or `StoreError.corruptStore(movedTo:reason:)`,
+  ///   the list is empty, because its bytes were quarantined.
   /// - After a `StoreError.writeFailed(_:)` of unknown outcome, the edit may have been stored.
   case store(StoreError)
 }

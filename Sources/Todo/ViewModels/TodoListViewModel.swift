@@ -110,8 +110,9 @@ public final class TodoListViewModel {
 
   /// Observes the list until the calling task is cancelled or the model is released.
   ///
-  /// Sets ``error`` and returns if the stored list can't be read. If its bytes can't be decoded, the store quarantines
-  /// them, ``error`` has their new location, and the list continues empty. A later call ends this one.
+  /// Sets ``error`` and returns if the stored list can't be read. If its bytes are corrupt, the store quarantines them,
+  /// ``error`` has their new location, and the list continues empty. If another version of the program stores a list
+  /// that this one can't decode, ``error`` says so, and the list stays as it is. A later call ends this one.
   public consuming func run() async {
     let todoList = todoList
     let subscriber = WeakSubscriber(consume self)
@@ -131,7 +132,7 @@ public final class TodoListViewModel {
     }
   }
 
-  /// Reports stored lists that can't be decoded, and loads the list again after each report.
+  /// Reports stored lists that can't be decoded, and loads the list again after each quarantine.
   private static func report(
     _ events: MulticastSubscription<StoreEvent, Never>, of todoList: TodoList,
     to subscriber: WeakSubscriber<TodoListViewModel>
@@ -160,13 +161,19 @@ public final class TodoListViewModel {
 
   /// Reports a list that can't be decoded, once per event.
   ///
-  /// - Returns: Whether a list was reported, which means that the displayed list is outdated.
+  /// - Returns: Whether a list was quarantined, which means that the displayed list is outdated.
   private func report(_ event: StoreEvent) -> Bool {
-    guard case .valueQuarantined(TodoList.key.keyName, let movedTo, let reason) = event,
-      reportedEvents.insert(event).inserted
-    else { return false }
-    error = .store(.undecodable(TodoList.key.keyName, movedTo: movedTo, reason: reason))
-    return true
+    let (place, reason): (String?, String)
+    switch event {
+    case .valueQuarantined(TodoList.key.keyName, let movedTo, let quarantineReason):
+      (place, reason) = (movedTo, quarantineReason)
+    case .undecodableValueLeftUntouched(TodoList.key.keyName, let decodingReason):
+      (place, reason) = (nil, decodingReason)
+    default: return false
+    }
+    guard reportedEvents.insert(event).inserted else { return false }
+    error = .store(.undecodable(TodoList.key.keyName, movedTo: place, reason: reason))
+    return place != nil
   }
 
   private func perform(_ edit: (TodoList) async throws(TodoListError) -> Void) async {

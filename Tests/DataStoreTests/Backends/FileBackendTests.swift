@@ -565,7 +565,7 @@ import Testing
       folder: temporary.url,
       fileSystem: FileSystem(fault: { $0.operation == "read" && $0.path.hasSuffix("b.value") ? EIO : nil }))
     let error = #expect(throws: StoreError.self) { try failingBackend.erase { $0.bytes == self.old } }
-    if case .removeFailed(let error) = error { #expect(error.code == EIO) } else { Issue.record("\(error as Any)") }
+    if case .eraseFailed(let error) = error { #expect(error.code == EIO) } else { Issue.record("\(error as Any)") }
     #expect(try reliableBackend.read("a") == old)
     // An erasure that doesn't need the bytes succeeds.
     try failingBackend.erase { $0.key?.collection == "b" }
@@ -595,7 +595,7 @@ import Testing
         try failingBackend.erase { $0.bytes == self.old }
         if failingRecorder.isFailurePending { break }
       } catch {
-        guard case .removeFailed = error else {
+        guard case .eraseFailed = error else {
           Issue.record("\(error)")
           return
         }

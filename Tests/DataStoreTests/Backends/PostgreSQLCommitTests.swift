@@ -1,5 +1,6 @@
 #if PostgreSQL
   import Foundation
+  import Multicast
   import TestSupport
   import Testing
 
@@ -15,6 +16,31 @@
       var backend = place.backend()
       // The first call creates the tables.
       _ = try backend.names()
+    }
+
+    @Test func `A commit that replaces an undecodable value moves it to a row that the event names`()
+      async throws
+    {
+      let key = StoreKey<String>("text", id: "0")
+      let otherKey = StoreKey<Int>(key.keyName)
+      for number in 1...2 {
+        try await place.store().save(number, for: otherKey)
+        let store = place.store()
+        // The store knows the log, so it could make another commit in one statement.
+        _ = try await store.observe(collection: "other", as: String.self)
+        try await store.save("new", for: key)
+        var events = store.events.makeAsyncIterator()
+        guard case .valueQuarantined(key.keyName, let movedTo, _) = await events.next() else {
+          Issue.record("no event")
+          return
+        }
+        let rows = try place.connection().all("SELECT name, time, bytes FROM datastore_quarantine ORDER BY id") {
+          ($0.text(0), $0.text(1), $0.bytes(2))
+        }
+        let row = try #require(rows.last)
+        #expect(row.0 == "text.0" && movedTo.hasSuffix(", table datastore_quarantine, name text.0, time \(row.1)"))
+        #expect(row.2.suffix(2) == Data("\n\(number)".utf8))
+      }
     }
 
     /// A change that another client commits while a commit of the store is already waiting for the lock.

@@ -23,7 +23,7 @@
 
     /// Opens a store that connects to a pooler.
     private func store(through pooler: PgBouncer) throws -> PostgreSQLStore {
-      PostgreSQLStore(address: "host=\(pooler.host) user=postgres dbname=postgres", timeout: .seconds(2))
+      PostgreSQLStore(address: "host=\(pooler.host) user=postgres dbname=postgres", timeout: .seconds(10))
     }
 
     @Test(arguments: ["transaction", "statement"])

@@ -273,7 +273,7 @@
       try await otherRoleStore.erase { _ in false }
       let thrown = await #expect(throws: StoreError.self) { try await otherRoleStore.erase { _ in true } }
       // The state is `insufficient_privilege`.
-      guard case .removeFailed(let error) = thrown, case .postgreSQL("42501", let message) = error.source else {
+      guard case .eraseFailed(let error) = thrown, case .postgreSQL("42501", let message) = error.source else {
         Issue.record("\(String(describing: thrown))")
         return
       }

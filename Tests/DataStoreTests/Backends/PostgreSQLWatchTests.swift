@@ -229,7 +229,7 @@
 
       init() throws {
         server = try #require(PostgreSQLPlace.server)
-        try PostgreSQLConnection(server, timeout: .seconds(5)).run(script: "CREATE DATABASE \(name)")
+        try PostgreSQLConnection(server, timeout: .seconds(60)).run(script: "CREATE DATABASE \(name)")
       }
 
       deinit {

@@ -1,5 +1,6 @@
 #if SQLite
   import Foundation
+  import Multicast
   import Testing
 
   @testable import DataStore
@@ -72,6 +73,29 @@
         "\($0.integer(0)) \($0.text(1)) \($0.text(2)) \(String(decoding: $0.blob(3), as: UTF8.self))"
       }
       #expect(rows == ["1 a 1970-01-01T00:00:00Z old", "2 a 1970-01-01T00:00:00Z old"])
+    }
+
+    @Test func `A commit that replaces an undecodable value moves it to a row that the event names`()
+      async throws
+    {
+      let key = StoreKey<String>("text", id: "0")
+      let otherKey = StoreKey<Int>(key.keyName)
+      for number in 1...2 {
+        try await SQLiteStore(file: place.file).save(number, for: otherKey)
+        let store = SQLiteStore(file: place.file)
+        try await store.save("new", for: key)
+        var events = store.events.makeAsyncIterator()
+        guard case .valueQuarantined(key.keyName, let movedTo, _) = await events.next() else {
+          Issue.record("no event")
+          return
+        }
+        let rows = try place.connection().all("SELECT name, time, bytes FROM quarantine ORDER BY id") {
+          ($0.text(0), $0.text(1), $0.blob(2))
+        }
+        let row = try #require(rows.last)
+        #expect(row.0 == "text.0" && movedTo.hasSuffix("/store.sqlite, table quarantine, name text.0, time \(row.1)"))
+        #expect(row.2.suffix(2) == Data("\n\(number)".utf8))
+      }
     }
 
     @Test func `A write to a locked database throws after the timeout, and succeeds once it is unlocked`() throws {

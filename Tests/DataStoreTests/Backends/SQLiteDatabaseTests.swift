@@ -266,7 +266,7 @@
       // The file is one byte larger than the largest file that is read.
       #expect(truncate(path, (1 << 30) + 1) == 0)
       let error = SystemError(code: EFBIG, operation: "read", path: path)
-      #expect(throws: StoreError.removeFailed(error)) { try backend.erase { $0.bytes == self.old } }
+      #expect(throws: StoreError.eraseFailed(error)) { try backend.erase { $0.bytes == self.old } }
       #expect(try place.contents.contains(quarantineName))
       // An erasure that doesn't need the bytes succeeds.
       try backend.erase { $0.key == nil }

@@ -38,6 +38,16 @@
       #expect(try await SQLiteStore(file: place.file).load(otherKey)?.value == 7)
     }
 
+    @Test func `A store that is suspended after the removal of the log loses no commit`() async throws {
+      let store = SQLiteStore(file: place.file)
+      try await store.save(1, for: key)
+      try remove("-wal")
+      await store.suspend()
+      #expect(try await valueAfterKill() == 1)
+      #expect(try await SQLiteStore(file: place.file).load(key)?.value == 1)
+      #expect(try await store.load(key)?.value == 1)
+    }
+
     @Test func `A load after the removal of the log finds the saved value, and makes it durable`() async throws {
       let store = SQLiteStore(file: place.file)
       try await store.save(1, for: key)

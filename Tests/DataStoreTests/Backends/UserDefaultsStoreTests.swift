@@ -49,7 +49,7 @@ import Testing
     extendLifetime(store)
   }
 
-  @Test func `Undecodable bytes are quarantined under another key`() async throws {
+  @Test func `Corrupt bytes are quarantined under another key`() async throws {
     let suiteName = "DataStoreTests-\(UUID().uuidString)"
     defer { UserDefaults.standard.removePersistentDomain(forName: suiteName) }
     let corrupt = Data([0xFF, 0x00])

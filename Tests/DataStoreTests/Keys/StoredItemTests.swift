@@ -17,7 +17,11 @@ import Testing
       for attempt in [1, 2] {
         let quarantineName = InMemoryBackend.quarantineName(for: storedName, at: .now, attempt: attempt)
         #expect(StoredItem(name: quarantineName) { Data() }.key == key)
+        // A commit quarantines values only.
+        #expect(QuarantineName(quarantineName)?.encodedKey == (storedName == name ? name : nil))
       }
+      #expect(QuarantineName(storedName) == nil)
+      #expect(QuarantineName(.uniqueQuarantineName(for: name, at: .now))?.encodedKey == name)
     }
   }
 }

@@ -33,7 +33,7 @@
       let volume = try MemoryVolume(byteCount: 16 << 20, owner: PostgreSQLCluster.owner)
       let cluster = try PostgreSQLCluster()
       defer { extendLifetime((volume, cluster)) }
-      try PostgreSQLConnection(cluster.address, timeout: .seconds(5)).run(
+      try PostgreSQLConnection(cluster.address, timeout: .seconds(60)).run(
         script: "CREATE TABLESPACE small LOCATION '\(volume.path)'")
       let place = try PostgreSQLPlace(server: cluster.address, options: "-cdefault_tablespace=small")
       let (store, observedStore) = (place.store(), place.store())

@@ -88,13 +88,13 @@ import Testing
           key.keyName, found: StoredVersion(format: 9, schema: 1), supported: supportedVersion))
   }
 
-  @Test func `Undecodable bytes are quarantined unchanged, and the error and the event say where`() async throws {
+  @Test func `Corrupt bytes are quarantined unchanged, and the error and the event say where`() async throws {
     let storage = InMemoryStorage()
     let corruptBytes = Data([0xFF, 0x00, 0x0A, 0xFE])
     storage[try key.keyName.encoded()] = corruptBytes
     let store = InMemoryStore(storage: storage) { Date(timeIntervalSince1970: 1_605_521_360) }
     let error = await #expect(throws: StoreError.self) { try await store.load(key) }
-    guard case .undecodable(key.keyName, let movedTo, let reason) = error else {
+    guard case .undecodable(key.keyName, let movedTo?, let reason) = error else {
       Issue.record("\(String(describing: error))")
       return
     }
@@ -106,7 +106,7 @@ import Testing
     #expect(event == .valueQuarantined(key.keyName, movedTo: movedTo, reason: reason))
   }
 
-  @Test func `Removing undecodable bytes quarantines them, and observers receive a removal`() async throws {
+  @Test func `Removing corrupt bytes quarantines them, and observers receive a removal`() async throws {
     let storage = InMemoryStorage()
     let store = InMemoryStore(storage: storage)
     let saved = try await store.save("good", for: key)

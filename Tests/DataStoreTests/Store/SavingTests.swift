@@ -147,6 +147,37 @@ import Testing
     #expect(try await store.save(2, for: keys[2]).value == 2)
   }
 
+  @Test func `If a group is locked out, each of its commits fails with an error that names what it asked for`()
+    async throws
+  {
+    let ids = ["a", "b", "c"]
+    let keys = ids.map { StoreKey<Int>("number", id: $0) }
+    let first = await startBlockedSave(0)
+    let save = startSave(1, for: keys[0])
+    let removal = startCommit { $0.remove(keys[1]) }
+    let check = startCommit { $0.require(nil, of: keys[2]) }
+    backend.lockedNames.withLock { $0 = ["number.a"] }
+    try await releaseBackend()
+    _ = await first.value
+    #expect(await save.value == .failure(.writeFailed(ControlledBackend.lockedOut)))
+    #expect(await removal.value == .removeFailed(ControlledBackend.lockedOut))
+    #expect(await check.value == .checkFailed(ControlledBackend.lockedOut))
+  }
+
+  @Test func `A backend learns since when the first commit of a group has waited, and not since when it has its turn`()
+    async throws
+  {
+    let first = await startBlockedSave(0)
+    let commits = [startSave(1, for: StoreKey("number", id: "a"))]
+    let arrival = ContinuousClock.now
+    let later = startSave(2, for: StoreKey("number", id: "b"))
+    backend.starts.withLock { $0 = [] }
+    try await releaseBackend()
+    for commit in [first] + commits + [later] { _ = try await commit.value.get() }
+    let groupStart = try #require(backend.starts.withLock { $0.first })
+    #expect(groupStart < arrival)
+  }
+
   @Test func `Commits with a precondition on one key are written together, but not with a later change of that key`()
     async throws
   {
@@ -357,6 +388,8 @@ private final class ControlledBackend: StoreBackend, Sendable {
   let reports = Lock<[ExternalChanges]>([])
   /// Whether the next report fails.
   let watchFails = Lock(false)
+  /// The times since which callers have waited.
+  let starts = Lock<[ContinuousClock.Instant]>([])
   private let blockedWrites: AsyncStream<Void>
   private let blockedWritesContinuation: AsyncStream<Void>.Continuation
 
@@ -369,6 +402,8 @@ private final class ControlledBackend: StoreBackend, Sendable {
   func waitUntilWriteIsBlocked() async {
     for await _ in blockedWrites { return }
   }
+
+  func beginCall(at start: ContinuousClock.Instant) { starts.withLock { $0.append(start) } }
 
   func read(_ name: String) -> Data? { base.read(name) }
 

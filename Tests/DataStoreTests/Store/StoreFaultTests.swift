@@ -84,6 +84,39 @@ import Testing
     }
   }
 
+  @Test(arguments: [true, false], [EIO, ENOSPC, EROFS, EMFILE, EPERM])
+  func `If a file system call fails, an undecodable value is replaced or removed and kept in quarantine, or unchanged`(
+    isSave: Bool, code: CInt
+  ) async throws {
+    let numberKey = StoreKey<Int>(key.keyName)
+    for number in 1... {
+      let temporary = TemporaryFolder(inMemory: true)
+      let folder = temporary.url
+      try await FileStore(folder: folder).save(7, for: numberKey)
+      let bytes = try Data(contentsOf: folder.appending(path: "text.0.value"))
+      let injector = FaultInjector(code: code)
+      let store = FileStore(folder: folder, fileSystem: injector.fileSystem)
+      injector.arm(number)
+      var isMade = true
+      do throws(StoreError) {
+        if isSave { try await store.save("new", for: key) } else { try await store.remove(key) }
+      } catch {
+        #expect(error.systemError?.code == code, "call \(number): \(error)")
+        isMade = false
+      }
+      let hasFailed = injector.disarm()
+      if isMade {
+        #expect(try await FileStore(folder: folder).load(key)?.value == (isSave ? "new" : nil), "call \(number)")
+      } else {
+        #expect(try await FileStore(folder: folder).load(numberKey)?.value == 7, "call \(number)")
+      }
+      let quarantined = try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
+        .filter { $0.lastPathComponent.contains(".corrupt-") }
+      #expect(try quarantined.map { try Data(contentsOf: $0) } == (isMade ? [bytes] : []), "call \(number)")
+      if !hasFailed { break }
+    }
+  }
+
   /// Runs a scenario in which the file system call with the given number fails.
   ///
   /// - Returns: Whether the scenario made that call.

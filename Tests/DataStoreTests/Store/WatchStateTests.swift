@@ -50,6 +50,41 @@ import Testing
     #expect(state.takePlan().includesAllObserved)
   }
 
+  @Test func `The watch begins when an observer needs it and no suspension holds it back`() {
+    var state = WatchState()
+    #expect(!state.mustBegin)
+    #expect(state.suspend() == true)
+    state.request()
+    #expect(!state.mustBegin)
+    #expect(state.resume() == true)
+    #expect(state.mustBegin)
+    state.begin()
+    #expect(!state.mustBegin)
+    state.end()
+    #expect(state.mustBegin)
+  }
+
+  @Test func `Only the first suspension closes the backend, and only the last end of one opens it`() {
+    var state = WatchState()
+    state.request()
+    state.begin()
+    _ = state.takePlan()
+    #expect(state.resume() == false)
+    #expect(!state.isSuspended)
+    #expect(state.suspend() == true)
+    #expect(state.isSuspended)
+    #expect(!state.isWatching)
+    #expect(state.suspend() == false)
+    #expect(state.resume() == false)
+    #expect(state.isSuspended)
+    #expect(!state.mustBegin)
+    #expect(state.resume() == true)
+    #expect(state.mustBegin)
+    #expect(state.takePlan().includesAllObserved)
+    #expect(state.resume() == false)
+    #expect(state.takePlan() == Plan(names: [], includesAllObserved: false))
+  }
+
   @Test func `No reported name is lost, in any sequence of events`() {
     for seed in 0..<Rounds.count(200, full: 1_000) {
       var random = SplitMix64(seed: UInt64(seed))

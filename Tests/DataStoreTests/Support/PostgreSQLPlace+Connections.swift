@@ -5,7 +5,7 @@
   @testable import DataStore
 
   extension PostgreSQLPlace {
-    func backend(timeout: Duration = .seconds(5)) -> PostgreSQLBackend {
+    func backend(timeout: Duration = .seconds(60)) -> PostgreSQLBackend {
       PostgreSQLBackend(address: address, timeout: timeout)
     }
 

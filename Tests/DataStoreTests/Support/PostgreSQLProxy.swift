@@ -1,4 +1,5 @@
 #if PostgreSQL
+  import Dispatch
   import Foundation
   import Synchronization
   import TestSupport
@@ -11,7 +12,7 @@
     import Musl
   #endif
 
-  /// Relays connections to the Unix-domain socket of a server, and cuts them on demand.
+  /// Relays connections to the Unix-domain socket of a server, and cuts them or falls silent on demand.
   final class PostgreSQLProxy: Sendable {
     /// The moment at which a connection is cut.
     enum Cut: CaseIterable {
@@ -34,7 +35,8 @@
     private let folder = TemporaryFolder()
     private let serverPath: String
     private let listener: CInt
-    private let nextCut = Mutex<(cut: Cut, commit: Commit)?>(nil)
+    private let nextCut = Mutex<(cut: Cut, commit: Commit, isSilent: Bool)?>(nil)
+    private let gate = Gate()
     private let pairs = Mutex<[Pair]>([])
 
     /// Starts a proxy for the server whose socket is in a folder.
@@ -59,6 +61,7 @@
     }
 
     deinit {
+      gate.open()
       shutdown(listener, CInt(SHUT_RDWR))
     }
 
@@ -67,7 +70,68 @@
 
     /// Cuts the connection that makes the next commit of the given kind, before or after that commit.
     func cutNext(_ commit: Commit, _ cut: Cut) {
-      nextCut.withLock { $0 = (cut, commit) }
+      nextCut.withLock { $0 = (cut, commit, false) }
+    }
+
+    /// Relays nothing from now on, and leaves all connections open.
+    ///
+    /// Clients can still connect to the proxy, as they can to a process that hangs.
+    func fallSilent() { gate.close() }
+
+    /// Falls silent in the middle of the next message from the server.
+    func fallSilentInNextAnswer() { gate.closeInNextAnswer() }
+
+    /// Falls silent before or after the next commit of the given kind reaches the server.
+    func fallSilentAtNext(_ commit: Commit, _ cut: Cut) {
+      nextCut.withLock { $0 = (cut, commit, true) }
+    }
+
+    /// Relays again, also what was held back.
+    func speak() { gate.open() }
+
+    /// Blocks the threads that relay while the proxy is silent.
+    private final class Gate: Sendable {
+      private struct State {
+        var isClosed = false
+        var closesInNextAnswer = false
+        var waiting: [DispatchSemaphore] = []
+      }
+
+      private let state = Mutex(State())
+
+      func close() { state.withLock { $0.isClosed = true } }
+
+      func closeInNextAnswer() { state.withLock { $0.closesInNextAnswer = true } }
+
+      func open() {
+        let waiting = state.withLock { state in
+          defer { state = State() }
+          return state.waiting
+        }
+        for semaphore in waiting { semaphore.signal() }
+      }
+
+      func pass() {
+        while let semaphore = semaphoreIfClosed() { semaphore.wait() }
+      }
+
+      private func semaphoreIfClosed() -> DispatchSemaphore? {
+        state.withLock { state in
+          guard state.isClosed else { return nil }
+          let semaphore = DispatchSemaphore(value: 0)
+          state.waiting.append(semaphore)
+          return semaphore
+        }
+      }
+
+      /// Returns whether the proxy falls silent in the middle of this message from the server.
+      func closesInAnswer() -> Bool {
+        state.withLock { state in
+          guard state.closesInNextAnswer else { return false }
+          (state.isClosed, state.closesInNextAnswer) = (true, false)
+          return true
+        }
+      }
     }
 
     /// Whether the cut that ``cutNext(_:_:)`` last requested was made; also `true` if none was requested.
@@ -91,27 +155,44 @@
       }
       let pair = Pair(client: client, server: server)
       pairs.withLock { $0.append(pair) }
-      Thread.detachNewThread { [weak self] in
+      Thread.detachNewThread { [weak self, gate] in
         var recognizer = CommitRecognizer()
         Self.copy(from: client, to: server) { bytes in
-          guard let commit = recognizer.commit(in: bytes), let cut = self?.takeCut(of: commit) else { return true }
+          gate.pass()
+          guard let commit = recognizer.commit(in: bytes), let (cut, isSilent) = self?.takeCut(of: commit) else {
+            return true
+          }
+          if isSilent {
+            gate.close()
+            if cut == .before { gate.pass() }
+            return true
+          }
           pair.isCut.store(true, ordering: .sequentiallyConsistent)
           return cut == .after
         }
         pair.waitForEndOfClient()
         pair.endDirection()
       }
-      Thread.detachNewThread {
-        Self.copy(from: server, to: client) { _ in !pair.isCut.load(ordering: .sequentiallyConsistent) }
+      Thread.detachNewThread { [gate] in
+        Self.copy(from: server, to: client) { bytes in
+          gate.pass()
+          if gate.closesInAnswer() {
+            _ = bytes.prefix(bytes.count / 2).withUnsafeBytes { StreamSocket.send($0, to: client) }
+            gate.pass()
+            // The client has closed the connection by then.
+            return false
+          }
+          return !pair.isCut.load(ordering: .sequentiallyConsistent)
+        }
         pair.endDirection()
       }
     }
 
-    private func takeCut(of commit: Commit) -> Cut? {
+    private func takeCut(of commit: Commit) -> (cut: Cut, isSilent: Bool)? {
       nextCut.withLock { next in
-        guard let cut = next?.cut, next?.commit == commit else { return nil }
+        guard let (cut, nextCommit, isSilent) = next, nextCommit == commit else { return nil }
         next = nil
-        return cut
+        return (cut, isSilent)
       }
     }
 

@@ -18,18 +18,21 @@ import Testing
   private enum Content<Value> {
     case value(Value, savedAt: Date)
     case future(StoredVersion)
+    case undecodable(reason: String)
     case corrupt(reason: String)
   }
 
   private func decode<Value: Codable & Sendable>(_ bytes: Data, as type: Value.Type) -> Content<Value> {
     switch Envelope.open(bytes, schema: 1) {
     case .future(let version): return .future(version)
+    case .undecodable(let reason): return .undecodable(reason: reason)
     case .corrupt(let reason): return .corrupt(reason: reason)
     case .value(let header, let body):
       switch makeValueFormat(of: type).decode(header, body: body, parts: []) {
       case .value(let value, _): return .value(value, savedAt: header.savedAt)
-      case .corrupt(let reason): return .corrupt(reason: reason)
-      case .unmigratable(let failure): return .corrupt(reason: failure.description)
+      case .unusable(let reason) where Envelope.hasRightChecksum(bytes):
+        return .undecodable(reason: reason.description)
+      case .unusable(let reason): return .corrupt(reason: reason.description)
       }
     }
   }
@@ -112,9 +115,7 @@ import Testing
     "", "\n", "corrupt", "{}", "{}\n{}", "null\nnull", "{\"format\":0,\"schema\":1,\"savedAt\":0}\n1",
     "{\"format\":1,\"schema\":0,\"savedAt\":0}\n1", "{\"format\":2,\"schema\":1,\"savedAt\":0}\n1",
     "{\"format\":3}", "{\"checksum\":\"c32a4c14\",\"format\":3}", "{\"checksum\":\"C32A4C13\",\"format\":3}",
-    "{\"checksum\":\"c7d14a45\",\"format\":0,\"schema\":1,\"savedAt\":0}\n1",
-    "{\"checksum\":\"89a062fb\",\"format\":2,\"schema\":0,\"savedAt\":0}\n1", "{\"checksum\":\"",
-    "{\"checksum\":\"c32a",
+    "{\"checksum\":\"", "{\"checksum\":\"c32a",
     "{\"checksum\":\"00000000\",\"format\":1,\"savedAt\":0,\"schema\":1}\n1", "{\"format\":1,\"schema\":1}\n1",
     "{\"format\":1,\"schema\":1,\"savedAt\":0}", "{\"format\":1,\"schema\":1,\"savedAt\":0}\n",
     "{\"format\":1,\"schema\":1,\"savedAt\":0}\n1 2", "{\"format\":1,\"schema\":1,\"savedAt\":0}\n\"text\"",
@@ -122,6 +123,20 @@ import Testing
   func `Bytes that contain no valid value are corrupt, and the reason is given`(text: String) {
     guard case .corrupt(let reason) = decode(text, as: Int.self) else {
       Issue.record("\(text)")
+      return
+    }
+    #expect(!reason.isEmpty)
+  }
+
+  @Test(arguments: [
+    #","format":0,"schema":1,"savedAt":0}"# + "\n1", #","format":2,"schema":0,"savedAt":0}"# + "\n1",
+    #","format":3}"#, #","format":3,"schema":1,"savedAt":0}"# + "\n1", #","format":2,"schema":1,"savedAt":0}"#,
+    #","format":2,"schema":1,"savedAt":0}"# + "\n\"text\"", "}",
+  ])
+  func `Bytes with the right checksum that contain no valid value are undecodable, and not corrupt`(line: String) {
+    let checksum = CRC32C.checksum(of: Data(line.utf8)).hexadecimalDigits
+    guard case .undecodable(let reason) = decode(#"{"checksum":"\#(checksum)""# + line, as: Int.self) else {
+      Issue.record("\(line)")
       return
     }
     #expect(!reason.isEmpty)

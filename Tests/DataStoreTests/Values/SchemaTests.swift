@@ -200,11 +200,15 @@ import Testing
     #expect(try await InMemoryStore(storage: storage).load(key)?.value == list)
   }
 
-  @Test func `A value whose migration fails can be removed`() async throws {
+  @Test func `A removal of a value whose migration fails quarantines it`() async throws {
     _ = try await savePersonOfSchema1(named: "Mattt")
+    let bytes = storage[encodedName]
     let store = InMemoryStore(storage: storage)
+    var changes = try await store.observe(collection: "person", as: Person.self).changes.makeAsyncIterator()
     try await store.remove(key)
-    #expect(storage.names.isEmpty)
+    #expect(storage.names.count == 1)
+    #expect(storage.names.first.map { storage[$0] } == bytes)
+    #expect(await changes.next() == [.removed(key, revision: 1)])
   }
 
   @Test func `If the result of the migrations can't be decoded, the last migration counts as failed`() async throws {

@@ -1,3 +1,4 @@
+import Dispatch
 import Multicast
 
 @testable import DataStore
@@ -15,6 +16,8 @@ import Multicast
 /// A test queues events. The hub takes them when a watch begins or takes its changes, or when the test calls
 /// ``notifyHub()``.
 final class SimulatedMonitor: FolderMonitor, Sendable {
+  let closings = DispatchGroup()
+
   /// The state of the monitor.
   struct State {
     /// The descriptors of the folders that exist.

@@ -469,7 +469,7 @@ import Testing
     storage[try key.keyName.encoded()] = Data("corrupt".utf8)
     _ = try await store.changes(of: key)
     _ = try await store.changes(of: key)
-    await #expect(throws: StoreError.writeFailed(QuarantineFailingBackend.error)) { try await store.load(key) }
+    await #expect(throws: StoreError.readFailed(QuarantineFailingBackend.error)) { try await store.load(key) }
     // A value of a future schema causes another event, which must be the second one.
     storage[try key.keyName.encoded()] = try encodedEnvelope("newer", schema: 2)
     _ = try await store.changes(of: key)

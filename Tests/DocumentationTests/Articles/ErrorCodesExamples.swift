@@ -1,4 +1,5 @@
 import GraphQLClient
+import Repository
 
 /// The code of `ErrorCodes.md`, copied unchanged so that the compiler checks it.
 enum ErrorCodesExamples {
@@ -16,5 +17,14 @@ enum ErrorCodesExamples {
     codes["SESSION_EXPIRED"] = .needsSignIn
     codes["UNAUTHORIZED"] = .refused
     return codes
+  }
+
+  static func leaveUncodedErrorsOpen(_ codes: inout GraphQLErrorCodes) {
+    codes.uncodedFieldErrors = .unknownOutcome
+  }
+
+  static func reply(to error: APISessionError) throws(APISessionError) -> MutationReply<String> {
+    if error.hasError(below: "updateMomentLike") { return .withoutValue }
+    throw error
   }
 }

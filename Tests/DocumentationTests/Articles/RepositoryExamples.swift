@@ -57,7 +57,7 @@ enum RepositoryExamples {
 
       func apply(to comments: inout Paged<Comment>) {
         switch self {
-        case .add(let comment): comments.upsertFirst(comment)
+        case .add(let comment): comments.insertFirst(comment)
         case .edit(let id, let text): comments.update(id) { $0.text = text }
         case .delete(let id): comments.remove(id)
         }
@@ -105,6 +105,19 @@ enum RepositoryExamples {
     for await page in comments.values(of: postID) { show(page.elements) }
   }
 
+  static func observeStates(
+    _ comments: SyncedRepository<CommentsSource>, postID: String, show: ([Comment]) -> Void,
+    showPlaceholder: (_ isLoading: Bool) -> Void, showFailure: (RepositoryError<ClientError>?) -> Void
+  ) async {
+    for await state in comments.states(of: postID) {
+      switch state.presence {
+      case .value(let page): show(page.elements)
+      case .nothing: showPlaceholder(state.isLoading)
+      case .notRead: showFailure(state.failure)
+      }
+    }
+  }
+
   static func makeRepositories(_ client: any Client, _ store: any KeyValueStore) -> [Any] {
     let profiles = SyncedRepository("profile", store: store, fetch: client.profile(of:))
     let drafts = LocalRepository<String, Draft>("drafts", default: Draft(), store: store)
@@ -117,5 +130,21 @@ enum RepositoryExamples {
     for await profile in profiles.values(of: userID, loading: .whileObserved(every: .seconds(30))) { show(profile) }
 
     await profiles.invalidate(.key(userID))
+  }
+
+  static func background(
+    _ comments: SyncedRepository<CommentsSource>, schedule: (Int?, Date?) -> Void, log: (String) -> Void
+  ) async {
+    func scheduleAnotherTask(for count: Int) { schedule(count, nil) }
+    func scheduleAnotherTask(at date: Date) { schedule(nil, date) }
+
+    await comments.suspend()
+
+    switch await comments.drain(within: .seconds(20)) {
+    case .empty: break
+    case .remaining(let count): scheduleAnotherTask(for: count)
+    case .paused(.backingOff(let date)): scheduleAnotherTask(at: date)
+    case .paused(let reason): log("\(reason)")
+    }
   }
 }

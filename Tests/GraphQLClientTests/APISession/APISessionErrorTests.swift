@@ -16,6 +16,29 @@ struct APISessionErrorTests {
     .unsupportedURL("ftp://a"), .invalidHeader(name: "a b"),
   ]
 
+  // MARK: - Paths
+
+  @Test(
+    arguments: [
+      ([["like", "title"]], true), ([nil, ["like", "title"]], true), ([["like"], ["like", "title"]], true),
+      ([["like"]], false), ([[]], false), ([nil], false), ([["other", "title"]], false),
+      ([["title", "like"]], false),
+    ] as [([[String]?], Bool)])
+  func `An error below a root field is told from an error of the field itself, whatever its code and the status are`(
+    paths: [[String]?], isBelow: Bool
+  ) {
+    let errors = paths.map { path in
+      GraphQLError(message: "m", path: path.map { $0.map { .field($0) } }, code: "FORBIDDEN")
+    }
+    for status in [200, 400, 401] {
+      #expect(APISessionError.graphQL(errors, status: status).hasError(below: "like") == isBelow)
+    }
+  }
+
+  @Test func `Only errors of GraphQL are errors below a field`() {
+    #expect(!Self.samples.contains { $0.hasError(below: "like") })
+  }
+
   // MARK: - Descriptions
 
   @Test func `The description of each error is unique, on one line, and has at least two sentences or clauses`() {

@@ -12,7 +12,8 @@ struct GraphQLErrorCodesTests {
     (["UNAUTHENTICATED"], GraphQLErrorCodes.Meaning.needsSignIn), (["invalid-jwt"], .needsSignIn),
     (["UnauthorizedException"], .needsSignIn), (["THROTTLED"], .retryLater), (["RATE_LIMITED"], .retryLater),
     (["SERVICE_UNAVAILABLE"], .retryLater), (["TIMEOUT"], .unknownOutcome), (["ExecutionTimeout"], .unknownOutcome),
-    (["INTERNAL_SERVER_ERROR"], .unknownOutcome), (["BAD_USER_INPUT"], .refused), (["Unauthorized"], .refused),
+    (["INTERNAL_SERVER_ERROR"], .unknownOutcome), (["HC0045"], .unknownOutcome), (["BAD_USER_INPUT"], .refused),
+    (["Unauthorized"], .refused),
     (["A_CODE_OF_THE_APP"], .refused), ([nil], .refused),
   ])
   func `A code has the meaning that the standard table gives it`(
@@ -91,6 +92,23 @@ struct GraphQLErrorCodesTests {
     let throttled = APISessionError.graphQL(Self.errors(["THROTTLED"]), status: status, retryAfter: retryAfter)
     #expect(throttled.meaning(by: .standard) == .retryLater)
     #expect(APISessionError.statusCode(status, bodyExcerpt: "").meaning(by: .standard) == nil)
+  }
+
+  @Test(
+    arguments: [
+      (["like"], nil, 200, GraphQLErrorCodes.Meaning.unknownOutcome),
+      (["like"], "A_CODE_OF_THE_APP", 400, .unknownOutcome),
+      (["like"], "FORBIDDEN", 200, .refused), (["like"], nil, 401, .needsSignIn), (nil, nil, 200, .refused),
+      (nil, nil, 503, .unknownOutcome),
+    ] as [([String]?, String?, Int, GraphQLErrorCodes.Meaning)])
+  func `The table says what an error of a field without a known code means, if the status has no meaning`(
+    path: [String]?, code: String?, status: Int, meaning: GraphQLErrorCodes.Meaning
+  ) {
+    var codes = GraphQLErrorCodes.standard
+    codes.uncodedFieldErrors = .unknownOutcome
+    let refused = GraphQLError(message: "m", code: "BAD_USER_INPUT")
+    let error = GraphQLError(message: "m", path: path.map { $0.map { .field($0) } }, code: code)
+    #expect(APISessionError.graphQL([error, refused], status: status).meaning(by: codes) == meaning)
   }
 
   @Test func `A known code decides whether an error is transient, and what its description advises`() {

@@ -49,6 +49,15 @@ struct DemonstrationServerKeyTests {
     #expect(replies[0].moments[1].likes?.map(\.id) == ["4", "0"])
   }
 
+  @Test func `A stored state that this version can't decode is replaced by the next change`() async throws {
+    let folder = TemporaryFolder()
+    try await FileStore(folder: folder.url).save(7, for: StoreKey<Int>("demo-server"))
+    let backend = try await DemonstrationServer.open(FileStore(folder: folder.url))
+    let liked = try await backend.updateLike(true, momentID: "1", fromUserID: "0")
+    let reopened = try await DemonstrationServer.open(FileStore(folder: folder.url))
+    #expect(try await reopened.getMoments(userID: "0") == liked)
+  }
+
   @Test func `Servers on one folder keep each other's changes`() async throws {
     let folder = TemporaryFolder()
     let servers = [

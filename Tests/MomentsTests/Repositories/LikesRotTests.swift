@@ -104,7 +104,7 @@ import Testing
     var iterator = events.makeAsyncIterator()
     while !unreportedIDs.isEmpty {
       switch await iterator.next() {
-      case .mutationUnreadable(let id, let movedTo, _):
+      case .mutationUnreadable(let id, let movedTo?, _):
         #expect(unreportedIDs.remove(id) != nil, "seed \(seed)")
         let name = try #require(files.likes.first { $0.id == id }).name
         #expect(try Data(contentsOf: URL(filePath: movedTo)) == corruptBytes[name], "seed \(seed)")
@@ -125,6 +125,9 @@ import Testing
       }
     }
 
+    // Ends the delay after the failed attempts of the likes.
+    _ = try await repo.mutations.list()
+    await repo.retryLikes()
     // This like is sent after all others.
     let outcome = try await repo.updateLike(isLiked: true, momentID: "1", fromUserID: "0")
     #expect(outcome == .confirmed, "seed \(seed)")

@@ -78,9 +78,9 @@ import Testing
     try await externalStore.save(momentsDetails: .fixture(name: "first"), userID: "0")
     #expect(await observer.first(1).map(\.userDetails.name) == ["first"])
 
-    let load = Task { try await repo.getMoments(userID: "0") }
+    let load = Task { try await repo.reloadMoments(userID: "0") }
     await saveGate.arrivals()
-    let reload = Task { try await repo.reloadMoments(userID: "0") }
+    let reload = Task { try await repo.getMoments(userID: "0") }
     await replies.gates[1].arrivals()
     try await externalStore.save(momentsDetails: .fixture(name: "other"), userID: "0")
     replies.gates[1].open()
@@ -98,7 +98,13 @@ import Testing
   }
 
   @Test func `Replies to requests that were sent after the repository's own saves aren't discarded`() async throws {
-    let harness = RepoHarness()
+    let count = Lock(0)
+    let harness = RepoHarness(getMoments: { _ in
+      .fixture(
+        name: count.withLock {
+          $0 += 1; return "\($0)"
+        })
+    })
     let observer = harness.repo.momentsDetails(userID: "0").subscribe()
     for _ in 0..<20 { try await harness.repo.getMoments(userID: "0") }
     #expect(harness.getMoments.requestedUserIDs.count == 20)

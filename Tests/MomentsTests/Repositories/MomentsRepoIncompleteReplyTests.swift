@@ -86,6 +86,34 @@ import Testing
     }
   }
 
+  @Test(arguments: ["null", #"{"updateMomentLike":null}"#], ["UNAUTHENTICATED", "FORBIDDEN", "THROTTLED", ""])
+  func `A like is made once and confirmed by a fetched timeline if an error below its field leaves no timeline`(
+    data: String, code: String
+  ) async throws {
+    let isLiked = Lock(false)
+    let transport = JSONTransport { operation in
+      if operation == "updateMomentLike" {
+        isLiked.withLock { $0 = true }
+        let path = #"["updateMomentLike","moments",0,"createdDate"]"#
+        return Data(
+          #"{"data":\#(data),"errors":[{"message":"m","path":\#(path),"extensions":{"code":"\#(code)"}}]}"#.utf8)
+      }
+      let timeline = JSONTransport.timeline(title: "null", isLiked: isLiked.withLock { $0 })
+      return Data(#"{"data":{"\#(Self.field(of: operation))":\#(timeline)}}"#.utf8)
+    }
+    let repo = Self.makeRepo(transport)
+    let reports = repo.incompleteReplies.subscribe()
+    try await repo.getMoments(userID: "0")
+    let observer = repo.momentsDetails(userID: "0").subscribe()
+    try #require(try await repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .confirmed)
+    #expect(await observer.first(2).map(\.moments[0].isLiked) == [false, true])
+    #expect(try await repo.mutations.list() == [])
+    #expect(transport.operations.filter { $0 == "updateMomentLike" }.count == 1)
+    let report = try #require(await reports.first(1).first)
+    #expect(report.request == .like(MomentLike(userID: "0", momentID: "0", isLiked: true)))
+    #expect(report.description.hasPrefix("The timeline after the like of 0 can't be read: The server sent none: m (at"))
+  }
+
   @Test func `Invalid errors beside a complete timeline are reported`() async throws {
     let transport = JSONTransport { _ in
       Data(#"{"data":{"getMomentsDetailsByUserID":\#(JSONTransport.timeline(title: "null"))},"errors":[{}]}"#.utf8)

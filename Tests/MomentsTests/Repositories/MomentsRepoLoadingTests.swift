@@ -130,7 +130,7 @@ import Testing
     })
     try await harness.store.save(momentsDetails: .fixture(), userID: "0")
     let states = harness.repo.loadState(userID: "0").buffering(.unbounded).subscribe()
-    #expect(await states.first(2).map(\.value) == [nil, .fixture()])
+    #expect(await states.first(1).map(\.value) == [.fixture()])
     let caller = Task { try await harness.repo.getMoments(userID: "0") }
     await gate.arrivals()
     caller.cancel()

@@ -69,6 +69,18 @@ import Testing
     #expect(try await repo.mutations.list() == [])
   }
 
+  @Test func `A suspended repository stores likes, and sends them when it is drained or resumed`() async throws {
+    isOffline.withLock { $0 = false }
+    let repo = try await makeRepoOnStoredTimeline()
+    await repo.suspend()
+    #expect(try await repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .queued)
+    #expect(await repo.report().lanes.map(\.status) == [.suspended])
+    #expect(await repo.drain(within: .seconds(20)) == .empty)
+    #expect(try await repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .queued)
+    await repo.resume()
+    await repo.waitUntilSent()
+  }
+
   @Test func `A like whose only attempt fails is rolled back before its call throws`() async throws {
     let repo = try await makeRepoOnStoredTimeline(maximumAttempts: 1)
     let observer = repo.momentsDetails(userID: "0").subscribe()

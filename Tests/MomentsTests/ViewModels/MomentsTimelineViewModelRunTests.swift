@@ -199,6 +199,24 @@ import Testing
     await runTask.value
   }
 
+  @Test func `A screen is empty only once the store was read and has no timeline`() async {
+    let repo = RelayRepo()
+    let model = MomentsTimelineViewModel(userID: "0", momentsRepo: repo)
+    #expect(!model.isEmpty)
+    let unreadableStore = MomentsRepoError.store(.readFailed(SystemError(code: 5, operation: "testing", path: "")))
+    let states: [(MomentsLoadState, isEmpty: Bool)] = [
+      (.idle, true), (.loaded(LoadedValue(.fixture(), savedAt: Date(timeIntervalSince1970: 0))), false),
+      (.loading(previous: nil), true), (.failed(unreadableStore, previous: nil), false),
+      (.failed(.session(.timedOut), previous: nil), true), (.failed(.signedOut, previous: nil), false),
+    ]
+    for (state, isEmpty) in states {
+      repo.loadStates.send(state)
+      // Shows the state.
+      await model.loadItems()
+      #expect(model.isEmpty == isEmpty)
+    }
+  }
+
   @Test func `A timeline that is removed right after it arrives doesn't stay on the screen`() async throws {
     let repo = RelayRepo()
     let model = MomentsTimelineViewModel(userID: "0", momentsRepo: repo)
@@ -278,7 +296,8 @@ import Testing
     #expect(try await like.value == .confirmed)
     await until { rows(model).map(\.isPending) == [false, false] }
     #expect(model.pendingMomentIDs == [])
-    #expect(model.momentsDetails == .fixture(momentIDs: ["0", "1"], likedMomentIDs: ["1"]))
+    // The timeline and the pending likes are observed one by one, so either may arrive first.
+    await until { model.momentsDetails == .fixture(momentIDs: ["0", "1"], likedMomentIDs: ["1"]) }
     #expect(rows(model).map(\.isLiked) == [false, true])
     runTask.cancel()
     await runTask.value

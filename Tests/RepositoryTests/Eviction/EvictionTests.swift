@@ -300,6 +300,76 @@ import Testing
     #expect(attempts.value == 2)
   }
 
+  // MARK: - Several repositories
+
+  /// Creates a second repository on the store of the first one, or on another store over the same storage.
+  private func makeSecondRepository(onOtherStore: Bool) -> NotesRepository {
+    makeRepository(store: onOtherStore ? InMemoryStore(storage: storage) : store)
+  }
+
+  @Test(arguments: [false, true])
+  func `What another repository of this process observes isn't evicted by a call`(onOtherStore: Bool) async throws {
+    for key in ["a", "b", "c"] { try await put(Notes(key), key) }
+    let repository = makeRepository()
+    let second = makeSecondRepository(onOtherStore: onOtherStore)
+    do {
+      let values = second.values(of: "a").subscribe()
+      #expect(await values.first(1) == [Notes("a")])
+      let states = second.states(of: "b", loading: .whileObserved()).subscribe()
+      #expect(await states.first { $0.value != nil }?.value == Notes("b"))
+      try await repository.evict(.key("a"))
+      try await repository.evict(.all)
+      try await #expect(storedIDs() == ["a", "b"])
+    }
+    // The observation with a loading policy ends in a task.
+    while await second.engine.isInUse("b") { await Task.yield() }
+    try await repository.evict(.all)
+    try await #expect(storedIDs() == [])
+  }
+
+  @Test(arguments: [false, true])
+  func `What another repository of this process observes isn't evicted by a policy until its observers leave`(
+    onOtherStore: Bool
+  ) async throws {
+    try await put(Notes("a"), "a")
+    let second = makeSecondRepository(onOtherStore: onOtherStore)
+    let repository = makeRepository(configuration: makeConfiguration(EvictionPolicy(maximumCount: 1)))
+    do {
+      let values = second.values(of: "a").subscribe()
+      #expect(await values.first(1) == [Notes("a")])
+      try await repository.refresh("b")
+      try await waitUntilStoredIDs(are: ["a"])
+    }
+    try await repository.refresh("c")
+    try await waitUntilStoredIDs(are: ["c"])
+  }
+
+  @Test func `The newest value stays if another repository of this process is observed as a whole`() async throws {
+    for key in ["a", "b"] { try await put(Notes(key), key) }
+    let repository = makeRepository()
+    let second = makeSecondRepository(onOtherStore: false)
+    let values = second.everyValue.subscribe()
+    #expect(await values.first(2) == [Notes("a"), Notes("b")])
+    try await repository.evict(.all)
+    try await #expect(storedIDs() == ["b"])
+    try await memory.save(Notes("c"), for: .notes("c"))
+    #expect(await values.first(1) == [Notes("c")])
+    try await repository.evict(.all)
+    try await #expect(storedIDs() == ["c"])
+  }
+
+  @Test func `A repository in another place keeps no values of this one`() async throws {
+    try await put(Notes("a"), "a")
+    let otherStore = InMemoryStore()
+    try await otherStore.save(Notes("other"), for: .notes("a"))
+    let other = makeRepository(store: otherStore)
+    let values = other.values(of: "a").subscribe()
+    #expect(await values.first(1) == [Notes("other")])
+    try await makeRepository().evict(.all)
+    try await #expect(storedIDs() == [])
+    #expect(await other.state(of: "a").value == Notes("other"))
+  }
+
   // MARK: - Explicit eviction
 
   @Test func `An evicted value is fetched again`() async throws {

@@ -230,12 +230,13 @@ struct InterleavedRun<Source: MarksSource> {
     case 32: journal.storeFailureRate = options.storeMayFail && journal.storeFailureRate == 0 ? 0.15 : 0
     case 33: checkLawsWhenIdle()
     case 34: process.networkMonitor.status = [.online, .offline, .unknown].randomElement(using: &random)!
-    case 35: process.activityMonitor.activity = [.active, .inactive].randomElement(using: &random)!
+    case 35: process.activityMonitor.activity = [.active, .inactive, .background].randomElement(using: &random)!
     case 36:
       let selection = [KeySelection.key(key), .user("0"), .all].randomElement(using: &random)!
       call(process) { await $0.invalidate(selection) }
     case 37: replaceObservers(of: process)
     case 38: process.store.loseLocks()
+    case 39: suspendOrResume(process)
     default: stepNetwork()
     }
   }
@@ -369,6 +370,16 @@ struct InterleavedRun<Source: MarksSource> {
     }
   }
 
+  private mutating func suspendOrResume(_ process: Process) {
+    let duration = Duration.seconds(Int.random(in: 0...20, using: &random))
+    switch Int.random(in: 0..<3, using: &random) {
+    case 0: call(process) { await $0.suspend() }
+    case 1: call(process) { await $0.resume() }
+    default:
+      call(process) { [journal] in journal.note("a drain ends: \(await $0.drain(within: duration))") }
+    }
+  }
+
   private func signIn(_ process: Process) {
     process.client.isSignedOut = false
     call(process) { await $0.credentialsChanged(userID: nil) }
@@ -415,8 +426,11 @@ struct InterleavedRun<Source: MarksSource> {
       deliverPackets(until: { true })
       startProcess()
     }
+    // A call that suspends a repository must not begin after the one that resumes it.
+    runUntilIdle()
     for process in processes {
       (process.networkMonitor.status, process.activityMonitor.activity) = (.online, .active)
+      call(process) { await $0.resume() }
       signIn(process)
     }
     for process in processes {
@@ -433,7 +447,7 @@ struct InterleavedRun<Source: MarksSource> {
     for process in processes where !journal.isCompleted("queue \(process.number)") {
       let records = storage.values(in: "marks.mutations", as: Journal.Record.self)
       return journal.violate(
-        "L12: the queue of process \(process.number) doesn't drain: \(records.values.map(\.mutation.mark).sorted())")
+        "L12: the queue of process \(process.number) doesn't drain: \(records.values.compactMap(\.mark).sorted())")
     }
     for process in processes {
       let keysFetchedWhileObserved = process.keysFetchedWhileObserved
@@ -454,7 +468,10 @@ struct InterleavedRun<Source: MarksSource> {
       }
     }
     deliverPackets(until: { [processes, journal] in
-      processes.allSatisfy { journal.isCompleted("load \($0.number)") }
+      processes.allSatisfy { process in
+        let isLoading = Self.keys.contains { journal.newestState(of: $0, process.number)?.isLoading ?? false }
+        return journal.isCompleted("load \(process.number)") && !isLoading
+      }
     })
     for process in processes {
       noticeExternalChanges(in: process)
@@ -492,7 +509,7 @@ struct InterleavedRun<Source: MarksSource> {
     }
     let liveRecords = storage.values(in: "marks.mutations", as: Journal.Record.self).values.filter { $0.verdict == nil }
     if !liveRecords.isEmpty {
-      journal.violate("L12: marks \(liveRecords.map(\.mutation.mark).sorted()) stay in the queue.")
+      journal.violate("L12: marks \(liveRecords.compactMap(\.mark).sorted()) stay in the queue.")
     }
   }
 }

@@ -12,7 +12,7 @@ import RepositoryTesting
 /// with each pending mutation applied once. L2: a new observer sees the changes of all calls that have returned. L3: a
 /// stored value is never older than the previously stored one.
 final class Journal: Sendable {
-  typealias Record = MutationRecord<MarkChange>
+  typealias Record = MutationRecord
 
   /// The result of a call of `perform`.
   enum Outcome: Equatable, Sendable {
@@ -166,15 +166,18 @@ final class Journal: Sendable {
   }
 
   private func recordMutation(_ id: MutationID, _ record: Record) {
+    guard let change = record.mutation(as: MarkChange.self) else {
+      return violate("The record of \(id) is unreadable.")
+    }
     state.withLock { state in
-      state.marks[id] = record.mutation.mark
+      state.marks[id] = change.mark
       state.sequences[id] = record.sequence
-      state.keys[id] = record.key
+      state.keys[id] = record.keys.first
       if record.verdict == nil {
         state.liveIDs.insert(id)
       } else {
         state.liveIDs.remove(id)
-        state.allowedMissing.insert(record.mutation.mark)
+        state.allowedMissing.insert(change.mark)
       }
     }
   }
@@ -323,16 +326,17 @@ final class Journal: Sendable {
   func checkLawsWhenIdle(_ key: String, _ process: Int) {
     guard let newest = newestState(of: key, process) else { return }
     let liveRecords = storage.values(in: "marks.mutations", as: Record.self).values
-      .filter { $0.key == key && $0.verdict == nil }
+      .filter { $0.keys == [key] && $0.verdict == nil }
     if newest.isPending != !liveRecords.isEmpty {
-      let marks = liveRecords.map(\.mutation.mark).sorted()
+      let marks = liveRecords.compactMap(\.mark).sorted()
       violate("L13: isPending is \(newest.isPending), but the queue has marks \(marks).")
     }
     guard let value = newestValue(of: key, process) else { return }
     let shown = Set(value.elements.map(\.id))
     // A mutation with an excluded mark isn't possible on a value that has that mark, so it may be invisible.
-    for record in liveRecords where record.mutation.excluded == nil && !shown.contains(record.mutation.mark) {
-      violate("L1: mark \(record.mutation.mark) is pending, but only \(shown.sorted()) are shown.")
+    for change in liveRecords.compactMap({ $0.mutation(as: MarkChange.self) })
+    where change.excluded == nil && !shown.contains(change.mark) {
+      violate("L1: mark \(change.mark) is pending, but only \(shown.sorted()) are shown.")
     }
   }
 
@@ -415,4 +419,9 @@ final class Journal: Sendable {
       if let id = ids.first(where: { $0 < 0 }) { violate("L1: an impossible mutation added mark \(id).") }
     }
   }
+}
+
+extension MutationRecord {
+  /// The mark of the change.
+  var mark: Int? { mutation(as: MarkChange.self)?.mark }
 }

@@ -1,5 +1,6 @@
 import DataStore
 import DataStoreTesting
+import Foundation
 import Multicast
 import MulticastTesting
 import RepositoryTesting
@@ -79,12 +80,17 @@ import Testing
       hooks: .init(
         onRead: onRead, onCommit: onCommit,
         didCommit: { [storage, textsBySequence] _ in
-          let records = storage.values(in: "notes.mutations", as: MutationRecord<NotesMutation>.self)
+          let records = storage.values(in: "notes.mutations", as: MutationRecord.self)
           for record in records.values {
-            if case .add(let text) = record.mutation { textsBySequence.value[record.sequence] = text }
+            if case .add(let text) = record.mutation(as: NotesMutation.self) {
+              textsBySequence.value[record.sequence] = text
+            }
           }
         }, onCommitted: onCommitted))
     var configuration = RepositoryConfiguration(clock: clock, leadership: leadership)
+    configuration.now = { [clock] in
+      Date(timeIntervalSinceReferenceDate: clock.now.offset / .seconds(1))
+    }
     configuration.taskExecutor = executor
     let source = NotesSource(
       fetch: { [server] in server.value(of: $0) },
@@ -445,7 +451,8 @@ import Testing
     _ = perform(.add("2"), first)
     isOffline.value = false
     first.kill()
-    advance(by: Self.leadershipRetryInterval)
+    // The delay after the failed attempt.
+    advance(by: .seconds(1))
     #expect(server.applied.map(\.mutation) == [.add("1"), .add("2")])
     #expect(try await pendingMutations(of: second).isEmpty)
   }
@@ -466,7 +473,9 @@ import Testing
     #expect(try await start { await values.first(1) }.value == [Notes("old", "1")])
   }
 
-  @Test func `When the leader is released a follower leads at once`() async throws {
+  @Test func `When the leader is released, a follower sends once the delay after the failed attempt has passed`()
+    async throws
+  {
     let isOffline = Setting(true)
     let first = makeProcess("first", onSend: { () throws(NotesFailure) in if isOffline.value { throw .offline } })
     let second = makeProcess("second")
@@ -476,6 +485,9 @@ import Testing
     isOffline.value = false
     first.release()
     executor.runUntilIdle()
+    // It waits for the rest of the delay after the failed attempt of the first one.
+    #expect(sent.value.count == 1)
+    advance(by: .seconds(1))
     #expect(server.applied.map(\.mutation) == [.add("1")])
     #expect(sent.value.last == "second \(NotesMutation.add("1"))")
   }
@@ -674,7 +686,8 @@ import Testing
     delaysCommits.value = true
     _ = start { await first.repository.retryNow() }
     first.store.loseLocks()
-    advance(by: Self.leadershipRetryInterval)
+    // The delay after the failed attempt.
+    advance(by: .seconds(1))
     #expect(try await pendingMutations(of: second).map(\.standing.name) == ["refused"])
     commitGate.open()
     noticeChanges(in: first, second)
@@ -685,7 +698,9 @@ import Testing
     #expect(senders == ["first", "second"])
   }
 
-  @Test func `If a sign-in is required, a call returns queued once the call's repository leads again`() async throws {
+  @Test func `If a repository knows that a sign-in is required, its calls return queued even while it follows`()
+    async throws
+  {
     let (firstSendGate, secondSendGate, attempts) = (Gate(), Gate(), Counter())
     let first = makeProcess(
       "first",
@@ -706,12 +721,12 @@ import Testing
     #expect(await firstRepository.report().leadership == .following)
     let result = Setting<MutationResult?>(nil)
     _ = start { result.value = try await firstRepository.perform(.add("4"), on: "a") }
-    #expect(result.value == nil)
+    #expect(result.value == .queued)
     second.kill()
     executor.runUntilIdle()
     advance(by: Self.leadershipRetryInterval)
-    #expect(await firstRepository.report().leadership == .leading)
-    #expect(result.value == .queued)
+    #expect(
+      try await pendingMutations(of: first).filter { $0.key == "a" }.map(\.standing) == [.needsSignIn, .needsSignIn])
     secondSendGate.open()
     executor.runUntilIdle()
   }
@@ -767,8 +782,8 @@ import Testing
     }
   }
 
-  private var storedRecords: [MutationRecord<NotesMutation>] {
-    Array(storage.values(in: "notes.mutations", as: MutationRecord<NotesMutation>.self).values)
+  private var storedRecords: [MutationRecord] {
+    Array(storage.values(in: "notes.mutations", as: MutationRecord.self).values)
   }
 
   @Test func `Leaders that lose their leases before sending a mutation don't cause its refusal`() async throws {
@@ -832,6 +847,8 @@ import Testing
     _ = start { await first.repository.retryNow() }
     first.store.loseLocks()
     _ = perform(.add("2"), second)
+    // The delay after the failed attempt.
+    advance(by: .seconds(1))
     #expect(sent.value.last == "second \(NotesMutation.add("1"))")
     commitGate.open()
     noticeChanges(in: first, second)
@@ -886,16 +903,19 @@ import Testing
   @Test func `A repository that has failed to lead tries again after the retry interval`() async throws {
     let leadership = ScriptedLeadership([
       .failure(SimulatedStore.disconnectedError), .failure(SimulatedStore.disconnectedError),
+      .failure(SimulatedStore.disconnectedError),
       .success(.leading(lease: HeldLease())),
     ])
     let process = makeProcess("only", leadership: leadership)
     let events = process.repository.events.subscribe()
-    // The first attempt to lead failed when the repository was created. The mutation causes a second one at once.
+    // The first attempt to lead failed when the repository was created. The mutation causes two more: one
+    // beside its addition, and one when it is durable.
     let call = perform(.add("1"), process)
     advance(by: .milliseconds(2_999))
     #expect(sent.value == [])
     #expect(leadership.remainingResults.value.count == 1)
-    advance(by: .milliseconds(1))
+    // The third failed attempt may be followed by a longer delay than the interval.
+    advance(by: .milliseconds(1_001))
     #expect(try await call.value == .confirmed)
     for await event in events where event == .leadershipGained { break }
     #expect(await process.repository.report().leadership == .leading)

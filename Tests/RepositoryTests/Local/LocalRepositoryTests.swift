@@ -2,10 +2,11 @@ import DataStore
 import Foundation
 import Multicast
 import MulticastTesting
-import Repository
 import TestRounds
 import TestSupport
 import Testing
+
+@testable import Repository
 
 @Suite(.timeLimit(.minutes(15))) struct LocalRepositoryTests {
   private typealias Drafts = LocalRepository<String, Notes>
@@ -282,19 +283,86 @@ import Testing
     await observer.reaches { $0 == Notes("one") }
   }
 
+  @Test func `An observer that subscribed while the store was unreadable gets its value without another call`()
+    async throws
+  {
+    let (plan, clock) = (FaultPlan { _ in nil }, ManualClock())
+    plan.readsFail = true
+    let drafts = Drafts(
+      "notes", default: Notes("default"),
+      store: BackedStore(backend: FaultyBackend(storage: InMemoryStorage(), plan: plan)), clock: clock)
+    let observer = drafts.values(of: "a").subscribe()
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(60))
+    await clock.sleepers(1)
+    plan.readsFail = false
+    clock.advance(by: .seconds(60))
+    #expect(await observer.first(1) == [Notes("default")])
+  }
+
+  @Test func `A read by a call shows that an observed value can be read again`() async throws {
+    let (plan, clock) = (FaultPlan { _ in nil }, ManualClock())
+    plan.readsFail = true
+    let drafts = Drafts(
+      "notes", default: Notes("default"),
+      store: BackedStore(backend: FaultyBackend(storage: InMemoryStorage(), plan: plan)), clock: clock)
+    let observer = drafts.values(of: "a").subscribe()
+    await clock.sleepers(1)
+    plan.readsFail = false
+    try await #expect(drafts.value(of: "a") == Notes("default"))
+    #expect(await observer.first(1) == [Notes("default")])
+  }
+
+  @Test func `Sequences end when the repository is released before the store can be read`() async throws {
+    let (plan, clock) = (FaultPlan { _ in nil }, ManualClock())
+    plan.readsFail = true
+    var drafts: Drafts? = Drafts(
+      "notes", default: Notes("default"),
+      store: BackedStore(backend: FaultyBackend(storage: InMemoryStorage(), plan: plan)), clock: clock)
+    let observer = try #require(drafts?.values(of: "a").subscribe())
+    await clock.sleepers(1)
+    drafts = nil
+    #expect(await observer.first(1) == [])
+  }
+
   @Test func `Corrupt bytes are reported once, and then the default value is used`() async throws {
     let storage = InMemoryStorage()
     let name = try StoreKey.notes("a").keyName.encoded()
     storage[name] = Data("no value".utf8)
     let drafts = makeRepository(in: InMemoryStore(storage: storage))
     let error = try await #require(throws: StoreError.self) { try await drafts.update("a") { $0.texts = [] } }
-    guard case .undecodable(_, let movedTo, _) = error else {
+    guard case .undecodable(_, let movedTo?, _) = error else {
       Issue.record("Unexpected error \(error)")
       return
     }
     #expect(storage[movedTo] == Data("no value".utf8))
     try await #expect(drafts.value(of: "a") == Notes("default"))
     #expect(await drafts.values(of: "a").subscribe().first(1) == [Notes("default")])
+  }
+
+  @Test func `A value that another version stored and this one can't decode is kept until it is removed`() async throws
+  {
+    let storage = InMemoryStorage()
+    let key = StoreKey<Notes>.notes("a").keyName
+    try await InMemoryStore(storage: storage).save(7, for: StoreKey<Int>(key))
+    let bytes = storage[try key.encoded()]
+    let drafts = makeRepository(in: InMemoryStore(storage: storage))
+    let observer = drafts.values(of: "a").subscribe()
+    for _ in 1...2 {
+      let error = try await #require(throws: StoreError.self) { try await drafts.update("a") { $0.texts = [] } }
+      guard case .undecodable(key, movedTo: nil, _) = error else {
+        Issue.record("Unexpected error \(error)")
+        return
+      }
+    }
+    await #expect(throws: StoreError.self) { try await drafts.value(of: "a") }
+    #expect(storage[try key.encoded()] == bytes)
+    try await drafts.remove("a")
+    #expect(storage.names.map { storage[$0] } == [bytes])
+    // The observer got no value before the removal.
+    #expect(await observer.first(1) == [Notes("default")])
+    try await drafts.update("a") { $0 = Notes("new") }
+    #expect(await observer.first(1) == [Notes("new")])
   }
 }
 

@@ -1,3 +1,4 @@
+import Foundation
 import MulticastTesting
 import TestRounds
 import Testing
@@ -45,15 +46,101 @@ import Testing
     #expect(lanes.next(at: .seconds(4)) == .wait(until: .seconds(5)))
     #expect(lanes.next(at: .seconds(5)) == .send(Self.id(2), lane: "c"))
     #expect(lanes.next(at: .seconds(5)) == .wait(until: .seconds(6)))
-    // This attempt has already released its slot, so its end frees none.
+    // This attempt has already released its slot, so its end frees none. Slow lanes have slots of their own.
     lanes.complete(lane: "a")
+    #expect(lanes.next(at: .seconds(5)) == .send(Self.id(3), lane: "a"))
     #expect(lanes.next(at: .seconds(5)) == .wait(until: .seconds(6)))
     lanes.complete(lane: "b")
     #expect(lanes.next(at: .seconds(5)) == .send(Self.id(4), lane: "d"))
     lanes.complete(lane: "c")
     lanes.complete(lane: "d")
     #expect(lanes.next(at: .seconds(5)) == .send(Self.id(5), lane: "e"))
-    #expect(lanes.next(at: .seconds(5)) == .send(Self.id(3), lane: "a"))
+  }
+
+  @Test func `Lanes whose sends hang delay no other lane a second time`() {
+    let hanging: [LaneID] = (0..<6).map { LaneID(userID: nil, orderingKey: "hanging \($0)") }
+    var lanes = makeLanes(mutationsIn: hanging + ["a"])
+    for number in 0..<6 {
+      #expect(lanes.next(at: .seconds(5 * (number / 2))) == .send(Self.id(number), lane: hanging[number]))
+    }
+    // Two sends at a time delayed the lane once.
+    #expect(lanes.next(at: .seconds(14)) == .wait(until: .seconds(15)))
+    #expect(lanes.next(at: .seconds(15)) == .send(Self.id(6), lane: "a"))
+    lanes.complete(lane: "a")
+    for number in 0..<6 {
+      lanes.backOff(Self.id(number), lane: hanging[number], until: .seconds(16 + number), isServerDelay: false)
+    }
+    // They hang again, two at a time.
+    for number in 0..<2 {
+      #expect(lanes.next(at: .seconds(25)) == .send(Self.id(number), lane: hanging[number]))
+    }
+    #expect(lanes.next(at: .seconds(25)) == .wait(until: .seconds(30)))
+    lanes.append(Self.id(7), lane: "a", userID: nil)
+    lanes.append(Self.id(8), lane: "b", userID: nil)
+    #expect(lanes.next(at: .seconds(25)) == .send(Self.id(7), lane: "a"))
+    #expect(lanes.next(at: .seconds(25)) == .send(Self.id(8), lane: "b"))
+    // One that answers in time is no longer slow.
+    lanes.complete(lane: hanging[0])
+    lanes.append(Self.id(9), lane: hanging[0], userID: nil)
+    #expect(lanes.next(at: .seconds(25)) == .send(Self.id(2), lane: hanging[2]))
+    lanes.complete(lane: "a")
+    #expect(lanes.next(at: .seconds(25)) == .send(Self.id(9), lane: hanging[0]))
+  }
+
+  @Test func `Lanes that may have ended a process send alone first, each for a limited time`() {
+    var lanes = makeLanes(mutationsIn: ["a", "b", "c"], maximumInFlight: 4)
+    lanes.suspect(["a", "b"])
+    #expect(!lanes.isFree("d"))
+    #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
+    #expect(lanes.next(at: .zero) == .wait(until: .seconds(5)))
+    lanes.complete(lane: "a")
+    #expect(lanes.next(at: .zero) == .send(Self.id(1), lane: "b"))
+    #expect(lanes.next(at: .seconds(1)) == .wait(until: .seconds(5)))
+    #expect(lanes.next(at: .seconds(5)) == .send(Self.id(2), lane: "c"))
+    #expect(lanes.isFree("d"))
+    // A suspect without a mutation keeps no other lane waiting.
+    lanes.append(Self.id(5), lane: "e", userID: nil)
+    lanes.suspect(["e"])
+    lanes.remove(Self.id(5), lane: "e")
+    lanes.append(Self.id(6), lane: "f", userID: nil)
+    #expect(lanes.next(at: .seconds(5)) == .send(Self.id(6), lane: "f"))
+    // Nor does one that has to wait.
+    lanes.append(Self.id(3), lane: "a", userID: nil, isDurable: false)
+    lanes.append(Self.id(4), lane: "d", userID: nil)
+    lanes.suspect(["a"])
+    #expect(lanes.next(at: .seconds(5)) == .send(Self.id(4), lane: "d"))
+  }
+
+  @Test func `A lane waits for the rest of a delay that began in another process`() {
+    let start = Date(timeIntervalSinceReferenceDate: 0)
+    let backOff = MutationRecord.BackOff(
+      failedAt: start, delay: .seconds(30), isServerDelay: true, reason: "busy", failures: 3)
+    #expect(backOff.remainder(at: start.addingTimeInterval(10)) == .seconds(20))
+    #expect(backOff.remainder(at: start.addingTimeInterval(40)) == .zero)
+    // The clocks of the two processes differ.
+    #expect(backOff.remainder(at: start.addingTimeInterval(-1_000_000)) == .seconds(30))
+    var lanes = makeLanes(mutationsIn: ["a", "a", "b"])
+    lanes.resumeBackOff(lane: "a", until: .seconds(20), backOff)
+    #expect(lanes.next(at: .zero) == .send(Self.id(2), lane: "b"))
+    lanes.retryNow()
+    #expect(lanes.next(at: .zero) == .wait(until: .seconds(20)))
+    #expect(lanes.next(at: .seconds(20)) == .send(Self.id(0), lane: "a"))
+  }
+
+  @Test func `Mutations behind one that this program can't read wait, and those before it don't`() {
+    var lanes = makeLanes(mutationsIn: ["a", "a", "b"])
+    lanes.hold(Self.id(10), lane: "a") { $0 == Self.id(1) }
+    #expect(lanes.isStalled("a"))
+    #expect(lanes.upcoming(in: "a", count: 3) == [Self.id(0)])
+    #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
+    lanes.complete(lane: "a")
+    #expect(lanes.next(at: .zero) == .send(Self.id(2), lane: "b"))
+    #expect(lanes.next(at: .zero) == .wait(until: nil))
+    #expect(lanes.report(at: .zero)["a"]?.status == .held)
+    lanes.complete(lane: "b")
+    #expect(!lanes.hasMutationsToSend)
+    lanes.remove(Self.id(10), lane: "a")
+    #expect(lanes.next(at: .zero) == .send(Self.id(1), lane: "a"))
   }
 
   @Test func `After a failed attempt, only the lane of the attempt waits`() {
@@ -167,7 +254,7 @@ import Testing
   @Test func `While lanes are paused, nothing is sent, and attempts in flight continue`() {
     var lanes = makeLanes(mutationsIn: ["a", "a", "b"])
     #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
-    lanes.pause()
+    lanes.pause(.offline)
     #expect(lanes.next(at: .zero) == .wait(until: nil))
     #expect(lanes.isStalled("a") == true)
     #expect(lanes.isFree("c") == false)
@@ -176,43 +263,37 @@ import Testing
     #expect(lanes.next(at: .seconds(100)) == .wait(until: nil))
     lanes.retryNow()
     #expect(lanes.next(at: .seconds(100)) == .wait(until: nil))
-    lanes.resume()
+    lanes.resume(.offline)
     #expect(lanes.next(at: .seconds(100)) == .send(Self.id(2), lane: "b"))
     #expect(lanes.next(at: .seconds(100)) == .send(Self.id(1), lane: "a"))
   }
 
-  @Test func `Of the delays after attempts of unknown outcome, a fetch ends only the first, and none shrinks`() {
-    var lanes = makeLanes(mutationsIn: ["a"])
-    #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
-    lanes.backOff(Self.id(0), lane: "a", until: .seconds(10), isServerDelay: false, isOutcomeUnknown: true)
-    lanes.resumeAfterFetch()
-    #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
-    #expect(lanes.failures(in: "a") == 2)
-    lanes.backOff(Self.id(0), lane: "a", until: .seconds(20), isServerDelay: false, isOutcomeUnknown: true)
-    lanes.resumeAfterFetch()
-    #expect(lanes.next(at: .zero) == .wait(until: .seconds(20)))
-    #expect(lanes.failures(in: "a") == 3)
-    // The app, or a change of the network, still ends the delay.
-    lanes.retryNow()
-    #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
-    #expect(lanes.failures(in: "a") == 1)
-    lanes.backOff(Self.id(0), lane: "a", until: .seconds(30), isServerDelay: false, isOutcomeUnknown: true)
-    lanes.resumeAfterFetch()
-    #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
-  }
-
-  @Test func `A fetch ends every delay after an attempt that didn't reach the server, except a server's delay`() {
+  @Test func `Of two delays in a row, a fetch ends only the first, and none shrinks`() {
     var lanes = makeLanes(mutationsIn: ["a", "b"])
     #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
     #expect(lanes.next(at: .zero) == .send(Self.id(1), lane: "b"))
-    lanes.backOff(Self.id(1), lane: "b", until: .seconds(5), isServerDelay: true)
-    for _ in 0..<3 {
-      lanes.backOff(Self.id(0), lane: "a", until: .seconds(10), isServerDelay: false)
-      lanes.resumeAfterFetch()
-      #expect(lanes.failures(in: "a") == 1)
-      #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
-    }
-    #expect(lanes.next(at: .seconds(4)) == .wait(until: .seconds(5)))
+    lanes.backOff(Self.id(1), lane: "b", until: .seconds(100), isServerDelay: true)
+    lanes.backOff(Self.id(0), lane: "a", until: .seconds(10), isServerDelay: false)
+    lanes.resumeAfterFetch()
+    #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
+    #expect(lanes.failures(in: "a") == 2)
+    lanes.backOff(Self.id(0), lane: "a", until: .seconds(20), isServerDelay: false)
+    lanes.resumeAfterFetch()
+    #expect(lanes.next(at: .zero) == .wait(until: .seconds(20)))
+    #expect(lanes.failures(in: "a") == 3)
+    #expect(lanes.next(at: .seconds(20)) == .send(Self.id(0), lane: "a"))
+    lanes.backOff(Self.id(0), lane: "a", until: .seconds(50), isServerDelay: false)
+    lanes.resumeAfterFetch()
+    #expect(lanes.next(at: .seconds(20)) == .send(Self.id(0), lane: "a"))
+    lanes.backOff(Self.id(0), lane: "a", until: .seconds(60), isServerDelay: false)
+    lanes.resumeAfterFetch()
+    #expect(lanes.next(at: .seconds(20)) == .wait(until: .seconds(60)))
+    // The app, or a change of the network, still ends the delay.
+    lanes.retryNow()
+    #expect(lanes.next(at: .seconds(20)) == .send(Self.id(0), lane: "a"))
+    #expect(lanes.failures(in: "a") == 1)
+    // The delay that the server named goes on.
+    #expect(lanes.next(at: .seconds(20)) == .wait(until: .seconds(100)))
   }
 
   /// A naive model of the lanes: the waiting mutations and the one in flight, by lane.
@@ -221,6 +302,8 @@ import Testing
     var inFlight: [LaneID: Int] = [:]
     /// The mutations that aren't durable yet.
     var undurable: Set<Int> = []
+    /// The mutation of each lane that can't be read, if there is one.
+    var held: [LaneID: Int] = [:]
     var isPaused = false
   }
 
@@ -240,6 +323,7 @@ import Testing
         #expect(!model.isPaused, "seed \(seed)")
         #expect(model.waiting[laneID]?.first == number, "seed \(seed)")
         #expect(!model.undurable.contains(number), "seed \(seed)")
+        #expect(model.held[laneID] != number, "seed \(seed)")
         model.waiting[laneID]?.removeFirst()
         model.inFlight[laneID] = number
       }
@@ -248,7 +332,7 @@ import Testing
     for _ in 0..<1000 {
       now += .seconds(Int.random(in: 0...1, using: &random))
       let laneID = laneIDs.randomElement(using: &random)!
-      switch Int.random(in: 0..<13, using: &random) {
+      switch Int.random(in: 0..<15, using: &random) {
       case 0, 1, 2:
         lastNumber += 1
         let isDurable = Bool.random(using: &random)
@@ -271,6 +355,7 @@ import Testing
         guard let number = model.waiting[laneID]?.randomElement(using: &random) else { continue }
         model.waiting[laneID]?.removeAll { $0 == number }
         model.undurable.remove(number)
+        if model.held[laneID] == number { model.held[laneID] = nil }
         lanes.remove(Self.id(number), lane: laneID)
       case 8:
         guard let number = model.undurable.min() else { continue }
@@ -279,14 +364,23 @@ import Testing
         lanes.unblock(Self.id(number), lane: undurableLaneID)
       case 9:
         model.isPaused = true
-        lanes.pause()
+        lanes.pause(.offline)
         let expectedIDs = laneIDs.flatMap { model.waiting[$0, default: []].map(String.init) }
         #expect(lanes.allWaiting.map(\.rawValue) == expectedIDs, "seed \(seed)")
       case 10: lanes.signedIn(userID: laneID.userID)
       case 11: lanes.retryNow()
+      case 12: lanes.suspect([laneID])
+      case 13:
+        guard let number = model.waiting[laneID]?.last, model.held[laneID] == nil else { continue }
+        // The last mutation of the lane is now behind one that can't be read.
+        lastNumber += 1
+        model.held[laneID] = lastNumber
+        let count = model.waiting[laneID]!.count
+        model.waiting[laneID]?.insert(lastNumber, at: count - 1)
+        lanes.hold(Self.id(lastNumber), lane: laneID) { $0 == Self.id(number) }
       default:
         model.isPaused = false
-        lanes.resume()
+        lanes.resume(.offline)
       }
       sendAllReady()
       #expect(
@@ -297,8 +391,12 @@ import Testing
     for number in model.undurable.sorted() {
       lanes.unblock(Self.id(number), lane: model.waiting.first { $0.value.contains(number) }!.key)
     }
-    (model.undurable, model.isPaused) = ([], false)
-    lanes.resume()
+    for (laneID, number) in model.held {
+      model.waiting[laneID]?.removeAll { $0 == number }
+      lanes.remove(Self.id(number), lane: laneID)
+    }
+    (model.undurable, model.held, model.isPaused) = ([], [:], false)
+    lanes.resume(.offline)
     lanes.signedIn(userID: "0")
     lanes.signedIn(userID: nil)
     now += .seconds(60)

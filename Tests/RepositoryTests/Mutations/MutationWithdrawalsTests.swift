@@ -13,12 +13,12 @@ import Testing
   private let executor = ManualTaskExecutor()
   private let storage = SimulatedStorage()
   private let server = NotesServer(empty: Notes())
-  private let keys = MutationKeys<NotesMutation>(repository: "notes")
+  private let keys = MutationKeys(repository: "notes")
 
   /// The failure of all requests that send a mutation, or `nil` if they succeed.
   private let failure = Setting<NotesFailure?>(.offline)
 
-  private func makeRepository() -> NotesRepository {
+  private func makeRepository(hooks: SimulatedStore.Hooks = .init()) -> NotesRepository {
     var configuration = RepositoryConfiguration(clock: ManualClock())
     configuration.taskExecutor = executor
     return NotesRepository(
@@ -27,7 +27,7 @@ import Testing
         send: { [server, failure] (mutation, key, id) throws(NotesFailure) in
           if let failure = failure.value { throw failure }
           return .value(try server.take(mutation, key, id))
-        }), store: SimulatedStore(storage: storage), configuration: configuration)
+        }), store: SimulatedStore(storage: storage, hooks: hooks), configuration: configuration)
   }
 
   private func run(_ body: @escaping @Sendable () async throws -> Void) {
@@ -58,6 +58,27 @@ import Testing
     run { try await repository.mutations.cancel(ids[2]) }
     #expect(withdrawals.map { list in ids.map(list.contains) } == [true, true, true])
     #expect(withdrawals?.count == 3)
+  }
+
+  @Test func `Cancelling a mutation succeeds although the answer of the store is lost`() async throws {
+    let error = StoreError.writeFailed(SystemError(code: 5, operation: "committing", path: "memory"))
+    let withdrawals = keys.withdrawals.keyName
+    let repository = makeRepository(
+      hooks: .init(onCommitted: { (keys) throws(StoreError) in if keys.contains(withdrawals) { throw error } }))
+    let id = try #require(performMutations(count: 1, in: repository).first)
+    let result = Setting<Result<Void, any Error>?>(nil)
+    run {
+      do {
+        result.value = .success(try await repository.mutations.cancel(id))
+      } catch {
+        result.value = .failure(error)
+      }
+    }
+    try #require(result.value).get()
+    #expect(storage.value(of: keys.record(id)) == nil)
+    let ids = Setting<[MutationID]?>(nil)
+    run { ids.value = try await repository.mutations.list().map(\.id) }
+    #expect(ids.value == [])
   }
 
   @Test func `A mutation that is replaced as soon as it is in conflict isn't in the queue again after a relaunch`()

@@ -31,7 +31,7 @@ import Testing
           let keyName = keys.first(where: { $0.collection == "notes.mutations" })
         else { return }
         hasBegunRemoval.value = true
-        try? await externalStore.remove(StoreKey<MutationRecord<NotesMutation>>(keyName))
+        try? await externalStore.remove(StoreKey<MutationRecord>(keyName))
         await repositoryStore.value?.noticeExternalChanges()
         // Lets the repository receive the change before its own write returns.
         for _ in 0..<100 { await Task.yield() }
@@ -64,8 +64,8 @@ import Testing
     decision: Decision
   ) async throws {
     let id = MutationID()
-    let key = MutationKeys<NotesMutation>(repository: "notes").record(id)
-    if decision == .cancel { _ = saveUnsentRecord(of: id) } else { _ = saveRefusedRecord(of: id) }
+    let key = MutationKeys(repository: "notes").record(id)
+    if decision == .cancel { _ = saveUnsentRecord(of: id) } else { _ = try saveRefusedRecord(of: id) }
     let (repositoryStore, isDeciding) = (Setting<SimulatedStore?>(nil), Setting(false))
     let store = SimulatedStore(
       storage: storage,
@@ -121,7 +121,7 @@ import Testing
 
   @Test func `Of a discard and a requeue of one mutation only the first takes effect`() async throws {
     let (id, gate) = (MutationID(), Gate())
-    let key = saveRefusedRecord(of: id)
+    let key = try saveRefusedRecord(of: id)
     // Another commit waits at the gate. The next one would include both operations if the second didn't fail at once.
     let repository = makeRepository(
       SimulatedStore(storage: storage, hooks: .init(onCommit: { (_) async in await gate.pass() })))
@@ -184,7 +184,7 @@ import Testing
     (isOffline.value, isReadingSlow.value) = (false, true)
     _ = Task(executorPreference: executor) { [storage] in
       var batch = StoreBatch()
-      let keys = MutationKeys<NotesMutation>(repository: "notes")
+      let keys = MutationKeys(repository: "notes")
       for mutation in try await repository.mutations.list() { batch.remove(keys.record(mutation.id)) }
       _ = try await SimulatedStore(storage: storage).commit(batch)
       await store.noticeExternalChanges()
@@ -199,7 +199,7 @@ import Testing
 
   @Test func `A mutation's verdict is stored if a simultaneous removal of its record fails`() async throws {
     let (ids, gate, failsNextRemoval) = ([MutationID(), MutationID()], Gate(), Setting(true))
-    let keys = MutationKeys<NotesMutation>(repository: "notes")
+    let keys = MutationKeys(repository: "notes")
     let store = SimulatedStore(
       storage: storage,
       hooks: .init(onCommit: { (keyNames) async throws(StoreError) in
@@ -211,12 +211,13 @@ import Testing
       }))
     let records = MutationRecordStore(store, keys, OwnedTasks(executor: executor))
     let outcomes = Setting<[String]>([])
-    var refusedRecord = Self.unsentRecord
+    let unsentRecord = try Self.unsentRecord
+    var refusedRecord = unsentRecord
     refusedRecord.verdict = .refused(reason: "a reason")
     let storedTag = saveUnsentRecord(of: ids[1])
     // The first commit waits at the gate, so the other two writes arrive before either is committed.
-    let writes: [(MutationID, MutationRecordStore<NotesMutation>.Write)] = [
-      (ids[0], .replace(Self.unsentRecord, tag: nil, unlessChanged: false)), (ids[1], .remove),
+    let writes: [(MutationID, MutationRecordStore.Write)] = [
+      (ids[0], .replace(unsentRecord, tag: nil, unlessChanged: false)), (ids[1], .remove),
       (ids[1], .replace(refusedRecord, tag: storedTag, unlessChanged: false)),
     ]
     for (id, write) in writes {
@@ -236,17 +237,53 @@ import Testing
     #expect(storage.value(of: keys.record(ids[1]))?.verdict == .refused(reason: "a reason"))
   }
 
+  @Test func `After a shared commit whose outcome was lost, each write gets the outcome that is stored`() async throws {
+    let (ids, gate, commits) = ((0..<3).map { _ in MutationID() }, Gate(), Counter())
+    let keys = MutationKeys(repository: "notes")
+    let store = SimulatedStore(
+      storage: storage,
+      hooks: .init(
+        onCommit: { (_) async in await gate.pass() },
+        onCommitted: { (_) throws(StoreError) in
+          // The second commit has both of the later writes.
+          if commits.next() == 2 { throw SimulatedStore.disconnectedError }
+        }))
+    let records = MutationRecordStore(store, keys, OwnedTasks(executor: executor))
+    let outcomes = Setting<[String]>([])
+    let unsentRecord = try Self.unsentRecord
+    let tag = try #require(saveUnsentRecord(of: ids[1]))
+    let writes: [(MutationID, MutationRecordStore.Write)] = [
+      (ids[0], .replace(unsentRecord, tag: nil, unlessChanged: false)), (ids[1], .removeIf(.unsent, tag: tag)),
+      (ids[2], .add({ unsentRecord.with(sequence: $0) }, replacing: nil, nil)),
+    ]
+    for (id, write) in writes {
+      _ = Task(executorPreference: executor) {
+        switch try await records.perform(write, id) {
+        case .written(let record, _): outcomes.value.append("written \(record.sequence)")
+        case .removed: outcomes.value.append("removed")
+        case let outcome: outcomes.value.append("\(outcome)")
+        }
+      }
+      executor.runUntilIdle()
+    }
+    gate.open()
+    executor.runUntilIdle()
+    #expect(outcomes.value == ["written 1", "removed", "written 2"])
+    #expect(storage.value(of: keys.record(ids[1])) == nil)
+    // The mutation was added once.
+    #expect(storage.value(of: keys.counter)?.last == 2)
+  }
+
   /// The record of a mutation that was never sent.
-  private static var unsentRecord: MutationRecord<NotesMutation> {
-    MutationRecord(
-      key: "a", sequence: 1, madeAt: Date(timeIntervalSinceReferenceDate: 0), mutation: .add("1"), byteCount: 1)
+  private static var unsentRecord: MutationRecord {
+    get throws { try .sample(NotesMutation.add("1")) }
   }
 
   /// Stores the record of a mutation that was never sent, and returns its tag.
   private func saveUnsentRecord(of id: MutationID) -> StoreTag? {
     let tag = Setting<StoreTag?>(nil)
     _ = Task(executorPreference: executor) { [storage] in
-      let key = MutationKeys<NotesMutation>(repository: "notes").record(id)
+      let key = MutationKeys(repository: "notes").record(id)
       tag.value = try await SimulatedStore(storage: storage).save(Self.unsentRecord, for: key).tag
     }
     executor.runUntilIdle()
@@ -254,9 +291,9 @@ import Testing
   }
 
   /// Stores the record of a mutation that was refused although the server may have applied it, and returns its key.
-  private func saveRefusedRecord(of id: MutationID) -> StoreKey<MutationRecord<NotesMutation>> {
-    let key = MutationKeys<NotesMutation>(repository: "notes").record(id)
-    var record = Self.unsentRecord
+  private func saveRefusedRecord(of id: MutationID) throws -> StoreKey<MutationRecord> {
+    let key = MutationKeys(repository: "notes").record(id)
+    var record = try Self.unsentRecord
     (record.isOutcomeUnknown, record.verdict) = (true, .refused(reason: "a reason"))
     let stored = record
     _ = Task(executorPreference: executor) { [storage] in

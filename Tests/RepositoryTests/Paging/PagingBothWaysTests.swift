@@ -31,19 +31,23 @@ import Testing
     /// The requests since the last `takeRequests()`: `after 9`, or `3 before 7` for the three elements before 7.
     let requests: Setting<[String]>
     let failure: Setting<NotesFailure?>
+    /// The only request that fails, if any; otherwise each one does.
+    let failingRequest: Setting<String?>
+    /// The number of elements beyond the limit in each page.
+    let excess: Setting<Int>
     /// The gate at which requests for previous pages wait, if any.
     let previousPageGate: Setting<Gate?>
     let name = "items"
 
     func fetch(_ key: String, after cursor: String?, limit: Int) async throws(NotesFailure) -> Paged<Item> {
       try beginRequest("after \(cursor ?? "nothing")")
-      return server.bidirectionalPage(of: key, after: cursor, limit: limit)
+      return server.bidirectionalPage(of: key, after: cursor, limit: limit + excess.value)
     }
 
     func fetch(_ key: String, before cursor: String, limit: Int) async throws(NotesFailure) -> Paged<Item> {
       try beginRequest("\(limit) before \(cursor)")
       await previousPageGate.value?.pass()
-      return server.bidirectionalPage(of: key, before: cursor, limit: limit)
+      return server.bidirectionalPage(of: key, before: cursor, limit: limit + excess.value)
     }
 
     func cursor(of item: Item) -> String { "\(item.id)" }
@@ -58,7 +62,7 @@ import Testing
 
     private func beginRequest(_ request: String) throws(NotesFailure) {
       requests.value.append(request)
-      if let failure = failure.value { throw failure }
+      if let failure = failure.value, request == failingRequest.value ?? request { throw failure }
     }
   }
 
@@ -66,6 +70,8 @@ import Testing
   private let store = InMemoryStore()
   private let requests = Setting<[String]>([])
   private let failure = Setting<NotesFailure?>(nil)
+  private let failingRequest = Setting<String?>(nil)
+  private let excess = Setting(0)
   private let previousPageGate = Setting<Gate?>(nil)
 
   init() {
@@ -74,7 +80,9 @@ import Testing
 
   private func makeRepository(maximumPages: Int? = 2) -> SyncedRepository<Source> {
     SyncedRepository(
-      Source(server: server, requests: requests, failure: failure, previousPageGate: previousPageGate), store: store,
+      Source(
+        server: server, requests: requests, failure: failure, failingRequest: failingRequest, excess: excess,
+        previousPageGate: previousPageGate), store: store,
       configuration: RepositoryConfiguration(pageSize: 3, maximumPages: maximumPages))
   }
 
@@ -182,6 +190,48 @@ import Testing
     try await repository.loadMore("a")
     try await #expect(storedIDs() == [1, 2, 3, 4, 5, 6])
     #expect(takeRequests() == ["after 9", "after nothing", "after 3"])
+  }
+
+  @Test func `The refusal of a later page of a walk over the loaded pages is thrown, and the stored pages stay`()
+    async throws
+  {
+    let repository = try await makeScrolledRepository()
+    (failure.value, failingRequest.value) = (.refused, "after 6")
+    await #expect(throws: NotesError.server(.refused)) { try await repository.reloadLoadedPages("a") }
+    #expect(takeRequests() == ["3 before 7", "after 6"])
+    try await #expect(storedIDs() == [4, 5, 6, 7, 8, 9])
+  }
+
+  @Test func `Pages that are longer than the limit don't move the list away from the user`() async throws {
+    let repository = try await makeScrolledRepository()
+    excess.value = 5
+    for _ in 1...2 {
+      try await repository.reload("a")
+      try await #expect(storedIDs() == [4, 5, 6, 7, 8, 9])
+      try await repository.reloadLoadedPages("a")
+      try await #expect(storedIDs() == [4, 5, 6, 7, 8, 9])
+    }
+    try await #expect(storedList()?.previousCursor == "4")
+    server.edit("a") { list in list.elements += (13...30).map { Item(id: $0) } }
+    for first in [7, 10, 13] {
+      try await repository.loadMore("a")
+      try await #expect(storedIDs() == Array(first..<first + 6))
+      try await #expect(storedList()?.nextCursor == "\(first + 5)")
+    }
+    for first in [10, 7, 4, 1] {
+      try await repository.loadPrevious("a")
+      try await #expect(storedIDs() == Array(first..<first + 6))
+    }
+    try await #expect(storedList()?.previousCursor == nil)
+  }
+
+  @Test func `A list without a limit keeps all elements of pages that are longer than the limit`() async throws {
+    let repository = makeRepository(maximumPages: nil)
+    excess.value = 2
+    try await repository.reload("a")
+    try await repository.loadMore("a")
+    try await #expect(storedIDs() == Array(1...10))
+    #expect(takeRequests() == ["after nothing", "after 5"])
   }
 
   @Test func `A first stored page that arrives after the refusal of the next page doesn't undo the refusal`()

@@ -1,4 +1,5 @@
 import DataStore
+import Foundation
 import Multicast
 import MulticastTesting
 import RepositoryTesting
@@ -27,7 +28,7 @@ import Testing
   private static func storeExternally(_ value: Notes, confirming id: MutationID, in store: InMemoryStore) async throws {
     var batch = StoreBatch()
     batch.save(value, for: .notes("a"))
-    batch.remove(MutationKeys<NotesMutation>(repository: "notes").record(id))
+    batch.remove(MutationKeys(repository: "notes").record(id))
     try await store.commit(batch)
   }
 
@@ -43,7 +44,7 @@ import Testing
   }
 
   private func waitForEndOfAttempt(_ id: MutationID) async throws {
-    let record = MutationKeys<NotesMutation>(repository: "notes").record(id)
+    let record = MutationKeys(repository: "notes").record(id)
     let changes = try await memory.changes(of: record)
     // A record is marked until the end of the attempt is stored.
     for await change in changes where change.stored?.value.isMarked == false { break }
@@ -179,8 +180,11 @@ import Testing
     // The second repository finds the mutation and fails to send it. The test waits until the first repository has
     // received the record of this attempt.
     let isSecondOffline = Setting(true)
+    var laterConfiguration = configuration
+    // The delay after the failed attempt has passed.
+    laterConfiguration.now = { Date().addingTimeInterval(3600) }
     let second = NotesRepository(
-      NotesSource(server, isOffline: isSecondOffline), store: store, configuration: configuration)
+      NotesSource(server, isOffline: isSecondOffline), store: store, configuration: laterConfiguration)
     for await list in first.mutations.changes where list.first?.attempts == 2 { break }
     isOffline.value = false
     await first.retryNow()

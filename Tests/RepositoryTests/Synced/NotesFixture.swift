@@ -13,10 +13,21 @@ struct NotesFixture: Sendable {
   let store: InterceptedStore
   let server = NotesServer(empty: Notes())
   let clock = ManualClock()
+  /// How much later it is than the system's clock says; see ``NotesSuite/configuration``.
+  private let lateness = Setting(Duration.zero)
 
   init(storage: InMemoryStorage = InMemoryStorage(), now: @escaping @Sendable () -> Date = { Date() }) {
     memory = InMemoryStore(storage: storage, now: now)
     store = InterceptedStore(memory)
+  }
+
+  var now: @Sendable () -> Date {
+    { [lateness] in Date() + TimeInterval(lateness.value.components.seconds) }
+  }
+
+  /// Lets an hour pass, in which the stored delays after failed attempts end.
+  func passHour() {
+    lateness.value += .seconds(3600)
   }
 }
 
@@ -30,7 +41,12 @@ extension NotesSuite {
   var store: InterceptedStore { fixture.store }
   var server: NotesServer { fixture.server }
   var clock: ManualClock { fixture.clock }
-  var configuration: RepositoryConfiguration { RepositoryConfiguration(clock: clock, leadership: NoLeadership()) }
+  /// A configuration with the clock and the time of the fixture.
+  ///
+  /// Each `makeRepository` lets an hour pass, because nothing else ends the stored delays of earlier repositories.
+  var configuration: RepositoryConfiguration {
+    RepositoryConfiguration(clock: clock, now: fixture.now, leadership: NoLeadership())
+  }
 
   /// Creates a repository that calls `onFetch` before it fetches, and `onSend` before it sends.
   func makeRepository(
@@ -38,7 +54,8 @@ extension NotesSuite {
     onSend: @escaping @Sendable (NotesMutation) async throws(NotesFailure) -> Void = { _ in },
     onFetch: @escaping @Sendable (String) async throws(NotesFailure) -> Void = { _ in }
   ) -> NotesRepository {
-    NotesRepository(
+    fixture.passHour()
+    return NotesRepository(
       NotesSource(
         fetch: { [server] (key) async throws(NotesFailure) in
           try await onFetch(key)
@@ -55,7 +72,8 @@ extension NotesSuite {
   func makeRepository(
     losingReplies isBroken: Setting<Bool>, configuration: RepositoryConfiguration? = nil
   ) -> NotesRepository {
-    NotesRepository(
+    fixture.passHour()
+    return NotesRepository(
       NotesSource(
         fetch: { [server] in server.value(of: $0) },
         send: { [server] (mutation, key, id) throws(NotesFailure) in
@@ -73,7 +91,7 @@ extension NotesSuite {
 
   /// Waits until the stored record of a mutation isn't marked; see ``MutationRecord/isMarked``.
   func waitUntilUnmarked(_ id: MutationID) async throws {
-    let record = MutationKeys<NotesMutation>(repository: "notes").record(id)
+    let record = MutationKeys(repository: "notes").record(id)
     let changes = try await memory.changes(of: record)
     for await change in changes where change.stored?.value.isMarked == false { break }
   }

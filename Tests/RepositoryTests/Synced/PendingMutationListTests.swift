@@ -42,7 +42,7 @@ import Testing
     for step in 0..<300 {
       let id = ids.randomElement(using: &generator)!
       let isConfirmed = Bool.random(using: &generator)
-      let phase: List.Phase = isConfirmed ? .confirmed(at: confirmedAt) : .waiting(unknownSince: nil)
+      let phase: List.Phase = isConfirmed ? .confirmed(at: confirmedAt) : .waiting
       let index = model.firstIndex { $0.id == id }
       switch Int.random(in: 0..<3, using: &generator) {
       case 0:
@@ -56,7 +56,7 @@ import Testing
         if let index { model[index].isConfirmed = isConfirmed }
       }
       #expect(Array(list.all.map(\.id)) == model.map(\.id), "step \(step)")
-      #expect(list.endableByValue.map(\.id) == model.filter(\.isConfirmed).map(\.id), "step \(step)")
+      #expect(list.confirmed.map(\.id) == model.filter(\.isConfirmed).map(\.id), "step \(step)")
       #expect(list.confirmedCount == model.count { $0.isConfirmed }, "step \(step)")
       #expect(list.isEmpty == model.isEmpty)
     }

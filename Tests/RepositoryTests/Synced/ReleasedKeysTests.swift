@@ -1,5 +1,6 @@
 import DataStore
 import DataStoreTesting
+import Foundation
 import MulticastTesting
 import RepositoryTesting
 import Testing
@@ -13,9 +14,11 @@ import Testing
   /// A server on which the notes of every key initially contain the text `old`.
   private let server = NotesServer(empty: Notes("old"))
 
+  private let time = Setting(Date(timeIntervalSinceReferenceDate: 0))
+
   /// Creates a repository whose server can't be reached for mutations, and runs it as far as possible.
   private func makeRepository(_ hooks: SimulatedStore.Hooks = .init()) -> NotesRepository {
-    var configuration = RepositoryConfiguration(clock: ManualClock())
+    var configuration = RepositoryConfiguration(clock: ManualClock(), now: { [time] in time.value })
     configuration.taskExecutor = executor
     defer { executor.runUntilIdle() }
     return NotesRepository(
@@ -36,8 +39,9 @@ import Testing
       run { try await earlierRepository.reload("a") }
       run { _ = try await earlierRepository.perform(.replace("old", with: "new"), on: "a") }
     }
-    // Lets the released repository stop.
+    // Lets the released repository stop. The delay after its failed attempt passes.
     executor.runUntilIdle()
+    time.value += 60
     run { [storage] in try await SimulatedStore(storage: storage).save(Notes("other"), for: .notes("a")) }
     let repository = makeRepository()
     let standings = Setting<[PendingMutation<String, NotesMutation>.Standing]>([])

@@ -10,11 +10,11 @@ import Testing
 /// The world has one key. `empty` is the value to which mutations apply while nothing is stored. If it is `nil`, the
 /// world begins with a stored value.
 @Suite struct SyncStateModelTests {
-  @Test(.timeLimit(.minutes(15)), arguments: [nil, Tally()])
-  func `No short history breaks a law`(empty: Tally?) async {
+  @Test(.timeLimit(.minutes(15)), arguments: [nil, Tally()], [false, true])
+  func `No short history breaks a law`(empty: Tally?, areRepeatable: Bool) async {
     let depth = Rounds.areFull ? 5 : 3
     var historyCount = 0
-    await explore(SyncWorld(empty: empty), [], depth: depth, &historyCount)
+    await explore(SyncWorld(empty: empty, areMutationsRepeatable: areRepeatable), [], depth: depth, &historyCount)
     let minimumCount = (0..<depth).reduce(1) { count, _ in 5 * count }
     #expect(historyCount > minimumCount, "More than five events must be possible on average.")
   }
@@ -41,13 +41,13 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(15)), arguments: [nil, Tally()])
-  func `No long history breaks a law`(empty: Tally?) async {
+  @Test(.timeLimit(.minutes(15)), arguments: [nil, Tally()], [false, true])
+  func `No long history breaks a law`(empty: Tally?, areRepeatable: Bool) async {
     let totalEventCount = Rounds.count(5_000, full: 1_000_000)
     let historyLength = 60
     let seed = Rounds.fixedSeed ?? .random(in: .min ... .max)
     var random = SplitMix64(seed: seed)
-    var world = SyncWorld(empty: empty)
+    var world = SyncWorld(empty: empty, areMutationsRepeatable: areRepeatable)
     var events: [SyncWorld.Event] = []
     for number in 1...totalEventCount {
       await Task.yield()
@@ -60,7 +60,7 @@ import Testing
         Issue.record("Seed \(seed), \(events)\(isAtEnd ? ", perhaps settled" : ""): \(violation)")
         return
       }
-      if isAtEnd { (world, events) = (SyncWorld(empty: empty), []) }
+      if isAtEnd { (world, events) = (SyncWorld(empty: empty, areMutationsRepeatable: areRepeatable), []) }
     }
   }
 }

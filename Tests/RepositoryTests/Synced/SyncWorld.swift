@@ -18,6 +18,8 @@ struct TallyMutation: RepositoryMutation, Equatable {
   let change: Int
   /// The mutation is impossible on a value that includes this change; `nil` if it is always possible.
   var excluded: Int?
+  /// Whether the mutation has no effect on a value that has the change.
+  var isRepeatable = false
 
   func apply(to value: inout Tally) throws(MutationConflict) {
     if let excluded, value.has(excluded) {
@@ -25,7 +27,7 @@ struct TallyMutation: RepositoryMutation, Equatable {
       value.counts[change] = -1
       throw MutationConflict("\(excluded)")
     }
-    value.counts[change, default: 0] += 1
+    if isRepeatable { value.counts[change] = 1 } else { value.counts[change, default: 0] += 1 }
   }
 }
 
@@ -45,6 +47,8 @@ struct SyncWorld {
     case otherEdit
     /// Another client makes the ``excludingChange`` on the server.
     case otherEditThatExcludes
+    /// Another client makes the change of a pending mutation, which then has no effect on the server's value.
+    case otherEditThatMatches
     case externalSave, externalRemoval
     case beginWrite, commit, failWrite
     case relaunch
@@ -101,15 +105,19 @@ struct SyncWorld {
   private var changesSeenInBase: Set<Int> = []
   /// The value that mutations are applied to if nothing is stored.
   private let empty: Tally?
+  private let areMutationsRepeatable: Bool
   /// Whether observers see `empty`, with the pending mutations, if any, applied.
   private var showsEmpty = false
+  private var visibleBefore: Tally?
+  private var versionBefore: UInt64 = 0
 
   /// Creates a world that stores an empty tally if `empty` is `nil`, and nothing otherwise.
   ///
-  /// - Parameter empty: The value that mutations are applied to if nothing is stored; `nil` if mutations then have no
-  ///   effect.
-  init(empty: Tally? = nil) {
-    self.empty = empty
+  /// - Parameters:
+  ///   - empty: The value that mutations are applied to if nothing is stored; `nil` if mutations then have no effect.
+  ///   - areMutationsRepeatable: Whether a mutation has no effect on a value that has its change.
+  init(empty: Tally? = nil, areMutationsRepeatable: Bool = false) {
+    (self.empty, self.areMutationsRepeatable) = (empty, areMutationsRepeatable)
     state = SyncState(empty: empty)
     state.open(nil)
     if empty == nil {
@@ -117,6 +125,7 @@ struct SyncWorld {
       state.receiveExternal(stored, revision: revision)
     }
     _ = state.fold()
+    (visibleBefore, versionBefore) = (state.visible, state.visibleVersion)
   }
 
   private mutating func store(_ value: Tally?) {
@@ -145,13 +154,16 @@ struct SyncWorld {
     case .replyToFetch: fetches.contains { if case .served = $0 { true } else { false } }
     case .otherEdit: lastChange < 12
     case .otherEditThatExcludes: lastChange < 12 && !server.has(Self.excludingChange)
-    case .externalSave: stored?.value != server && write == nil
-    case .externalRemoval: stored != nil && write == nil
+    case .otherEditThatMatches: areMutationsRepeatable && intents.contains(where: isUnmatched)
+    case .externalSave: stored?.value != server
+    case .externalRemoval: stored != nil
     case .beginWrite: write == nil
     case .commit, .failWrite: write != nil
     case .relaunch: write == nil
     }
   }
+
+  private func isUnmatched(_ intent: Intent) -> Bool { intent.isLive && !server.has(intent.mutation.change) }
 
   private var indexOfNextToSend: Int? {
     guard attempts.isEmpty else { return nil }
@@ -177,7 +189,7 @@ struct SyncWorld {
     case .replyDone: reply { _ in .done }
     case .replyWithPatch: reply { _ in nil }
     case .loseReply: loseReply()
-    case .failBeforeServer: endAttempt { $0.state.fail($1, isOutcomeUnknown: false) }
+    case .failBeforeServer: endAttempt { $0.state.fail($1) }
     case .refuse: refuse()
     case .cancel: cancel()
     case .fetch: fetches.append(.inTransit(state.beginFetching()))
@@ -185,6 +197,7 @@ struct SyncWorld {
     case .replyToFetch: replyToFetch()
     case .otherEdit: edit(takeNextChangeNumber())
     case .otherEditThatExcludes: edit(Self.excludingChange)
+    case .otherEditThatMatches: intents.first(where: isUnmatched).map { edit($0.mutation.change) }
     case .externalSave: changeExternally(to: server)
     case .externalRemoval: changeExternally(to: nil)
     case .beginWrite: beginWrite()
@@ -202,7 +215,9 @@ struct SyncWorld {
   }
 
   private mutating func perform(excluding excluded: Int?) {
-    let intent = Intent(id: MutationID(), mutation: TallyMutation(change: takeNextChangeNumber(), excluded: excluded))
+    let mutation = TallyMutation(
+      change: takeNextChangeNumber(), excluded: excluded, isRepeatable: areMutationsRepeatable)
+    let intent = Intent(id: MutationID(), mutation: mutation)
     do throws(MutationConflict) {
       try state.add(intent.id, intent.mutation)
       intents.append(intent)
@@ -235,7 +250,12 @@ struct SyncWorld {
       let intent = intents.first(where: { $0.id == attempts[0].id })
     else { return }
     let change = intent.mutation.change
-    let reply = makeReply(value) ?? .patch { $0.counts[change, default: 0] += 1 }
+    // Unless mutations are repeatable, a patch that is applied twice, or to a value with the change, is noticed.
+    let reply =
+      makeReply(value)
+      ?? .patch { [areMutationsRepeatable] in
+        if areMutationsRepeatable { $0.counts[change] = 1 } else { $0.counts[change, default: 0] += 1 }
+      }
     state.receive(.mutation(intent.id, reply, isTrusted: isTrusted), requestedAt: time)
     answered.insert(intent.id)
     attempts.removeFirst()
@@ -243,7 +263,7 @@ struct SyncWorld {
 
   private mutating func loseReply() {
     endAttempt { world, id in
-      world.state.fail(id, isOutcomeUnknown: true)
+      world.state.fail(id)
       if let index = world.intents.firstIndex(where: { $0.id == id }) { world.intents[index].isOutcomeUnknown = true }
     }
   }
@@ -256,7 +276,7 @@ struct SyncWorld {
   private mutating func refuse() {
     endAttempt { world, id in
       // A server that has applied a mutation never refuses it, so the attempt only fails.
-      if world.replies[id] != nil { return world.state.fail(id, isOutcomeUnknown: true) }
+      if world.replies[id] != nil { return world.state.fail(id) }
       world.state.remove(id)
       world.markEnded(id)
     }
@@ -285,7 +305,7 @@ struct SyncWorld {
       guard case .served(let time, let value) = fetch else { continue }
       fetches.remove(at: index)
       lastFetch += 1
-      state.receive(.fetched(number: lastFetch, .whole) { _, _ in value }, requestedAt: time)
+      state.receive(.fetched(number: lastFetch, .whole) { _, _, _ in value }, requestedAt: time)
       return
     }
   }
@@ -308,10 +328,11 @@ struct SyncWorld {
   private mutating func commit() {
     guard let write else { return }
     self.write = nil
-    if let value = write.value {
-      if write.baseTag != stored?.tag { violation = "The replies were judged against another base." }
-      store(value)
+    if !write.isEmpty, write.baseTag != stored?.tag {
+      // The precondition of the commit fails, because another process has changed the stored value.
+      return state.abandon(keepsFetches: true)
     }
+    if let value = write.value { store(value) }
     state.commit(revision: revision, tag: stored?.tag ?? StoreTag())
     for id in write.confirmed {
       answered.remove(id)
@@ -320,6 +341,7 @@ struct SyncWorld {
       if let base = state.base, !base.value.has(change) {
         violation = "Change \(change) was confirmed, but the base lacks it."
       }
+      if replies[id] == nil { violation = "Change \(change) was confirmed, but its request never arrived." }
     }
   }
 
@@ -336,7 +358,7 @@ struct SyncWorld {
     (attempts, fetches, answered) = ([], [], [])
     state = SyncState(empty: empty)
     state.open(stored)
-    showsEmpty = false
+    (showsEmpty, visibleBefore, versionBefore) = (false, nil, 0)
     for intent in intents where intent.isLive {
       state.restore(intent.id, intent.mutation)
     }
@@ -371,6 +393,10 @@ struct SyncWorld {
     if state.visible != expected {
       violation = "visible: \(String(describing: state.visible)), not \(String(describing: expected))"
     }
+    if (state.visible != visibleBefore) != (state.visibleVersion > versionBefore) {
+      violation = "The version doesn't say whether the visible value has changed."
+    }
+    (visibleBefore, versionBefore) = (state.visible, state.visibleVersion)
     // A mutation is pending until a commit confirms it or it is rolled back.
     for intent in live where !state.contains(intent.id) { violation = "Change \(intent.mutation.change) was lost." }
     if state.isPending != !live.isEmpty { violation = "isPending is \(state.isPending) with \(live.count) mutations." }

@@ -31,19 +31,44 @@ import Testing
 
   // MARK: - Lanes
 
-  @Test func `A mutation that a fetched value includes doesn't block its lane`() async throws {
+  @Test func `A mutation whose reply was lost is sent again, even if a fetched value shows its change`() async throws {
     try await put(Notes())
     let isBroken = Setting(true)
     let repository = makeRepository(losingReplies: isBroken)
     #expect(try await repository.perform(.add("1"), on: "a") == .queued)
     isBroken.value = false
     try await repository.reload("a")
-    try await #expect(repository.mutations.list() == [])
     #expect(await finishes { try await repository.perform(.add("2"), on: "a") })
     #expect(server.value(of: "a") == Notes("1", "2"))
+    #expect(server.received.count == 3)
   }
 
-  @Test func `A mutation doesn't count as in flight once a fetched value includes it`() async throws {
+  @Test func `A late request doesn't undo a later change, although a fetched value showed what it asks for`()
+    async throws
+  {
+    try await put(Notes("1"))
+    let late = Setting<(NotesMutation, MutationID)?>(nil)
+    let source = NotesSource(
+      fetch: { [server] in server.value(of: $0) },
+      send: { [server] (mutation, key, id) async throws(NotesFailure) in
+        if case .remove = mutation, late.value == nil {
+          late.value = (mutation, id)
+          throw .brokenConnection
+        }
+        return .value(try server.take(mutation, key, id))
+      })
+    let repository = NotesRepository(source, store: store, configuration: configuration)
+    #expect(try await repository.perform(.remove("1"), on: "a") == .queued)
+    // Another device makes the same change.
+    server.edit("a") { $0 = Notes() }
+    try await repository.reload("a")
+    #expect(try await repository.perform(.add("1"), on: "a") == .confirmed)
+    let (mutation, id) = try #require(late.value)
+    _ = try server.take(mutation, "a", id)
+    #expect(server.value(of: "a") == Notes("1"))
+  }
+
+  @Test func `A mutation whose reply was lost doesn't count as in flight`() async throws {
     let isBroken = Setting(true)
     let repository = makeRepository(losingReplies: isBroken)
     // At most four mutations are in flight, so a fifth one would wait if the ended attempts of these four counted.
@@ -262,6 +287,7 @@ import Testing
   {
     // After five interrupted attempts in a row, the mutation would be refused.
     for _ in 1...6 {
+      fixture.passHour()
       let fetches = Gate()
       fetches.open()
       let repository = NotesRepository(
@@ -849,7 +875,7 @@ import Testing
     let second = Task { try await repository.perform(.add("2"), on: "a") }
     await events.waitForEnqueued(2)
     let id = try #require(try await repository.mutations.list().last?.id)
-    let withdrawalsKey = MutationKeys<NotesMutation>(repository: "notes").withdrawals.keyName
+    let withdrawalsKey = MutationKeys(repository: "notes").withdrawals.keyName
     // Only the withdrawals say whether a removed mutation was cancelled or confirmed.
     store.set {
       $0.onLoad = { (key) throws(StoreError) in
@@ -888,6 +914,7 @@ import Testing
     await repository.retryNow()
     await gate.arrivals()
     // The other repository, which found the mutation in the store, commits first.
+    fixture.passHour()
     let other = SyncedRepository(SumSource(sumServer), store: memory, configuration: configuration)
     try await other.waitForPendingMutations()
     // Once this mutation of a third repository is listed, the first repository has received all earlier changes of the
@@ -903,12 +930,70 @@ import Testing
       for await list in repository.mutations.changes where !list.contains(where: { $0.key == "a" }) { break }
     }
     #expect(isDone)
-    // During its own commit, the first repository still shows 5 with the mutation applied. The second value is the
-    // stored one.
-    #expect(await values.first(2).last == Sum(count: 6))
+    // During its own commit, the first repository shows 5 with the mutation applied, which equals the stored value.
+    #expect(await values.first(1) == [Sum(count: 6)])
+    #expect(await repository.values(of: "a").first(1) == [Sum(count: 6)])
   }
 
   // MARK: - Limits and lifetimes
+
+  @Test func `A delay of any length is a delay`() async throws {
+    try await put(Notes())
+    let isBusy = Setting(true)
+    let configuration = RepositoryConfiguration(leadership: NoLeadership())
+    let repository = makeRepository(configuration: configuration) { (_) throws(NotesFailure) in
+      if isBusy.value { throw .busy(retryAfter: .seconds(Int64.max)) }
+    }
+    let every = repository.values(of: "a", loading: .whileObserved(every: .seconds(Int64.max))).subscribe()
+    #expect(try await repository.perform(.add("1"), on: "a") == .queued)
+    for await notes in every where notes == Notes("1") { break }
+    isBusy.value = false
+    #expect(try await repository.perform(.add("1"), on: "b") == .confirmed)
+  }
+
+  @Test func `A value of the queue that outlives its repository doesn't keep the next one from sending`() async throws {
+    try await put(Notes())
+    let storeWithLocks = InMemoryStore(storage: InMemoryStorage())
+    let isOffline = Setting(true)
+    let configuration = RepositoryConfiguration(clock: clock, now: fixture.now)
+    var repository: NotesRepository? = makeRepository(configuration: configuration, store: storeWithLocks) {
+      (_) throws(NotesFailure) in if isOffline.value { throw .offline }
+    }
+    #expect(try await repository?.perform(.add("1"), on: "a") == .queued)
+    let mutations = repository!.mutations
+    let id = try #require(try await mutations.list().first?.id)
+    repository = nil
+    isOffline.value = false
+    let next = makeRepository(configuration: configuration, store: storeWithLocks)
+    #expect(await finishes { try await next.waitForPendingMutations() })
+    try await #expect(mutations.list().isEmpty)
+    await #expect(throws: PendingMutationError.unknown(id)) { try await mutations.cancel(id) }
+    #expect(await mutations.changes.first(1).isEmpty)
+  }
+
+  @Test func `Resuming all mutations returns while the store can't be read, and sends them when it can`() async throws {
+    try await put(Notes())
+    let isOffline = Setting(true)
+    do {
+      let repository = makeRepository { (_) throws(NotesFailure) in if isOffline.value { throw .offline } }
+      #expect(try await repository.perform(.add("1"), on: "a") == .queued)
+    }
+    isOffline.value = false
+    let isUnreadable = Setting(true)
+    store.set {
+      $0.onObserve = { (_) throws(StoreError) in
+        if isUnreadable.value { throw .readFailed(SystemError(code: 5, operation: "testing", path: "memory")) }
+      }
+    }
+    let repository = makeRepository()
+    let events = repository.events.subscribe()
+    await repository.resumeAll()
+    await events.reaches { if case .storeFailed = $0 { true } else { false } }
+    isUnreadable.value = false
+    await repository.resumeAll()
+    try await repository.waitForPendingMutations()
+    #expect(server.value(of: "a") == Notes("1"))
+  }
 
   @Test func `A refused mutation doesn't count toward the age limit of the queue`() async throws {
     try await put(Notes())

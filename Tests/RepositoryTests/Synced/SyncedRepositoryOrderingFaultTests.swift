@@ -13,21 +13,23 @@ import Testing
 
   // MARK: - Fetching again
 
-  @Test func `A fetched value that may be older than a confirmed change is fetched again, and reported`() async throws {
+  @Test func `A fetched value that may be older than another repository's is fetched again, and reported`() async throws
+  {
     try await put(Notes())
     let (gate, fetches) = (Gate(), Counter())
     let repository = makeRepository(onFetch: { _ async throws(NotesFailure) in
       if fetches.next() == 1 { await gate.pass() }
     })
-    let events = repository.events.subscribe()
+    let (events, values) = (repository.events.subscribe(), repository.values(of: "a").subscribe())
     let reload = Task { try await repository.reload("a") }
     await gate.arrivals()
-    #expect(try await repository.perform(.add("1"), on: "a") == .confirmed)
+    try await memory.save(Notes("1"), for: .notes("a"))
+    #expect(await values.first(2) == [Notes(), Notes("1")])
     gate.open()
     try await reload.value
     #expect(fetches.value == 2)
     await events.reaches { $0 == .replyDiscarded(key: "a") }
-    #expect(await repository.values(of: "a").first(1) == [Notes("1")])
+    #expect(await values.first(1) == [Notes()])
   }
 
   // MARK: - Signing in
@@ -180,7 +182,8 @@ import Testing
   }
 
   private var twoAttempts: RepositoryConfiguration {
-    RepositoryConfiguration(retryPolicy: RetryPolicy(maximumAttempts: 2), clock: clock)
+    RepositoryConfiguration(
+      retryPolicy: RetryPolicy(maximumAttempts: 2), clock: clock, now: fixture.now, leadership: NoLeadership())
   }
 
   @Test func `A mutation that the server may have applied is requeued under the same id`() async throws {
@@ -358,7 +361,7 @@ import Testing
     let network = ManualNetworkMonitor()
     var configuration = configuration
     configuration.network = network
-    let keys = MutationKeys<NotesMutation>(repository: "notes")
+    let keys = MutationKeys(repository: "notes")
     // A record is marked while an attempt may begin soon or is in progress.
     let (sendGate, isReachable, marksAtSend) = (Gate(), Setting(false), Setting<[Bool?]>([]))
     let secondID = Setting<MutationID?>(nil)
@@ -408,7 +411,7 @@ import Testing
     isUnreachable.value = false
     await repository.retryNow()
     await sendGate.arrivals()
-    let keys = MutationKeys<NotesMutation>(repository: "notes")
+    let keys = MutationKeys(repository: "notes")
     for id in ids { try await #expect(memory.load(keys.record(id))?.value.isMarked == true) }
     network.status = .offline
     for id in ids.dropFirst() { try #require(await finishes { try await waitUntilUnmarked(id) }) }
@@ -426,6 +429,7 @@ import Testing
     // After five interrupted attempts in a row, a mutation would be refused. The interrupted attempts of the third
     // mutation don't count, because it isn't the first of its lane.
     for launch in 0..<7 {
+      fixture.passHour()
       let (fetchGate, lastSendGate) = (Gate(), Gate())
       // This gate only signals that a fetch has begun.
       fetchGate.open()
@@ -582,25 +586,26 @@ import Testing
 
   @Test func `A mutation that is being confirmed can't be cancelled`() async throws {
     try await put(Notes())
-    let repository = makeRepository(losingReplies: Setting(true))
-    #expect(try await repository.perform(.add("1"), on: "a") == .queued)
-    let id = try #require(try await repository.mutations.list().first?.id)
+    let source = NotesSource(
+      fetch: { [server] in server.value(of: $0) },
+      send: { [server] (mutation, key, id) throws(NotesFailure) in
+        _ = try server.take(mutation, key, id)
+        return .withoutValue
+      })
+    let repository = NotesRepository(source, store: store, configuration: configuration)
     let committedGate = Gate()
     store.set {
       $0.onCommitted = { (keys) async in
         if keys.contains(StoreKey<Notes>.notes("a").keyName) { await committedGate.pass() }
       }
     }
-    let values = repository.values(of: "a").subscribe()
-    #expect(await values.first(1) == [Notes("1")])
-    // The fetched value has the change, which proves that the server applied the mutation. So the commit of this value
-    // confirms the mutation.
-    let call = Task { try await repository.reload("a") }
+    // The commit of the fetched value confirms the mutation.
+    let call = Task { try await repository.perform(.add("1"), on: "a") }
     await committedGate.arrivals()
+    let id = try #require(try await repository.mutations.list().first?.id)
     await #expect(throws: PendingMutationError.alreadySent(id)) { try await repository.mutations.cancel(id) }
     committedGate.open()
-    try await call.value
-    #expect(await values.first(1) == [Notes("1")])
+    #expect(try await call.value == .confirmed)
     try await #expect(repository.mutations.list() == [])
   }
 
@@ -614,7 +619,10 @@ import Testing
     #expect(try await repository.perform(.add("1"), on: "a") == .queued)
     let id = try #require(try await repository.mutations.list().first?.id)
     try await waitUntilUnmarked(id)
-    return (id, makeRepository(store: memory) { (_) async throws(NotesFailure) in await gate.pass() })
+    let other = makeRepository(store: memory) {
+      (_) async throws(NotesFailure) in await gate.pass()
+    }
+    return (id, other)
   }
 
   @Test func `A mutation that another repository sends can't be cancelled`() async throws {

@@ -39,7 +39,7 @@ import Testing
       storage = SimulatedStorage { [clock] in clock.date }
       var configuration = RepositoryConfiguration(
         freshness: Freshness(timeToLive: timeToLive), clock: clock, now: { [clock] in clock.date },
-        network: network, activity: activity)
+        random: SplitMix64(seed: 1), network: network, activity: activity)
       configuration.taskExecutor = executor
       let source = NotesSource(
         fetch: { [unowned self] (key) async throws(NotesFailure) in
@@ -168,7 +168,7 @@ import Testing
     #expect(world.takeRequests() == ["fetch a"])
     world.wait(seconds: 9)
     #expect(world.takeRequests() == [])
-    world.wait(seconds: 1)
+    world.wait(seconds: 2)
     #expect(world.takeRequests() == ["fetch a"])
     world.wait(seconds: 5)
     // A fetch for a call also restarts the interval.
@@ -176,7 +176,7 @@ import Testing
     #expect(world.takeRequests() == ["fetch a"])
     world.wait(seconds: 9)
     #expect(world.takeRequests() == [])
-    world.wait(seconds: 1)
+    world.wait(seconds: 2)
     #expect(world.takeRequests() == ["fetch a"])
     world.removeObserver("first")
     world.wait(seconds: 100)
@@ -187,9 +187,9 @@ import Testing
     world.fetchesSucceed.value = false
     world.observe("a", as: "first", .whileObserved(every: .seconds(10)))
     #expect(world.takeRequests() == ["fetch a"])
-    world.wait(seconds: 10)
+    world.wait(seconds: 11)
     #expect(world.takeRequests() == ["fetch a"])
-    world.wait(seconds: 10)
+    world.wait(seconds: 11)
     #expect(world.takeRequests() == ["fetch a"])
   }
 
@@ -205,6 +205,7 @@ import Testing
     #expect(world.takeRequests() == [])
     world.activity.activity = .active
     world.activity.activity = .active
+    world.wait(seconds: 1)
     #expect(world.takeRequests() == ["fetch a"])
   }
 
@@ -214,6 +215,7 @@ import Testing
     world.wait(seconds: 100)
     #expect(world.takeRequests() == [])
     world.activity.activity = .active
+    world.wait(seconds: 1)
     #expect(world.takeRequests() == ["fetch a"])
   }
 
@@ -263,6 +265,7 @@ import Testing
     #expect(world.takeRequests() == [])
     #expect(result.value == .queued)
     world.network.status = .online
+    world.wait(seconds: 2)
     #expect(world.takeRequests() == ["send a", "fetch a", "fetch b"])
   }
 
@@ -324,7 +327,7 @@ import Testing
     #expect(world.takeRequests().first == "send a")
     world.wait(seconds: 4)
     #expect(!world.takeRequests().contains("fetch a"))
-    world.wait(seconds: 1)
+    world.wait(seconds: 3)
     #expect(world.takeRequests().contains("fetch a"))
   }
 
@@ -353,6 +356,7 @@ import Testing
     world.call { await $0.invalidate(.all) }
     #expect(world.takeRequests() == [])
     world.network.status = .online
+    world.wait(seconds: 2)
     #expect(world.takeRequests() == ["fetch a"])
   }
 
@@ -363,7 +367,7 @@ import Testing
     world.network.status = .offline
     world.wait(seconds: 1)
     world.network.status = .online
-    world.wait(seconds: 1)
+    world.wait(seconds: 2)
     #expect(world.takeRequests() == [])
     world.fetchesSucceed.value = false
     world.answer()
@@ -467,6 +471,7 @@ import Testing
     world.wait(seconds: 100)
     #expect(world.takeRequests() == [])
     world.network.status = .online
+    world.wait(seconds: 2)
     #expect(world.takeRequests() == ["fetch a"])
   }
 
@@ -481,6 +486,7 @@ import Testing
     world.wait(seconds: 100)
     #expect(world.takeRequests() == [])
     world.network.status = .online
+    world.wait(seconds: 2)
     #expect(world.takeRequests() == ["fetch a"])
     world.wait(seconds: 1000)
     #expect(world.takeRequests() == [])
@@ -494,6 +500,7 @@ import Testing
     world.activity.activity = .inactive
     #expect(world.takeRequests() == [])
     world.activity.activity = .active
+    world.wait(seconds: 1)
     #expect(world.takeRequests() == [])
     world.holdsFetches.value = false
     world.answer()
@@ -519,8 +526,52 @@ import Testing
     call.cancel()
     #expect(world.takeRequests() == [])
     world.holdsFetches.value = false
-    world.wait(seconds: 1)
+    world.wait(seconds: 2)
     #expect(world.takeRequests() == ["fetch a"])
+  }
+
+  @Test func `When the network is back, 200 observed values are fetched eight at a time, and a call doesn't wait`() {
+    let keys = (0..<200).map { "\($0)" }
+    world.network.status = .offline
+    for key in keys { world.observe(key, as: key) }
+    world.holdsFetches.value = true
+    world.network.status = .online
+    world.wait(seconds: 2)
+    var requests = world.takeRequests()
+    #expect(requests.count == 8)
+    world.call { try? await $0.reload("199") }
+    #expect(world.takeRequests() == ["fetch 199"])
+    for _ in keys {
+      world.answer()
+      let next = world.takeRequests()
+      #expect(next.count <= 1)
+      requests += next
+    }
+    // The call has fetched the last value.
+    #expect(requests == keys.dropLast().map { "fetch \($0)" })
+  }
+
+  @Test func `Requests that hang delay the others by five seconds`() {
+    world.holdsFetches.value = true
+    for key in (0..<10).map({ "\($0)" }) { world.observe(key, as: key) }
+    #expect(world.takeRequests().count == 8)
+    world.wait(seconds: 4)
+    #expect(world.takeRequests() == [])
+    world.wait(seconds: 1)
+    #expect(world.takeRequests() == ["fetch 8", "fetch 9"])
+    for _ in 0..<10 { world.answer() }
+  }
+
+  @Test func `A value whose observer leaves while its fetch waits isn't fetched`() {
+    world.holdsFetches.value = true
+    for key in (0..<10).map({ "\($0)" }) { world.observe(key, as: key) }
+    world.removeObserver("8")
+    #expect(world.takeRequests().count == 8)
+    world.answer()
+    #expect(world.takeRequests() == ["fetch 9"])
+    world.wait(seconds: 10)
+    for _ in 0..<8 { world.answer() }
+    #expect(world.takeRequests() == [])
   }
 
   @Test func `Polling doesn't reset the backoff of mutations`() {
@@ -572,7 +623,8 @@ import Testing
     try await repository.loadMore("a")
     try await repository.refresh("a")
     try await repository.refresh("a")
-    #expect(cursors.value == [nil, "after 1", nil])
+    // The second newest page doesn't fit the stored pages, so another one follows it.
+    #expect(cursors.value == [nil, "after 1", nil, "after 3"])
   }
 
   @Test func `The states of a key can be observed with a loading policy`() async throws {

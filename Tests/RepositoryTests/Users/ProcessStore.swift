@@ -67,7 +67,7 @@ final class KillableStore: ProcessStore {
   ) async throws(StoreError) -> Result {
     try await hooks.onCommit(keys)
     let result = try await call(body)
-    await hooks.onCommitted(keys)
+    try await hooks.onCommitted(keys)
     return result
   }
 

@@ -125,6 +125,43 @@ import Testing
     #expect(try temporaryFolder.namesAndBytes.contains { String(decoding: $0, as: UTF8.self).contains("say") })
   }
 
+  @Test func `Values and mutations that this program can't decode are erased if they belong to the user`() async throws
+  {
+    let otherStore = makeOtherStore()
+    for key in [jake, mary] {
+      try await otherStore.save(7, for: StoreKey<Int>("notes", id: key.storeID))
+      try await otherStore.save(
+        UndecodableMutationRecord(key: key.storeID), for: StoreKey("notes.mutations", id: key.user))
+    }
+    let repository = makeRepository()
+    let events = repository.events.subscribe()
+    try await #expect(repository.mutations.list().isEmpty)
+    await events.reaches { if case .mutationUnreadable(_, movedTo: nil, _) = $0 { true } else { false } }
+    #expect(storageNames.count == 4)
+    try await repository.signOut(userID: "jake", unsent: .discard)
+    #expect(storageNames.filter { $0.contains("jake") } == [])
+    #expect(storageNames.filter { $0.contains("mary") }.count == 2)
+  }
+
+  /// The names of the stored values and mutations.
+  private var storageNames: [String] {
+    fixture.storage.names.filter { !$0.hasPrefix("notes%2eusers.") }
+  }
+
+  @Test func `A user whose record this program can't decode can use the repository, and sign out and in`() async throws
+  {
+    let user = UserDigest("jake")
+    try await makeOtherStore().save(7, for: StoreKey<Int>("notes.users", id: user.text))
+    let repository = makeRepository()
+    try await repository.reload(jake)
+    try await #expect(repository.perform(.add("1"), on: jake) == .confirmed)
+    try await repository.signOut(userID: "jake", unsent: .refuse)
+    #expect(try await stored(jake) == nil)
+    await repository.credentialsChanged(userID: "jake")
+    try await repository.reload(jake)
+    #expect(try await stored(jake) == Notes("1"))
+  }
+
   @Test func `After a sign-out, observers of all values don't get the user's value, even if its key isn't in use`()
     async throws
   {
@@ -156,7 +193,7 @@ import Testing
     }.failure
     let lostLock = SystemError(
       code: POSIXErrorCode.ENOLCK.rawValue, operation: "keeping the lock", path: "notes.sign-out")
-    #expect(failure == .store(.removeFailed(lostLock)))
+    #expect(failure == .store(.eraseFailed(lostLock)))
     #expect(try await stored(jake) == Notes())
     await #expect(throws: NotesError.signedOut) { try await repository.reload(jake) }
     isLockHeld.value = true
@@ -433,9 +470,12 @@ import Testing
     while let next = await stateIterator.next(), next.failure != .signedOut {}
     for await state in repository.states(of: jake) {
       #expect(state == RepositoryState(failure: .signedOut))
+      #expect(state.presence == .notRead)
       break
     }
     await #expect(throws: NotesError.signedOut) { try await repository.refresh(jake) }
+    await #expect(throws: NotesError.signedOut) { try await repository.value(of: jake) }
+    #expect(await repository.state(of: jake) == RepositoryState(failure: .signedOut))
     await #expect(throws: NotesError.signedOut) { try await repository.perform(.add("2"), on: jake) }
     server.edit(jake) { $0 = Notes("new") }
     await repository.credentialsChanged(userID: "jake")

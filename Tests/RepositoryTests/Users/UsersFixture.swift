@@ -90,7 +90,7 @@ extension UsersSuite {
   var storedMutationIDs: [MutationID] {
     get async throws {
       let entries = try await memory.observe(
-        collection: "notes.mutations", as: MutationRecord<NotesMutation>.self
+        collection: "notes.mutations", as: MutationRecord.self
       ).stored
       return entries.compactMap(\.key.id).map(MutationID.init(rawValue:))
     }

@@ -44,6 +44,7 @@ enum TestChild {
         in: place)
     case "deliver-edits": try await deliverEdits(in: place)
     case "take-steps": try await takeSteps(as: rest[0], in: place)
+    case "obey-lines": try await obeyLines(in: place)
     case "keep-words": try await keepWords(in: place)
     case "sign-out-dying-at-call": try await signOut(dyingAtCall: number(rest[0]), in: place)
     case "finish-sign-out": try await finishSignOut(in: place)

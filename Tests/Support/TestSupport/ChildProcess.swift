@@ -93,9 +93,18 @@ package struct ChildProcess {
     }
   }
 
-  /// Suspends the child with `SIGSTOP`, until it is killed.
+  /// Suspends the child with `SIGSTOP`, until ``resume()`` or its end.
   package func stop() {
     Self.send(SIGSTOP, to: identifier)
+  }
+
+  package func resume() {
+    Self.send(SIGCONT, to: identifier)
+  }
+
+  /// Writes a line to the child's standard input.
+  package func write(_ line: String) {
+    socket.write(Data("\(line)\n".utf8))
   }
 
   private static func send(_ signal: CInt, to identifier: pid_t) {

@@ -27,7 +27,7 @@
     package init(server: String? = nil, options: String = "") throws {
       guard let server = server ?? Self.server else { throw NoServer() }
       address = "\(server) application_name=\(schema) options='-csearch_path=\(schema) \(options)'"
-      try PostgreSQLConnection(server, timeout: .seconds(5)).run(script: "CREATE SCHEMA \(schema)")
+      try PostgreSQLConnection(server, timeout: .seconds(60)).run(script: "CREATE SCHEMA \(schema)")
     }
 
     deinit {
@@ -37,15 +37,15 @@
 
     /// Opens a connection that doesn't belong to a store, as another program would.
     package func connection() throws -> PostgreSQLConnection {
-      try PostgreSQLConnection(address, timeout: .seconds(5))
+      try PostgreSQLConnection(address, timeout: .seconds(60))
     }
 
     /// Opens a store.
     ///
     /// - Parameters:
-    ///   - timeout: The timeout of the store's calls.
+    ///   - timeout: The timeout of the store's calls, which is long by default, because the machine may be busy.
     ///   - host: The host to connect to; `nil` for the host in ``address``.
-    package func store(timeout: Duration = .seconds(5), host: String? = nil) -> PostgreSQLStore {
+    package func store(timeout: Duration = .seconds(60), host: String? = nil) -> PostgreSQLStore {
       PostgreSQLStore(address: address + (host.map { " host=\($0)" } ?? ""), timeout: timeout)
     }
 

@@ -86,6 +86,17 @@ package final class SharedPlace: Sendable {
     #endif
   }
 
+  #if PostgreSQL
+    /// Ends the connections of a process to the server, as the server does when it loses the process.
+    package func disconnect(_ process: ChildProcess) throws {
+      try postgreSQLPlace?.connection().run(
+        script: """
+          SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+          WHERE application_name = '\(Self.connectionName(of: process.identifier))'
+          """)
+    }
+  #endif
+
   /// The name of a process's connections to a server.
   private static func connectionName(of process: pid_t) -> String { "process-\(process)" }
 

@@ -9,7 +9,13 @@ FOLDER = "Backends/File/StoreFolder.swift"
 BACKEND = "Backends/File/FileBackend.swift"
 LOCKS = "FileSystem/FileSystem+Locks.swift"
 COMMIT = "Store/PendingCommit.swift"
+BATCH = "Store/StoreBatch.swift"
 TOPIC_STATE = "Store/TopicState.swift"
+STORE = "Store/BackedStore.swift"
+CONTENTS = "Store/StoreContents.swift"
+CHECKER = "Store/ChangeChecker.swift"
+WATCH_STATE = "Store/WatchState.swift"
+HUB = "FileSystem/FolderHub.swift"
 ENVELOPE = "Values/Envelope.swift"
 PARTS = "Values/ValueFormat.swift"
 
@@ -44,9 +50,9 @@ MUTANTS = [
         "absence-not-required",
         "a commit fails if a precondition that nothing is stored doesn't hold",
         (
-            COMMIT,
-            "    requirements.allSatisfy { $0 == tag }\n",
-            "    requirements.allSatisfy { $0 == tag || $0 == nil }\n",
+            BATCH,
+            "    case .tag(let required): required == tag\n",
+            "    case .tag(let required): required == tag || required == nil\n",
         ),
     ),
     mutant(
@@ -185,6 +191,61 @@ MUTANTS = [
             COMMIT,
             "      guard let keptPartIDs = written?.keptPartIDs, keptPartIDs.isSubset(of: storedPartIDs) else { return .retry }\n",
             "      guard let keptPartIDs = written?.keptPartIDs else { return .retry }\n",
+        ),
+    ),
+    # Suspension
+    mutant(
+        "suspension-overtakes-saves",
+        "suspend() waits for the calls in progress",
+        (
+            STORE,
+            "    commits.performPending()\n    checker.suspend()\n",
+            "    checker.suspend()\n",
+        ),
+    ),
+    mutant(
+        "suspended-store-stays-open",
+        "a call of a suspended store closes what it has opened",
+        (
+            CONTENTS,
+            "    defer { if closesBackend { closeBackend() } else { sendBackendEvents() } }\n",
+            "    defer { sendBackendEvents() }\n",
+        ),
+    ),
+    mutant(
+        "suspended-store-checks",
+        "a suspended store opens nothing because of a report of its former watch",
+        (
+            CHECKER,
+            "    if watch.isSuspended { return }\n",
+            "",
+        ),
+    ),
+    mutant(
+        "suspensions-not-counted",
+        "a store that is suspended twice is resumed by two calls",
+        (
+            WATCH_STATE,
+            "    suspensionCount -= 1\n",
+            "    suspensionCount = 0\n",
+        ),
+    ),
+    mutant(
+        "changes-of-suspension-missed",
+        "observers receive what has changed during a suspension, even if the watch can't begin",
+        (
+            WATCH_STATE,
+            "    hasUnknownChanges = true\n    return !isSuspended\n",
+            "    return !isSuspended\n",
+        ),
+    ),
+    mutant(
+        "watch-closed-later",
+        "once suspend() has returned, the store has no descriptor",
+        (
+            HUB,
+            "    closings.wait()\n",
+            "    _ = closings\n",
         ),
     ),
 ]

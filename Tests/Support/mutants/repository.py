@@ -38,13 +38,13 @@ MUTANTS = [
         "the base changes in one step with the mutations that it includes (L1)",
         (
             EXTERNAL,
-            "    cell.receive(change)\n"
-            "    if let stored { cell.receive(.saved(cell.storeKey, stored)) }\n"
-            "    finish(finished, of: key, in: engine)\n",
-            "    finish(finished, of: key, in: engine)\n"
-            "    cell.receive(change)\n"
-            "    if let stored { cell.receive(.saved(cell.storeKey, stored)) }\n"
-            "    engine.publish(cell)\n",
+            "      cell.receive(change)\n"
+            "      if let stored { cell.receive(.saved(cell.storeKey, stored)) }\n"
+            "      return finish(finished, of: key, in: engine)\n",
+            "      finish(finished, of: key, in: engine)\n"
+            "      cell.receive(change)\n"
+            "      if let stored { cell.receive(.saved(cell.storeKey, stored)) }\n"
+            "      return engine.publish(cell)\n",
         ),
     ),
     mutant(
@@ -67,27 +67,31 @@ MUTANTS = [
         "a reply that began before the last acceptance isn't stored (L3)",
         (
             VERSIONS,
-            "    guard request.number > lastChange else { return false }\n",
-            "    guard request.number > lastReplacement else { return false }\n",
+            "-> Bool { request.number > lastChange }\n",
+            "-> Bool { request.number > lastReplacement }\n",
         ),
     ),
     mutant(
         "old-reply-accepted-after-an-external-value",
         "a reply that began before another process stored a value isn't stored (L3)",
-        (STATE, "    versions.recordReplacement(at: versions.now())\n", ""),
+        (
+            STATE,
+            "      versions.recordReplacement(at: replacedAt)\n      writing?.replacedAt = replacedAt\n",
+            "",
+        ),
     ),
     mutant(
         "base-not-required",
         "a reply is stored only if the value that it was judged against is still stored (L3)",
-        (WRITES, "      batch.require(write.baseTag, of: cell.storeKey)\n", ""),
+        (WRITES, "      batch.requireFound(write.baseTag, of: cell.storeKey)\n", ""),
     ),
     mutant(
         "external-value-without-pending-mutations",
         "a pending mutation stays visible on an external value (L4)",
         (
             STATE,
-            "    versions.recordReplacement(at: versions.now())\n    invalidateVisible()\n",
-            "    versions.recordReplacement(at: versions.now())\n"
+            "    (base, self.revision, showsEmpty) = (stored, revision, false)\n    invalidateVisible()\n",
+            "    (base, self.revision, showsEmpty) = (stored, revision, false)\n"
             "    (folded, needsFold) = (stored?.value, false)\n"
             "    visibleVersion += 1\n",
         ),
@@ -136,9 +140,9 @@ MUTANTS = [
         "all attempts of a mutation have the same id (L6)",
         (
             SENDER,
-            "sending.send(entry.record.mutation, entry.key, entry.id)",
+            "sending.send(entry.mutation, entry.key, entry.id)",
             "sending.send(\n"
-            "        entry.record.mutation, entry.key, entry.record.attempts > 1 ? MutationID() : entry.id)",
+            "        entry.mutation, entry.key, entry.record.attempts > 1 ? MutationID() : entry.id)",
         ),
     ),
     mutant(
@@ -146,9 +150,8 @@ MUTANTS = [
         "a mutation that the server may have applied is requeued under its id (L6)",
         (
             DECISIONS,
-            "      entry, by: entry.record.mutation, as: entry.record.isOutcomeUnknown ? entry.id : MutationID(),"
-            " in: engine)\n",
-            "      entry, by: entry.record.mutation, as: MutationID(), in: engine)\n",
+            "entry, by: entry.mutation, as: entry.record.isOutcomeUnknown ? entry.id : MutationID(), in: engine)\n",
+            "entry, by: entry.mutation, as: MutationID(), in: engine)\n",
         ),
     ),
     mutant(
@@ -179,8 +182,8 @@ MUTANTS = [
         "only the lanes of the user who has to sign in wait (L9)",
         (
             LANES,
-            "      if usersNeedingSignIn.contains(lane.userID) {\n        lanes[laneID]?.status = .needsSignIn\n",
-            "      if !usersNeedingSignIn.isEmpty {\n        lanes[laneID]?.status = .needsSignIn\n",
+            "        if usersNeedingSignIn.contains(lane.userID) {\n          lanes[laneID]?.status = .needsSignIn\n",
+            "        if !usersNeedingSignIn.isEmpty {\n          lanes[laneID]?.status = .needsSignIn\n",
         ),
     ),
     mutant(
@@ -216,8 +219,8 @@ MUTANTS = [
         "a mutation that would exceed the limits of the queue isn't made (L11)",
         (
             QUEUE_STATE,
-            "    guard ledger.count < limits.maximumCount,",
-            "    guard ledger.count <= limits.maximumCount,",
+            "    guard ledger.count + held.count < limits.maximumCount,",
+            "    guard ledger.count + held.count <= limits.maximumCount,",
         ),
     ),
     mutant(
@@ -249,12 +252,21 @@ MUTANTS = [
         ),
     ),
     mutant(
+        "external-value-held-while-a-write-hangs",
+        "a write that hangs doesn't keep the values of other processes from the observers (L12)",
+        (
+            EXTERNAL,
+            "    guard cell.state.isWriting else { return false }\n",
+            "    guard cell.state.isWriting else { return false }\n    if cell.isOpen { return true }\n",
+        ),
+    ),
+    mutant(
         "slot-of-a-slow-send-lost",
         "a slow send delays no other lane for longer than its time limit (L12)",
         (
             LANES,
-            ", hasSlot: false, signInCount: signInCount)\n    usedSlotCount -= 1\n",
-            ", hasSlot: false, signInCount: signInCount)\n",
+            "    slots[kind, default: Slots()].usedCount -= 1\n    lanes[laneID]?.isSlow = isSlow\n",
+            "    if !isSlow { slots[kind, default: Slots()].usedCount -= 1 }\n    lanes[laneID]?.isSlow = isSlow\n",
         ),
     ),
     mutant(
@@ -262,8 +274,8 @@ MUTANTS = [
         "the queue drains while the server can be reached (L12)",
         (
             LANES,
-            "    lanes[backOff.lane]?.status = .idle\n    makeReadyOrForget(backOff.lane)\n",
-            "    lanes[backOff.lane]?.status = .idle\n",
+            "    lanes[backOff.lane]?.wasResumedAfterFetch = isAfterFetch\n    makeReadyOrForget(backOff.lane)\n",
+            "    lanes[backOff.lane]?.wasResumedAfterFetch = isAfterFetch\n",
         ),
     ),
     mutant(
@@ -287,6 +299,15 @@ MUTANTS = [
         ),
     ),
     mutant(
+        "quarantined-reported-as-confirmed",
+        "a call doesn't return 'confirmed' for a mutation whose record was quarantined (L13)",
+        (
+            READER,
+            "        } else if let quarantine {\n",
+            "        } else if hasSignedOut, let quarantine {\n",
+        ),
+    ),
+    mutant(
         "not-fetched-after-a-rejected-reply",
         "the value is fetched again after a reply that isn't accepted (L14)",
         (
@@ -303,5 +324,66 @@ MUTANTS = [
             "    for fetch in write.rejected { engine.loader.end(fetch, .success(false)) }\n",
             "    for fetch in write.rejected { engine.loader.end(fetch, .success(true)) }\n",
         ),
+    ),
+    mutant(
+        "verdict-not-stored-before-the-next-send",
+        "a mutation isn't sent before the verdict on an earlier one of its lane is stored (L5)",
+        (SENDER, "      try await engine.writer.storeVerdicts(in: dequeued.lane, in: engine)\n", ""),
+    ),
+    mutant(
+        "sent-past-a-held-mutation",
+        "no mutation is sent that comes after one that this program can't read (L15)",
+        (
+            LANES,
+            "{ !blocked.contains(id) && !held.contains(id) }\n",
+            "{ !blocked.contains(id) }\n",
+        ),
+    ),
+    mutant(
+        "held-mutation-not-counted",
+        "a mutation that this program can't read counts (L15)",
+        (
+            "Synced/SyncCell.swift",
+            "      isPending: state.isPending || hasHeldMutation,\n",
+            "      isPending: state.isPending,\n",
+        ),
+    ),
+    mutant(
+        "back-off-forgotten-at-launch",
+        "the delay after a failed attempt goes on after a relaunch and in other processes (L16)",
+        (
+            QUEUE_STATE,
+            "    resumeBackOff(of: entry.id, entry.record, in: entry.lane, at: now)\n",
+            "",
+        ),
+    ),
+    mutant(
+        "lease-kept",
+        "a repository that has sent everything releases the lock (L16)",
+        (SENDER, "Duration { .milliseconds(250) }\n", "Duration { .seconds(250) }\n"),
+    ),
+    mutant(
+        "marks-kept-without-a-lease",
+        "the next leader takes no waiting mutation for one that was being sent (L16)",
+        (
+            "Leadership/Election.swift",
+            "    await engine.writer.storeStandings(in: engine)\n    guard mayRest",
+            "    guard mayRest",
+        ),
+    ),
+    mutant(
+        "lease-kept-while-suspended",
+        "a suspended repository holds no lock (L16)",
+        ("Leadership/Election.swift", "    if leads, engine.queue.isSuspended { release(in: engine) }\n", ""),
+    ),
+    mutant(
+        "store-kept-open-while-suspended",
+        "the store is suspended with the last of its repositories (L16)",
+        ("Suspension/SyncSuspension.swift", "    await store.suspend()\n", ""),
+    ),
+    mutant(
+        "fetches-end-every-backoff",
+        "fetches that succeed make no loop of attempts that fail (L12)",
+        (LANES, "lanes[backOff.lane]?.wasResumedAfterFetch = isAfterFetch\n", "_ = isAfterFetch\n"),
     ),
 ]

@@ -95,13 +95,30 @@ import Todo
     storage[encodedKey] = Data("no list".utf8)
     let list = TodoList(store: InMemoryStore(storage: storage))
     let error = try await #require(throws: TodoListError.self) { try await list.add(milk) }
-    guard case .store(.undecodable(_, let movedTo, _)) = error else {
+    guard case .store(.undecodable(_, let movedTo?, _)) = error else {
       Issue.record("Unexpected error \(error)")
       return
     }
     #expect(storage[movedTo] == Data("no list".utf8))
     try await list.add(milk)
     #expect(try await list.fetchItems().elements == [milk])
+  }
+
+  @Test func `A list of another version that this one can't decode is left untouched, and every edit throws`()
+    async throws
+  {
+    let storage = InMemoryStorage()
+    try await InMemoryStore(storage: storage).save(7, for: StoreKey<Int>(TodoList.key.keyName))
+    let bytes = storage[try TodoList.key.keyName.encoded()]
+    let list = TodoList(store: InMemoryStore(storage: storage))
+    for _ in 1...2 {
+      let error = try await #require(throws: TodoListError.self) { try await list.add(milk) }
+      guard case .store(.undecodable(_, movedTo: nil, _)) = error else {
+        Issue.record("Unexpected error \(error)")
+        return
+      }
+    }
+    #expect(storage.names.map { storage[$0] } == [bytes])
   }
 
   @Test func `If the store can't be written, an edit throws, and the list is unchanged`() async throws {

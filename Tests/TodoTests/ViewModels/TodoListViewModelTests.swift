@@ -152,7 +152,7 @@ import Todo
     let model = TodoListViewModel(todoList: TodoList(store: InMemoryStore(storage: storage)))
     let runTask = Task { await model.run() }
     await until { model.error != nil }
-    guard case .store(.undecodable(_, let movedTo, _)) = model.error else {
+    guard case .store(.undecodable(_, let movedTo?, _)) = model.error else {
       Issue.record("Unexpected error \(String(describing: model.error))")
       return
     }
@@ -175,6 +175,20 @@ import Todo
     #expect(screen.model.error == thrownError)
     // The stored list is empty now, and so is the shown one.
     await until { screen.model.items.isEmpty }
+    await screen.close()
+  }
+
+  @Test func `A list that another version makes undecodable while the model runs is reported, and stays shown`()
+    async throws
+  {
+    let screen = try await Screen(items: [milk])
+    try await InMemoryStore(storage: screen.storage).save(7, for: StoreKey<Int>(TodoList.key.keyName))
+    await until { screen.model.error != nil }
+    guard case .store(.undecodable(_, movedTo: nil, _)) = screen.model.error else {
+      Issue.record("Unexpected error \(String(describing: screen.model.error))")
+      return
+    }
+    #expect(screen.model.items == [milk])
     await screen.close()
   }
 

@@ -18,6 +18,9 @@ struct CommitJournal: Codable, Equatable {
     let fileName: String
     let size: Int
     let checksum: UInt32
+
+    /// Whether the file holds a value, as opposed to a part or quarantined bytes, to which no stored value refers yet.
+    var holdsValue: Bool { !StorePartName.isPart(fileName) && QuarantineName(fileName) == nil }
   }
 
   static let fileName = ".DataStore-journal"
@@ -63,7 +66,10 @@ struct CommitJournal: Codable, Equatable {
     guard journal.format == currentFormat else { throw Corruption(reason: "the format \(journal.format) is unknown") }
     // A journal must name only files of the store, because a forged one could otherwise change other files.
     let isValid =
-      journal.replacements.allSatisfy { StagedFile.isName($0.stagedName) && FileName.isStoreFile($0.fileName) }
+      journal.replacements.allSatisfy { replacement in
+        StagedFile.isName(replacement.stagedName)
+          && (FileName.isStoreFile(replacement.fileName) || QuarantineName(replacement.fileName) != nil)
+      }
       && journal.removals.allSatisfy(FileName.isStoreFile)
     guard isValid else { throw Corruption(reason: "it names files that don't belong to a store") }
     return journal
@@ -81,6 +87,11 @@ enum FileName {
 
   static func encode(_ name: String) -> String {
     name + fileExtension
+  }
+
+  /// Returns the name of the file for bytes that a commit writes, which may be quarantined bytes.
+  static func encode(written name: String) -> String {
+    QuarantineName(name) == nil ? encode(name) : name
   }
 
   /// Returns the name of the value that a file holds; `nil` for every other file, such as one that holds a part.

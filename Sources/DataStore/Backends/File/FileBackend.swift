@@ -20,7 +20,7 @@ package import Foundation
 /// of staged files. A backend holds the lock of the folder from the reads that a commit depends on until the commit is
 /// made, and during a snapshot. A single read takes the lock only if it finds a journal, whose commit it then finishes.
 /// So a read never sees a part of a commit.
-package struct FileBackend: StoreBackend {
+package struct FileBackend: PlacedBackend {
   private let path: String
   private let fileSystem: FileSystem
   private let abandonedAge: Int
@@ -66,6 +66,8 @@ package struct FileBackend: StoreBackend {
     self.abandonedAge = abandonedAge
     self.lockTimeout = lockTimeout
   }
+
+  package var place: StorePlace { .file(path) }
 
   package mutating func read(_ name: String) throws(StoreError) -> Data? {
     do throws(SystemError) {
@@ -115,7 +117,7 @@ package struct FileBackend: StoreBackend {
       let file = try mapErrors(to: failure) { (self) throws(SystemError) in
         try folder.stage(write.bytes, &self.stagedNames)
       }
-      stagedWrites.append((file, FileName.encode(write.name)))
+      stagedWrites.append((file, FileName.encode(written: write.name)))
     }
     let isCommitted = try withLock(of: folder, failure) { (self: inout Self) throws(StoreError) in
       guard case .proceed(let removals) = try decide(&self) else { return false }
@@ -127,7 +129,8 @@ package struct FileBackend: StoreBackend {
           case (1, nil): try folder.read(stagedWrites[0].fileName)
           default: nil
           }
-        try folder.commit(stagedWrites, removing: removals.map(FileName.encode), replacing: oldBytes, &self.stagedNames)
+        try folder.commit(
+          stagedWrites, removing: removals.map { FileName.encode($0) }, replacing: oldBytes, &self.stagedNames)
       }
       return true
     }
@@ -145,12 +148,14 @@ package struct FileBackend: StoreBackend {
     }
   }
 
+  package func place(ofQuarantined name: String) -> String { path == "/" ? "/\(name)" : "\(path)/\(name)" }
+
   package mutating func erase(_ isErased: (StoredItem) -> Bool) throws(StoreError) {
-    let opened = try mapErrors(to: StoreError.removeFailed) { (self) throws(SystemError) in try self.openFolder() }
+    let opened = try mapErrors(to: StoreError.eraseFailed) { (self) throws(SystemError) in try self.openFolder() }
     guard let folder = opened else { return }
-    try withLock(of: folder, StoreError.removeFailed) { (self: inout Self) throws(StoreError) in
+    try withLock(of: folder, StoreError.eraseFailed) { (self: inout Self) throws(StoreError) in
       let age = self.abandonedAge
-      try self.mapErrors(to: StoreError.removeFailed) { (self) throws(SystemError) in
+      try self.mapErrors(to: StoreError.eraseFailed) { (self) throws(SystemError) in
         try folder.discardAbandonedFiles(olderThan: age)
         try folder.erase(isErased, &self.stagedNames)
       }
@@ -159,7 +164,7 @@ package struct FileBackend: StoreBackend {
 
   /// Locks the file `.DataStore-lock.<name>` beside the values.
   package mutating func acquireLock(_ name: String) throws(StoreError) -> StoreLockResult {
-    try mapErrors(to: StoreError.writeFailed) { (self) throws(SystemError) in
+    try mapErrors(to: StoreError.lockFailed) { (self) throws(SystemError) in
       try self.openOrCreateFolder().acquireLock(".DataStore-lock.\(name)")
     }
   }
@@ -183,6 +188,12 @@ package struct FileBackend: StoreBackend {
     }
   }
 
+  /// Ends the watch; every other descriptor is closed when a call ends.
+  package mutating func close() {
+    watch?.end()
+    (watch, wake) = (nil, nil)
+  }
+
   package mutating func takeExternalChanges() throws(StoreError) -> ExternalChanges {
     guard let watch else { return .names([]) }
     do throws(SystemError) {
@@ -195,6 +206,7 @@ package struct FileBackend: StoreBackend {
       guard let files, !lastCheckMissedFolder else { return .unknown }
       return .names(files.compactMap(FileName.decode))
     } catch {
+      watch.end()
       self.watch = nil
       throw .readFailed(error)
     }

@@ -31,12 +31,12 @@ struct JournalPerformer {
 
   /// Makes the changes of a journal that is in force, and then removes the journal.
   ///
-  /// - Parameter hasChangedValue: Set to `true` when the first file has changed. New parts don't count, because no
-  ///   stored value refers to them yet.
+  /// - Parameter hasChangedValue: Set to `true` when the first file has changed. New parts and quarantined bytes don't
+  ///   count, because no stored value refers to them.
   func finish(in folder: borrowing Descriptor, _ hasChangedValue: inout Bool) throws(SystemError) {
     for replacement in journal.replacements {
       let existed = try renameIfThere(replacement.stagedName, to: replacement.fileName, in: folder)
-      if existed, !StorePartName.isPart(replacement.fileName) { hasChangedValue = true }
+      if existed, replacement.holdsValue { hasChangedValue = true }
     }
     for fileName in journal.removals where try removeIfThere(fileName, in: folder) { hasChangedValue = true }
     try fileSystem.synchronize(folder)
@@ -47,13 +47,13 @@ struct JournalPerformer {
 
   /// Rolls back a journal that has not changed any value, and removes it.
   ///
-  /// New parts get back the names of their staged files, and the backend later discards them. They aren't removed here,
-  /// so that the journal can still be finished if its removal fails.
+  /// New parts and quarantined bytes get back the names of their staged files, and the backend later discards them. They
+  /// aren't removed here, so that the journal can still be finished if its removal fails.
   ///
   /// - Returns: Whether the journal is no longer in force.
   func rollBack(in folder: borrowing Descriptor) -> Bool {
     do throws(SystemError) {
-      for replacement in journal.replacements where StorePartName.isPart(replacement.fileName) {
+      for replacement in journal.replacements where !replacement.holdsValue {
         try renameIfThere(replacement.fileName, to: replacement.stagedName, in: folder)
       }
       try fileSystem.unlink(CommitJournal.fileName, in: folder)

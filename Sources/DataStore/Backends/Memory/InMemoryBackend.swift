@@ -1,7 +1,7 @@
 package import Foundation
 
 /// A backend that keeps bytes in an ``InMemoryStorage``.
-package struct InMemoryBackend: StoreBackend, Sendable {
+package struct InMemoryBackend: PlacedBackend, Sendable {
   /// Identifies a backend among those over the same storage, and ends the backend's watch when the backend is released.
   private final class Identity: Sendable {
     let storage: InMemoryStorage
@@ -26,6 +26,8 @@ package struct InMemoryBackend: StoreBackend, Sendable {
   package init(storage: InMemoryStorage) {
     identity = Identity(storage)
   }
+
+  package var place: StorePlace { .object(ObjectIdentifier(storage)) }
 
   package func read(_ name: String) -> Data? {
     storage[name]
@@ -66,6 +68,10 @@ package struct InMemoryBackend: StoreBackend, Sendable {
 
   package func startWatching(_ onChange: @escaping @Sendable () -> Void) {
     storage.startWatching(id, onChange)
+  }
+
+  package func close() {
+    storage.stopWatching(id)
   }
 
   package mutating func takeExternalChanges() -> ExternalChanges {

@@ -22,7 +22,13 @@
   /// commit whose answer was lost isn't made twice, because the log of changes shows whether it was made. If the log no
   /// longer shows this, or the server can't be asked, the call throws an error of unknown outcome. A call that the
   /// server rolled back because of a deadlock or a conflict of transactions is repeated as well.
-  package struct PostgreSQLBackend: StoreBackend {
+  ///
+  /// **A silent server.** A connection whose server doesn't answer by the ``PostgreSQLDeadline`` of the call is closed,
+  /// and counts as lost. Calls that have waited for their turn meanwhile would each wait as long, one after the other. So
+  /// after a call that didn't reach the server, and until the server answers again, the time of a call counts from the
+  /// time at which its caller began to wait. A call whose time is over by then fails without an attempt. As long as the
+  /// server answers, the time of a call counts from its turn, because a long queue is then no fault of the server.
+  package struct PostgreSQLBackend: PlacedBackend {
     private let byteLimit: Int
     private var database: PostgreSQLDatabase
     /// The connection that all calls of the current transaction or decision must use.
@@ -34,6 +40,10 @@
     private var isUncontended = true
     /// The number of the last commit that was sent.
     private var commitNumber: Int64 = 0
+    /// The time at which the caller of the present call began to wait; `nil` if it is unknown.
+    private var callStart: ContinuousClock.Instant?
+    /// Whether the last call ended because the server was silent or couldn't be reached.
+    private var isUnreachable = false
 
     /// The state of a decision about commits.
     private struct Decision {
@@ -62,6 +72,10 @@
       database = PostgreSQLDatabase(address: address, timeout: timeout)
       self.byteLimit = byteLimit
     }
+
+    package var place: StorePlace { .server(database.address) }
+
+    package mutating func beginCall(at start: ContinuousClock.Instant) { callStart = start }
 
     // MARK: - Reading
 
@@ -145,9 +159,9 @@
 
     /// Makes commits in one exchange, unless the log has changes that this backend hasn't read.
     ///
-    /// - Returns: `true` for each commit. Or `nil`, and nothing is changed, in three cases: the log has such changes,
-    ///   the log hasn't been read on this connection, or a decision abandoned a commit, perhaps because of outdated
-    ///   values.
+    /// - Returns: `true` for each commit. Or `nil`, and nothing is changed, in four cases: the log has such changes, the
+    ///   log hasn't been read on this connection, a decision abandoned a commit, perhaps because of outdated values, or
+    ///   a commit quarantines bytes.
     private mutating func makeUnlocked(
       _ group: [[StoreWrite]], on connection: PostgreSQLConnection, _ failure: (SystemError) -> StoreError,
       _ unanswered: inout PostgreSQLSentCommit<[Bool]>?,
@@ -160,7 +174,8 @@
       defer { current = nil }
       do throws(StoreError) {
         let (change, made) = try decideAll(group, decide)
-        if made.allSatisfy(\.self) {
+        // Bytes are quarantined by a statement of their own, which needs a transaction.
+        if made.allSatisfy(\.self), change.quarantined.isEmpty {
           if try send(change, known: known, on: connection, failure, &unanswered, result: made) { return made }
           unanswered = nil
           isUncontended = false
@@ -183,6 +198,13 @@
         backend.isUncontended = try backend.readLog(on: connection, failure)
         let (change, made) = try backend.decideAll(group, decide)
         if made.contains(true) {
+          do throws(SystemError) {
+            for row in change.quarantined {
+              try connection.run(PostgreSQLLayout.quarantine, .text(row.key), .text(row.time), .bytes(row.bytes))
+            }
+          } catch {
+            throw failure(error)
+          }
           _ = try backend.send(change, known: nil, on: connection, failure, &unanswered, result: made)
         }
         return made
@@ -195,7 +217,9 @@
     private mutating func decideAll(
       _ group: [[StoreWrite]], _ decide: (Int, inout Self) throws(StoreError) -> CommitDecision
     ) throws(StoreError) -> (change: PostgreSQLChange, made: [Bool]) {
-      decision = Decision(names: Set(group.joined().lazy.map(\.name).filter { !StorePartName.isPart($0) }))
+      decision = Decision(
+        names: Set(
+          group.joined().lazy.map(\.name).filter { !StorePartName.isPart($0) && QuarantineName($0) == nil }))
       defer { decision = nil }
       var change = PostgreSQLChange()
       var made: [Bool] = []
@@ -227,8 +251,11 @@
         throw failure(.tooLarge(connection.place, byteCount: byteCount, limit: byteLimit))
       }
       commitNumber += 1
-      unanswered = PostgreSQLSentCommit(
-        known: log.newest ?? 0, writer: connection.writer, number: commitNumber, result: result)
+      // A commit that changes nothing, such as one that only has preconditions, can be made twice.
+      if !change.isEmpty || !change.quarantined.isEmpty {
+        unanswered = PostgreSQLSentCommit(
+          known: log.newest ?? 0, writer: connection.writer, number: commitNumber, result: result)
+      }
       do throws(SystemError) {
         guard let newest = try connection.make(change, number: commitNumber, known: known) else { return false }
         log.advance(to: newest)
@@ -264,6 +291,11 @@
       }
     }
 
+    package func place(ofQuarantined name: String) -> String {
+      guard let quarantine = QuarantineName(name) else { return name }
+      return "\(database.place), table datastore_quarantine, name \(quarantine.encodedKey), time \(quarantine.time)"
+    }
+
     /// Deletes rows, and rewrites the tables.
     ///
     /// It doesn't erase the copies that the server keeps outside the tables, such as its write-ahead log, replicas and
@@ -271,20 +303,20 @@
     package mutating func erase(_ isErased: (StoredItem) -> Bool) throws(StoreError) {
       var hasErased = false
       // If the connection is lost, the deletion is repeated, because it is idempotent.
-      try retrying(StoreError.removeFailed) { (backend, connection) throws(StoreError) in
-        try backend.performTransaction(PostgreSQLLayout.beginChange, on: connection, StoreError.removeFailed) {
+      try retrying(StoreError.eraseFailed) { (backend, connection) throws(StoreError) in
+        try backend.performTransaction(PostgreSQLLayout.beginChange, on: connection, StoreError.eraseFailed) {
           (backend) throws(StoreError) in
           backend.commitNumber += 1
           do throws(SystemError) {
             let erasure = PostgreSQLErasure(connection: connection)
             if try erasure.deleteRows(where: isErased, number: backend.commitNumber) { hasErased = true }
           } catch {
-            throw .removeFailed(error)
+            throw .eraseFailed(error)
           }
         }
       }
       // This is done even if no row was deleted now, because an earlier call may have failed after it deleted rows.
-      try perform(StoreError.removeFailed) { (_, connection) throws(SystemError) in
+      try perform(StoreError.eraseFailed) { (_, connection) throws(SystemError) in
         let skipped = try PostgreSQLErasure(connection: connection).rewriteTables()
         // A skipped table is an error only if this call deleted rows, whose bytes may remain in the table.
         if hasErased, let table = skipped.first { throw .notRewritten(table, of: connection.place) }
@@ -293,7 +325,7 @@
 
     /// Acquires an advisory lock of the connection.
     package mutating func acquireLock(_ name: String) throws(StoreError) -> StoreLockResult {
-      try perform(StoreError.writeFailed) { (_, connection) throws(SystemError) in
+      try perform(StoreError.lockFailed) { (_, connection) throws(SystemError) in
         try connection.acquireLock(name)
       }
     }
@@ -302,11 +334,11 @@
 
     package mutating func startWatching(_ onChange: @escaping @Sendable () -> Void) throws(StoreError) {
       // The backend's own connection is opened first, which creates the tables.
-      watch = try retrying(StoreError.readFailed) { (backend, connection) throws(StoreError) in
+      watch = try retrying(StoreError.readFailed) { (backend, connection, deadline) throws(StoreError) in
         do throws(SystemError) {
           return try PostgreSQLWatch(
-            backend.database.address, timeout: backend.database.timeout, knowingChangesOf: connection.writer,
-            onChange: onChange)
+            backend.database.address, timeout: backend.database.timeout, deadline: deadline,
+            knowingChangesOf: connection.writer, onChange: onChange)
         } catch {
           throw .readFailed(error)
         }
@@ -316,6 +348,13 @@
         try backend.beginLog(on: connection)
         _ = backend.log.takeReport()
       }
+    }
+
+    /// Ends the watch, and closes the connections.
+    package mutating func close() {
+      watch?.end()
+      watch = nil
+      database.close()
     }
 
     package mutating func takeExternalChanges() throws(StoreError) -> ExternalChanges {
@@ -375,9 +414,9 @@
 
     /// Returns the connection, and reports a new one to the log and the watch.
     private mutating func connect(
-      _ failure: (SystemError) -> StoreError
+      by deadline: PostgreSQLDeadline, _ failure: (SystemError) -> StoreError
     ) throws(StoreError) -> PostgreSQLConnection {
-      let (connection, isNew) = try database.connect(failure)
+      let (connection, isNew) = try database.connect(by: deadline, failure)
       if isNew {
         log.recordConnectionLoss()
         watch?.replaceWriter(by: connection.writer)
@@ -419,7 +458,7 @@
       // If the transaction fails, the changes that it read from the log count as unread.
       let before = log
       do throws(StoreError) {
-        do throws(SystemError) { try connection.run(script: begin) } catch { throw failure(error) }
+        do throws(SystemError) { try connection.begin(begin) } catch { throw failure(error) }
         current = connection
         defer { current = nil }
         let result = try body(&self)
@@ -470,15 +509,26 @@
       _ failure: (SystemError) -> StoreError,
       _ body: (inout Self, PostgreSQLConnection) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
-      let end = ContinuousClock.now + database.timeout
+      try retrying(failure) { (backend, connection, _) throws(StoreError) in try body(&backend, connection) }
+    }
+
+    private mutating func retrying<Result>(
+      _ failure: (SystemError) -> StoreError,
+      _ body: (inout Self, PostgreSQLConnection, PostgreSQLDeadline) throws(StoreError) -> Result
+    ) throws(StoreError) -> Result {
+      let now = ContinuousClock.now
+      let deadline = PostgreSQLDeadline(after: database.timeout, from: isUnreachable ? callStart ?? now : now)
+      if isUnreachable, now >= deadline.graceEnd { throw failure(.unreachable(database.place)) }
       // In microseconds.
       var delay: UInt32 = 1_000
       while true {
         let thrown: StoreError
         do throws(StoreError) {
-          let connection = try connect(failure)
+          let connection = try connect(by: deadline, failure)
           do throws(StoreError) {
-            return try body(&self, connection)
+            let result = try body(&self, connection, deadline)
+            isUnreachable = false
+            return result
           } catch {
             guard connection.isLost || error.isTransient else {
               watch?.repeatNotification()
@@ -487,16 +537,20 @@
             thrown = error
           }
         } catch {
-          // If there is no connection, this is the error of `connect(_:)`, and the attempt is repeated if the server
+          // If there is no connection, this is the error of `connect(by:_:)`, and the attempt is repeated if the server
           // couldn't be reached. All other errors, such as the one thrown above, are rethrown.
-          guard !database.isConnected, error.systemError?.isLostConnection == true else { throw error }
+          guard !database.isConnected, error.systemError?.isLostConnection == true else {
+            isUnreachable = false
+            throw error
+          }
           thrown = error
         }
-        if .now >= end {
+        if deadline.hasPassed() {
+          isUnreachable = thrown.isLostConnection
           watch?.repeatNotification()
           throw thrown
         }
-        usleep(delay)
+        usleep(min(delay, UInt32(clamping: Int(deadline.remaining() / .microseconds(1)))))
         delay = min(2 * delay, 250_000)
       }
     }

@@ -13,8 +13,13 @@
     private var values = Rows()
     private var parts = Rows()
 
+    /// The bytes to quarantine, which aren't a part of ``statement``.
+    private(set) var quarantined: [(key: String, time: String, bytes: Data)] = []
+
     mutating func write(_ write: StoreWrite) {
-      if StorePartName.isPart(write.name) {
+      if let quarantine = QuarantineName(write.name) {
+        quarantined.append((quarantine.encodedKey, quarantine.time, write.bytes))
+      } else if StorePartName.isPart(write.name) {
         parts.store(write.bytes, as: write.name)
       } else {
         values.store(write.bytes, as: write.name)

@@ -5,8 +5,6 @@
   extension PostgreSQLConnection {
     /// Sends an element each time a lock is released in this process.
     private static let lockReleases = MulticastRelay<Void>.ofProcess(buffering: .latest)
-    /// The queue on which locks are checked and released, because a task must not block a shared thread.
-    private static let lockQueue = DispatchQueue(label: "DataStore.PostgreSQLLocks", attributes: .concurrent)
 
     /// Acquires an advisory lock, unless it is held.
     ///
@@ -17,11 +15,12 @@
       return .acquired(
         StoreLock {
           // Checks whether the lock is still held: the server keeps it as long as this connection lasts.
-          await withCheckedContinuation { continuation in
-            Self.lockQueue.async { continuation.resume(returning: self.isAlive) }
+          let start = ContinuousClock.now
+          return await withCheckedContinuation { continuation in
+            self.lockQueue.async { continuation.resume(returning: self.isAlive(since: start)) }
           }
         } unlock: {
-          Self.lockQueue.async {
+          self.lockQueue.async {
             self.unlock(name)
             Self.lockReleases.send(())
           }

@@ -12,14 +12,19 @@
     /// A pooler is noticed because it answers the connection with a number of its own, not with that of the server's
     /// process. Only then is another connection opened. If the pooler assigns processes by transaction, that connection
     /// gets the process that this one has just used, or this one gets another one.
-    func checkPooler(_ address: String, timeout: Duration) throws(SystemError) {
-      guard let process = try serverProcess(within: timeout), process != ownProcess else { return }
+    func checkPooler(
+      _ address: String, timeout: Duration, deadline: PostgreSQLDeadline
+    ) throws(SystemError) {
+      guard let process = try serverProcess(), process != ownProcess else { return }
       // Other clients of the pooler may have taken the process meanwhile, so the test is repeated.
       for _ in 0..<3 {
-        let other = try PostgreSQLConnection(address, timeout: timeout)
+        let other = try PostgreSQLConnection(address, timeout: timeout, deadline: deadline)
         // In session mode, the other connection may have to wait for a process until this connection ends.
-        if try other.serverProcess(within: .seconds(1)) == process { throw .pooledByTransaction(place) }
-        if try serverProcess(within: timeout) != process { throw .pooledByTransaction(place) }
+        other.limitCall(by: PostgreSQLDeadline(after: min(.milliseconds(500), deadline.remaining() / 4)))
+        let otherProcess = try other.serverProcess()
+        if otherProcess == process { throw .pooledByTransaction(place) }
+        if try serverProcess() != process { throw .pooledByTransaction(place) }
+        if otherProcess == nil { return }
       }
     }
   }

@@ -1,5 +1,6 @@
 #if PostgreSQL
   internal import CPostgreSQL
+  internal import Dispatch
   internal import Foundation
 
   #if canImport(Darwin)
@@ -13,6 +14,10 @@
   /// A connection to a PostgreSQL server, and its prepared statements.
   ///
   /// Values are parameters of statements, never a part of their text.
+  ///
+  /// Every exchange with the server uses libpq's asynchronous functions and ends at a ``PostgreSQLDeadline``. If there is
+  /// no answer by then, the connection is closed. It then counts as lost, and so do its locks, because an answer that
+  /// arrives later would be taken for that of the next request.
   package final class PostgreSQLConnection: @unchecked Sendable {
     // Unchecked: every use of `handle` and of mutable state holds `callLock`, except in `init`, `deinit` and `socket`.
     // Each result of libpq is used by a single call. libpq calls the notice receiver, which writes to `ending`, only
@@ -27,8 +32,19 @@
     let writer = Int64.random(in: 1 ... .max)
     private let handle: OpaquePointer
     private let ending = Ending()
+    private let timeout: Duration
+    /// The deadline of the store's present call, or of its last one; `nil` if the connection makes no calls of a store.
+    private var deadline: PostgreSQLDeadline?
+    /// Whether this object has closed the connection.
+    private var hasEnded = false
+    /// Whether ``hasEnded`` is set because the server was silent.
+    private var wasSilent = false
     private var statements: [String: String] = [:]
     private var lockedNames: Set<String> = []
+    /// The queue on which locks are checked and released, because a task must not block a shared thread.
+    ///
+    /// Each connection has its own. So the checks of one silent connection don't delay those of another one.
+    let lockQueue = DispatchQueue(label: "DataStore.PostgreSQLLocks")
     /// Serializes the calls to libpq.
     private let callLock = NSLock()
 
@@ -41,32 +57,29 @@
     ///
     /// - Parameters:
     ///   - address: A connection string or URI in libpq's format. Missing settings come from the environment.
-    ///   - timeout: The timeout of the store's calls, which determines ``longestSilence(within:)``.
-    /// - Throws: An error with ``SystemError/noConnectionState`` if the server can't be reached or refuses the
-    ///   connection.
-    package init(_ address: String, timeout: Duration) throws(SystemError) {
+    ///   - timeout: The timeout of each exchange, or of the store's calls, which also determines
+    ///     ``longestSilence(within:)``.
+    ///   - deadline: The deadline of the store's call; `nil` if the connection makes no calls of a store.
+    /// - Throws: An error with ``SystemError/noConnectionState`` if the server can't be reached, is silent, or refuses
+    ///   the connection.
+    package convenience init(_ address: String, timeout: Duration) throws(SystemError) {
+      try self.init(address, timeout: timeout, deadline: nil)
+    }
+
+    init(_ address: String, timeout: Duration, deadline: PostgreSQLDeadline?) throws(SystemError) {
+      (self.timeout, self.deadline) = (timeout, deadline)
       let seconds = Self.longestSilence(within: timeout)
       // Later options override earlier ones. libpq expands the address at the position of `dbname`, so the settings in
       // the address override all others.
       let options: [(String, String)] = [
-        ("client_encoding", "UTF8"), ("application_name", "DataStore"), ("connect_timeout", "\(seconds)"),
+        ("client_encoding", "UTF8"), ("application_name", "DataStore"),
         ("keepalives_idle", "\(seconds)"), ("keepalives_interval", "1"), ("keepalives_count", "\(seconds)"),
         ("tcp_user_timeout", "\(seconds * 1_000)"), ("dbname", address),
       ]
-      let handle = Self.withCStrings(options.map(\.0)) { names in
-        Self.withCStrings(options.map(\.1)) { values in PQconnectdbParams(names, values, 1) }
-      }
-      guard let handle else {
-        throw SystemError(code: ENOMEM, operation: "PQconnectdbParams", path: "PostgreSQL")
-      }
-      guard PQstatus(handle) == CONNECTION_OK else {
-        let message = Self.message(String(cString: PQerrorMessage(handle)))
-        PQfinish(handle)
-        throw SystemError(
-          code: 0, operation: "connecting", path: "PostgreSQL",
-          source: .postgreSQL(state: SystemError.noConnectionState, message: message))
-      }
-      self.handle = handle
+      let now = ContinuousClock.now
+      let limit = (deadline ?? PostgreSQLDeadline(after: timeout, from: now)).graceEnd
+      // A call with a longer timeout has time to connect again.
+      handle = try PostgreSQLOpening.open(options, until: min(limit, now + Self.longestOpening))
       place = [PQhost(handle), PQport(handle), PQdb(handle)].map { $0.map { String(cString: $0) } ?? "" }
         .joined(separator: " ")
       // By default, libpq prints the server's notices to the standard error. This receiver drops them, except the error
@@ -81,22 +94,41 @@
         }, Unmanaged.passUnretained(ending).toOpaque())
     }
 
-    /// The longest time for opening a connection, in seconds.
+    /// The longest time for opening a connection once.
+    private static let longestOpening = Duration.seconds(5) + PostgreSQLDeadline.grace
+
+    /// The longest silence of the network, in seconds, after which the system counts a connection as lost.
     ///
-    /// It is also, approximately, the longest silence of the network before a connection counts as lost. The minimum is
-    /// 2 seconds, because older versions of libpq support no shorter time. The maximum is 5 seconds, so that a call
-    /// with a longer timeout has time to connect again.
+    /// The system notices such a silence of the network and of the other machine. It doesn't notice that a process on
+    /// the other machine hangs. The minimum is 2 seconds, so that a single lost packet doesn't end the connection. The
+    /// maximum is 5 seconds, so that a call with a longer timeout has time to connect again.
     static func longestSilence(within timeout: Duration) -> Int64 {
       min(max(2, timeout.components.seconds), 5)
     }
 
     deinit {
-      // Commits are durable, and the server rolls back an open transaction.
+      // Commits are durable, and the server rolls back an open transaction. In libpq's nonblocking mode, this doesn't
+      // wait for the server.
       PQfinish(handle)
     }
 
-    /// Whether libpq has noticed that the connection has ended.
-    var isLost: Bool { callLock.withLock { PQstatus(handle) != CONNECTION_OK } }
+    /// Whether libpq has noticed that the connection has ended, or this object has closed it.
+    var isLost: Bool { callLock.withLock { hasEnded || PQstatus(handle) != CONNECTION_OK } }
+
+    /// Sets the deadline of a call of the store, for all exchanges until the next call.
+    func limitCall(by deadline: PostgreSQLDeadline) {
+      callLock.withLock { self.deadline = deadline }
+    }
+
+    /// Ends the call of the store, after which each exchange has a deadline of its own.
+    func endCall() {
+      callLock.withLock { deadline = nil }
+    }
+
+    /// Records bytes that the server must process in this call of the store, which takes it time.
+    func recordWork(byteCount: Int) {
+      callLock.withLock { deadline?.recordWork(byteCount: byteCount) }
+    }
 
     /// The socket, which changes only when the connection is lost.
     ///
@@ -108,44 +140,159 @@
 
     /// Asks for the number of the server's process that serves this connection.
     ///
-    /// - Returns: `nil` if there is no answer within the timeout, after which the connection must not be used again.
-    func serverProcess(within timeout: Duration) throws(SystemError) -> Int? {
-      callLock.lock()
-      defer { callLock.unlock() }
-      let end = ContinuousClock.now + timeout
-      guard PQsendQuery(handle, "SELECT pg_backend_pid()") == 1 else {
-        throw error("running", state: SystemError.lostConnectionState, lastMessage)
-      }
-      while PQisBusy(handle) == 1 {
-        let remaining = (end - .now).components
-        let milliseconds = remaining.seconds * 1_000 + remaining.attoseconds / 1_000_000_000_000_000
-        if milliseconds <= 0 { return nil }
-        var descriptor = pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0)
-        _ = poll(&descriptor, 1, CInt(clamping: milliseconds))
-        guard PQconsumeInput(handle) == 1 else {
-          throw error("running", state: SystemError.lostConnectionState, lastMessage)
+    /// - Returns: `nil` if there is no answer, after which the connection is closed.
+    func serverProcess() throws(SystemError) -> Int? {
+      do throws(SystemError) {
+        return try withDeadline { (deadline) throws(SystemError) in
+          let result = try exchange("running", by: &deadline) { PQsendQuery(handle, "SELECT pg_backend_pid()") }
+          defer { PQclear(result) }
+          try check(result, "running")
+          return PQntuples(result) == 1 ? PQgetvalue(result, 0, 0).flatMap { Int(String(cString: $0)) } : nil
         }
+      } catch {
+        if callLock.withLock({ wasSilent }) { return nil }
+        throw error
       }
-      var process: Int?
-      while let result = PQgetResult(handle) {
-        defer { PQclear(result) }
-        try check(result, "running")
-        if PQntuples(result) == 1 { process = PQgetvalue(result, 0, 0).flatMap { Int(String(cString: $0)) } }
-      }
-      return process
     }
 
     private var lastMessage: String { Self.message(String(cString: PQerrorMessage(handle))) }
+
+    // MARK: - Exchanges
+
+    /// Calls `body` under `callLock`, with the deadline of the store's call, or with one of its own.
+    private func withDeadline<Result>(
+      _ body: (inout PostgreSQLDeadline) throws(SystemError) -> Result
+    ) throws(SystemError) -> Result {
+      callLock.lock()
+      defer { callLock.unlock() }
+      var current = deadline ?? PostgreSQLDeadline(after: timeout)
+      defer { if deadline != nil { deadline = current } }
+      return try body(&current)
+    }
+
+    /// Sends a request, and waits for its results.
+    ///
+    /// The caller holds `callLock`.
+    ///
+    /// - Parameters:
+    ///   - operation: The name of the request for errors.
+    ///   - deadline: The deadline, which records the exchange.
+    ///   - send: Calls a function of libpq that sends a request.
+    /// - Returns: The last result, or the first one that is an error. The caller must clear it.
+    /// - Throws: An error of a lost connection. If the server is silent until the deadline, the connection is then closed.
+    private func exchange(
+      _ operation: String, by deadline: inout PostgreSQLDeadline, _ send: () -> CInt
+    ) throws(SystemError) -> OpaquePointer {
+      guard !hasEnded, send() == 1 else {
+        let message = lastMessage
+        endConnection()
+        throw error(operation, state: SystemError.lostConnectionState, message)
+      }
+      var silence: Silence?
+      var last: OpaquePointer?
+      do throws(SystemError) {
+        while true {
+          try waitForResult(of: operation, &silence, by: &deadline)
+          guard let result = PQgetResult(handle) else { break }
+          if let error = last, !Self.isSuccess(error) {
+            // The server ends the request with the first error. If the connection has ended too, the error says why.
+            PQclear(result)
+          } else {
+            PQclear(last)
+            last = result
+          }
+        }
+      } catch {
+        if let last, !Self.isSuccess(last) { return last }
+        PQclear(last)
+        throw error
+      }
+      guard let last else {
+        endConnection()
+        throw error(operation, state: SystemError.lostConnectionState, lastMessage)
+      }
+      return last
+    }
+
+    /// A wait for the server that has lasted for the first pause.
+    ///
+    /// Most answers arrive earlier. So the usual exchange reads no clock, which takes as long as a part of the exchange.
+    private struct Silence {
+      let start: ContinuousClock.Instant
+      var limit: ContinuousClock.Instant
+    }
+
+    /// Sends what libpq couldn't send yet, and waits until libpq has the next result, or knows that there is none.
+    private func waitForResult(
+      of operation: String, _ silence: inout Silence?, by deadline: inout PostgreSQLDeadline
+    ) throws(SystemError) {
+      // Without this, the functions of libpq that read would wait for the rest of the request to be sent.
+      var isSent = PQflush(handle) != 1
+      while !isSent || PQisBusy(handle) == 1 {
+        let socket = PQsocket(handle)
+        let events = Int16(isSent ? POLLIN : POLLIN | POLLOUT)
+        let pause = isEncrypted ? Self.encryptedPause : Self.firstPause
+        var occurred: Int16
+        if let silence {
+          let end = isEncrypted ? min(silence.limit, .now + pause) : silence.limit
+          occurred = PostgreSQLSocket.wait(socket, for: events, until: end)
+        } else {
+          occurred = PostgreSQLSocket.wait(socket, for: events, milliseconds: CInt(pause / .milliseconds(1)))
+        }
+        if occurred != 0 {
+          deadline.recordStep()
+          if deadline.isLarge { silence?.limit = deadline.limit(at: .now) }
+        } else if let known = silence {
+          if known.limit <= .now {
+            wasSilent = true
+            throw end(operation, Self.silence(since: known.start))
+          }
+        } else {
+          // libpq reports that it couldn't send the request only after the next input, which may never arrive.
+          if !PostgreSQLSocket.canSend(socket) { throw end(operation, "the request could not be sent") }
+          let start = ContinuousClock.now - pause
+          silence = Silence(start: start, limit: deadline.limit(at: start))
+        }
+        guard PQconsumeInput(handle) == 1 else {
+          let message = lastMessage
+          // Makes libpq parse what it has read so far, which may contain the error that ended the connection.
+          if PQisBusy(handle) == 0 { return }
+          throw error(operation, state: SystemError.lostConnectionState, message)
+        }
+        if !isSent { isSent = PQflush(handle) != 1 }
+      }
+    }
+
+    /// The time after which a wait for an answer counts as silence.
+    ///
+    /// It is shorter than the grace of a ``PostgreSQLDeadline``, so no exchange ends within it.
+    private static let firstPause = Duration.milliseconds(100)
+
+    /// Whether the connection is encrypted by TLS or GSSAPI.
+    ///
+    /// The library that decrypts may have read more than libpq has taken. The socket then isn't readable, so libpq must
+    /// be asked again after ``encryptedPause``.
+    private var isEncrypted: Bool { PQsslInUse(handle) == 1 || PQgssEncInUse(handle) == 1 }
+
+    private static let encryptedPause = Duration.milliseconds(20)
 
     // MARK: - Statements
 
     /// Runs statements without parameters, in one exchange.
     package func run(script: String) throws(SystemError) {
-      callLock.lock()
-      defer { callLock.unlock() }
-      let result = PQexec(handle, script)
-      defer { PQclear(result) }
-      try check(result, "running")
+      try withDeadline { (deadline) throws(SystemError) in
+        let result = try exchange("running", by: &deadline) { PQsendQuery(handle, script) }
+        defer { PQclear(result) }
+        try check(result, "running")
+      }
+    }
+
+    /// Begins a transaction with statements that wait for a lock, but not beyond the deadline of the call.
+    func begin(_ script: String) throws(SystemError) {
+      let remaining = callLock.withLock { deadline?.remaining() }
+      // The server's own limit is the timeout. It must end the wait, because it keeps the connection then.
+      guard let remaining, remaining + .milliseconds(250) < timeout else { return try run(script: script) }
+      try run(script: PostgreSQLLayout.limitingLockWait(to: remaining, in: script))
     }
 
     /// Runs a statement, and keeps it prepared for later runs.
@@ -172,29 +319,30 @@
     private func lockedRows<Result>(
       of sql: String, _ parameters: [PostgreSQLParameter], read: (PostgreSQLRow) -> Result
     ) throws(SystemError) -> [Result] {
-      callLock.lock()
-      defer { callLock.unlock() }
-      return try rows(of: sql, parameters, read: read)
+      try withDeadline { (deadline) throws(SystemError) in try rows(of: sql, parameters, by: &deadline, read: read) }
     }
 
     /// Runs a statement and reads its rows; the caller holds `callLock`.
     private func rows<Result>(
-      of sql: String, _ parameters: [PostgreSQLParameter], read: (PostgreSQLRow) -> Result
+      of sql: String, _ parameters: [PostgreSQLParameter], by deadline: inout PostgreSQLDeadline,
+      read: (PostgreSQLRow) -> Result
     ) throws(SystemError) -> [Result] {
-      let name = try statement(sql)
-      let result = Self.withArrays(of: parameters) { count, values, lengths, formats in
-        PQexecPrepared(handle, name, count, values, lengths, formats, 1)
+      let name = try statement(sql, by: &deadline)
+      deadline.recordWork(byteCount: parameters.reduce(0) { $0 + $1.byteCount })
+      let result = try exchange("running", by: &deadline) {
+        Self.withArrays(of: parameters) { count, values, lengths, formats in
+          PQsendQueryPrepared(handle, name, count, values, lengths, formats, 1)
+        }
       }
       defer { PQclear(result) }
       try check(result, "running")
-      guard let result else { return [] }
       return (0..<PQntuples(result)).map { read(PostgreSQLRow(result, number: $0)) }
     }
 
-    private func statement(_ sql: String) throws(SystemError) -> String {
+    private func statement(_ sql: String, by deadline: inout PostgreSQLDeadline) throws(SystemError) -> String {
       if let name = statements[sql] { return name }
       let name = "s\(statements.count)"
-      let result = PQprepare(handle, name, sql, 0, nil)
+      let result = try exchange("preparing", by: &deadline) { PQsendPrepare(handle, name, sql, 0, nil) }
       defer { PQclear(result) }
       try check(result, "preparing")
       statements[sql] = name
@@ -207,13 +355,11 @@
     ///
     /// - Throws: An error also if the server rolled the transaction back because a statement in it had failed.
     func commit() throws(SystemError) {
-      callLock.lock()
-      defer { callLock.unlock() }
-      let result = PQexec(handle, "COMMIT")
-      defer { PQclear(result) }
-      try check(result, "committing")
-      guard let result, String(cString: PQcmdStatus(result)) == "COMMIT" else {
-        throw .abortedTransaction(place)
+      try withDeadline { (deadline) throws(SystemError) in
+        let result = try exchange("committing", by: &deadline) { PQsendQuery(handle, "COMMIT") }
+        defer { PQclear(result) }
+        try check(result, "committing")
+        guard String(cString: PQcmdStatus(result)) == "COMMIT" else { throw .abortedTransaction(place) }
       }
     }
 
@@ -236,9 +382,9 @@
     ///
     /// If the connection is lost, the server rolls it back.
     func rollBack() {
-      callLock.lock()
-      defer { callLock.unlock() }
-      PQclear(PQexec(handle, "ROLLBACK"))
+      do throws(SystemError) { try run(script: "ROLLBACK") } catch {
+        // The connection is lost, or there is no transaction.
+      }
     }
 
     // MARK: - Locks
@@ -247,40 +393,54 @@
     ///
     /// - Returns: Whether this call locked the name.
     func tryToLock(_ name: String) throws(SystemError) -> Bool {
-      callLock.lock()
-      defer { callLock.unlock() }
-      if lockedNames.contains(name) {
-        // The server isn't asked for the lock, because it would grant this connection the lock a second time. The ping
-        // throws if the connection, and with it the lock, is lost.
-        _ = try rows(of: PostgreSQLLayout.ping, []) { _ in }
-        return false
+      try withDeadline { (deadline) throws(SystemError) in
+        if lockedNames.contains(name) {
+          // The server isn't asked for the lock, because it would grant this connection the lock a second time. The ping
+          // throws if the connection, and with it the lock, is lost.
+          _ = try rows(of: PostgreSQLLayout.ping, [], by: &deadline) { _ in }
+          return false
+        }
+        let isGranted = try rows(of: PostgreSQLLayout.tryToLock, [.text(name)], by: &deadline) { $0.bool(0) }.first
+        guard isGranted == true else { return false }
+        lockedNames.insert(name)
+        return true
       }
-      guard try rows(of: PostgreSQLLayout.tryToLock, [.text(name)], read: { $0.bool(0) }).first ?? false else {
-        return false
-      }
-      lockedNames.insert(name)
-      return true
     }
 
     /// Releases the lock of a name, even during a transaction.
     ///
-    /// If the connection is lost, the server releases the lock.
+    /// If the connection is lost, the server releases the lock. If the server is silent, the connection is closed.
     func unlock(_ name: String) {
       callLock.lock()
       defer { callLock.unlock() }
       lockedNames.remove(name)
-      do throws(SystemError) { _ = try rows(of: PostgreSQLLayout.unlock, [.text(name)]) { _ in } } catch {
+      // Another thread may be in a call of the store, whose deadline isn't that of this exchange.
+      var deadline = PostgreSQLDeadline(after: timeout)
+      do throws(SystemError) { _ = try rows(of: PostgreSQLLayout.unlock, [.text(name)], by: &deadline) { _ in } } catch
+      {
         // The server may have refused the statement, for example because the current transaction has failed. So the
         // connection is closed, which releases its locks.
-        if PQstatus(handle) == CONNECTION_OK { shutdown(PQsocket(handle), CInt(SHUT_RDWR)) }
+        endConnection()
       }
     }
 
     /// Whether the server answers on this connection, determined by an exchange.
-    var isAlive: Bool {
-      callLock.lock()
+    ///
+    /// If the server is silent, this is `false` after the timeout and a grace, and the connection is closed. It is also
+    /// `false`, but the connection stays open, if a call of the store uses the connection for longer than that.
+    ///
+    /// - Parameter start: The time from which the timeout counts.
+    func isAlive(since start: ContinuousClock.Instant) -> Bool {
+      var deadline = PostgreSQLDeadline(after: timeout, from: start)
+      let wait = deadline.remaining() + PostgreSQLDeadline.grace
+      guard callLock.lock(before: Date(timeIntervalSinceNow: wait / .seconds(1))) else { return false }
       defer { callLock.unlock() }
-      PQclear(PQexec(handle, PostgreSQLLayout.ping))
+      do throws(SystemError) {
+        PQclear(try exchange("running", by: &deadline) { PQsendQuery(handle, PostgreSQLLayout.ping) })
+      } catch {
+        return false
+      }
+      // The current transaction may have failed, in which case the server answers with an error.
       return PQstatus(handle) == CONNECTION_OK
     }
 
@@ -292,6 +452,7 @@
     func takeNotifications() throws(SystemError) -> Int {
       callLock.lock()
       defer { callLock.unlock() }
+      if hasEnded { throw error("reading notifications", state: SystemError.lostConnectionState, lastMessage) }
       // All input must be read, because a dispatch source may report input and the end of the connection together. It
       // then doesn't report the input that is left.
       repeat {
@@ -311,33 +472,47 @@
     }
 
     /// Whether there is input to read, or the connection has ended.
-    private var isReadable: Bool {
-      var descriptor = pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0)
-      return poll(&descriptor, 1, 0) > 0
-    }
+    private var isReadable: Bool { PostgreSQLSocket.wait(PQsocket(handle), for: Int16(POLLIN), until: .now) != 0 }
 
     // MARK: - Errors
 
-    private func check(_ result: OpaquePointer?, _ operation: String) throws(SystemError) {
+    private static func isSuccess(_ result: OpaquePointer) -> Bool {
       switch PQresultStatus(result) {
-      case PGRES_COMMAND_OK, PGRES_TUPLES_OK, PGRES_EMPTY_QUERY: return
-      default:
-        let message = Self.message(String(cString: PQerrorMessage(handle)))
-        let state = PQresultErrorField(result, CInt(UInt8(ascii: "C"))).map { String(cString: $0) }
-        if state == nil { endConnection() }
-        throw error(operation, state: state ?? SystemError.lostConnectionState, message)
+      case PGRES_COMMAND_OK, PGRES_TUPLES_OK, PGRES_EMPTY_QUERY: true
+      default: false
       }
     }
 
-    /// Ends the connection after an error of libpq itself, which has no `SQLSTATE`.
+    private func check(_ result: OpaquePointer, _ operation: String) throws(SystemError) {
+      if Self.isSuccess(result) { return }
+      let message = Self.message(String(cString: PQresultErrorMessage(result)))
+      let state = PQresultErrorField(result, CInt(UInt8(ascii: "C"))).map { String(cString: $0) }
+      // Without a state, it is an error of libpq itself. libpq can report that it could not send a request and still
+      // consider the connection usable. The next request might then receive the answer to an earlier one.
+      if state == nil { endConnection() }
+      throw error(operation, state: state ?? SystemError.lostConnectionState, message)
+    }
+
+    /// Closes the connection, so that it counts as lost.
     ///
-    /// libpq can report that it could not send a request and still consider the connection usable. The next request
-    /// might then receive the answer to an earlier one.
+    /// The server ends its process for the connection as soon as it notices, which rolls back a transaction and releases
+    /// the locks.
     private func endConnection() {
-      guard PQstatus(handle) == CONNECTION_OK else { return }
-      shutdown(PQsocket(handle), CInt(SHUT_RDWR))
-      // libpq notices the end when it reads.
-      while PQconsumeInput(handle) == 1 {}
+      if !hasEnded, PQsocket(handle) >= 0 { shutdown(PQsocket(handle), CInt(SHUT_RDWR)) }
+      hasEnded = true
+    }
+
+    /// Closes the connection, and returns the error of the request that was not answered.
+    private func end(_ operation: String, _ message: String) -> SystemError {
+      endConnection()
+      ending.message = ending.message ?? message
+      return error(operation, state: SystemError.lostConnectionState, message)
+    }
+
+    /// Returns the message of an error for a server that doesn't answer.
+    static func silence(since start: ContinuousClock.Instant) -> String {
+      let tenths = Int((ContinuousClock.now - start) / .milliseconds(100))
+      return "the server has not answered for \(tenths / 10).\(tenths % 10) seconds"
     }
 
     /// Creates the error of a failed call.
@@ -345,7 +520,7 @@
     /// An error of a connection that has ended gets the `SQLSTATE` of a lost connection, because the server may have
     /// ended the connection for any reason, with any `SQLSTATE` or none. It gets the server's message, if there is one.
     private func error(_ operation: String, state: String, _ message: String) -> SystemError {
-      let isLost = PQstatus(handle) != CONNECTION_OK
+      let isLost = hasEnded || PQstatus(handle) != CONNECTION_OK
       return SystemError(
         code: 0, operation: operation, path: place,
         source: .postgreSQL(
@@ -354,21 +529,12 @@
     }
 
     /// Returns the first line of a message of the server or libpq, without the prefix `ERROR:`.
-    private static func message(_ text: String) -> String {
+    static func message(_ text: String) -> String {
       let line = text.split(separator: "\n").first.map(String.init) ?? "no reason given"
       return line.hasPrefix("ERROR:") ? line.dropFirst(6).trimmingCharacters(in: .whitespaces) : line
     }
 
     // MARK: - Memory
-
-    /// Calls `body` with a null-terminated array of C strings.
-    private static func withCStrings<Result>(
-      _ strings: [String], _ body: (UnsafePointer<UnsafePointer<CChar>?>) -> Result
-    ) -> Result {
-      let copies = strings.map { strdup($0) }
-      defer { for copy in copies { free(copy) } }
-      return body(copies.map { UnsafePointer($0) } + [nil])
-    }
 
     /// Calls `body` with the number of parameters, and arrays of their addresses, lengths and formats.
     ///

@@ -12,7 +12,14 @@
       (self.address, self.timeout) = (address, timeout)
     }
 
-    /// Whether the last call of ``connect(_:)`` has returned a connection, which may be lost by now.
+    /// Closes the connection, unless a lock of it is still held; the next call opens another one.
+    ///
+    /// Each lock that is held refers to its connection, which is closed when the last lock is released.
+    mutating func close() {
+      connection = nil
+    }
+
+    /// Whether the last call of ``connect(by:_:)`` has returned a connection, which may be lost by now.
     var isConnected: Bool { connection != nil }
 
     /// The server and the database, as errors name them.
@@ -22,17 +29,23 @@
     ///
     /// Creates the tables if they are missing.
     ///
+    /// - Parameters:
+    ///   - deadline: The deadline of the call, also for later exchanges on the connection.
+    ///   - failure: Creates the error of the call.
     /// - Returns: The connection, and whether this call has opened it.
     mutating func connect(
-      _ failure: (SystemError) -> StoreError
+      by deadline: PostgreSQLDeadline, _ failure: (SystemError) -> StoreError
     ) throws(StoreError) -> (connection: PostgreSQLConnection, isNew: Bool) {
-      if let connection, !connection.isLost { return (connection, isNew: false) }
+      if let connection, !connection.isLost {
+        connection.limitCall(by: deadline)
+        return (connection, isNew: false)
+      }
       connection = nil
       let newConnection: PostgreSQLConnection
       let foundVersion: Int64
       do throws(SystemError) {
-        newConnection = try PostgreSQLConnection(address, timeout: timeout)
-        try newConnection.checkPooler(address, timeout: timeout)
+        newConnection = try PostgreSQLConnection(address, timeout: timeout, deadline: deadline)
+        try newConnection.checkPooler(address, timeout: timeout, deadline: deadline)
         try newConnection.run(script: PostgreSQLLayout.settings(timeout: timeout))
         let tablesExist = try newConnection.first(PostgreSQLLayout.tablesExist) { $0.bool(0) } ?? false
         if !tablesExist { try newConnection.run(script: PostgreSQLLayout.creation) }

@@ -67,6 +67,8 @@
       var skipped: [String] = []
       for table in PostgreSQLLayout.erasedTables {
         let oldFileNumber = try fileNumber(of: table)
+        let size = try connection.first(PostgreSQLLayout.size(of: table)) { $0.integer(0) } ?? 0
+        connection.recordWork(byteCount: Int(size))
         try connection.run(script: PostgreSQLLayout.rewrite(table))
         if try fileNumber(of: table) == oldFileNumber { skipped.append(table) }
       }

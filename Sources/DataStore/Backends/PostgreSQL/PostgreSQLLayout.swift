@@ -280,10 +280,7 @@
     /// - Parameter timeout: The timeout of the store's calls, which is also the longest time that a statement waits for
     ///   a lock of another client.
     static func settings(timeout: Duration) -> String {
-      // The server accepts 1 to 2,147,483,647 milliseconds; 0 would mean no limit. One setting is twice the
-      // timeout.
-      let limited = min(max(timeout, .milliseconds(1)), .milliseconds(Int32.max / 2)).components
-      let milliseconds = limited.seconds * 1_000 + limited.attoseconds / 1_000_000_000_000_000
+      let milliseconds = milliseconds(timeout)
       let seconds = PostgreSQLConnection.longestSilence(within: timeout)
       return "SET \(storeSetting) = 'true'; SET lock_timeout = \(milliseconds); "
         + "SET synchronous_commit = on; SET default_transaction_isolation = 'read committed'; "
@@ -292,7 +289,24 @@
         // statement as idle.
         + "SET idle_in_transaction_session_timeout = \(max(1_000, 2 * milliseconds)); "
         + "SET tcp_keepalives_idle = \(seconds); SET tcp_keepalives_interval = 1; "
-        + "SET tcp_keepalives_count = \(seconds); SET tcp_user_timeout = \(seconds * 1_000)"
+        + "SET tcp_keepalives_count = \(seconds); SET tcp_user_timeout = \(seconds * 1_000); "
+        // A store closes a connection whose answer is late. The server notices that even while it waits for a lock or
+        // runs a statement, so it releases the locks of the connection soon. Some systems don't support the setting.
+        + "DO $$ BEGIN SET client_connection_check_interval = 1000; EXCEPTION WHEN OTHERS THEN NULL; END $$"
+    }
+
+    /// Returns a duration in milliseconds, within the limits of the server's settings.
+    ///
+    /// The server accepts 1 to 2,147,483,647 milliseconds; 0 would mean no limit. One setting is twice the timeout.
+    private static func milliseconds(_ duration: Duration) -> Int64 {
+      let limited = min(max(duration, .milliseconds(1)), .milliseconds(Int32.max / 2)).components
+      return limited.seconds * 1_000 + limited.attoseconds / 1_000_000_000_000_000
+    }
+
+    /// Returns ``beginChange`` with a shorter wait for the lock; other statements stay the same.
+    static func limitingLockWait(to duration: Duration, in begin: String) -> String {
+      guard begin == beginChange else { return begin }
+      return "BEGIN; SET LOCAL lock_timeout = \(milliseconds(duration)); \(takeLock)"
     }
 
     /// Whether the tables exist.
@@ -300,7 +314,8 @@
     static let foundVersion = "SELECT version FROM datastore_layout"
 
     /// Begins a transaction that locks the store, so that no other transaction can change it.
-    static let beginChange = "BEGIN; SELECT pg_advisory_xact_lock(\(lockNumber))"
+    static let beginChange = "BEGIN; \(takeLock)"
+    private static let takeLock = "SELECT pg_advisory_xact_lock(\(lockNumber))"
     static let beginSnapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     static let wasMade = "SELECT datastore_was_made($1, $2, $3)"
 
@@ -340,6 +355,9 @@
 
     /// Returns the query for the number of a table's file, which each rewrite changes.
     static func fileNumber(of table: String) -> String { "SELECT pg_relation_filenode('\(table)')::bigint" }
+
+    /// Returns the query for the number of bytes of a table and its indexes, which a rewrite processes.
+    static func size(of table: String) -> String { "SELECT pg_total_relation_size('\(table)')" }
 
     static let unlock = "SELECT pg_advisory_unlock(\(namedLockNumber))"
     /// A statement without a result, which shows whether the server answers.

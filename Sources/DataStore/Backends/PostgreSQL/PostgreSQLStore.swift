@@ -12,6 +12,23 @@
   /// - **Ordering**: Observers of all stores over the database receive changes in the order of the commits.
   /// - **External changes** are reported by the server immediately while the store is observed, including those of
   ///   other programs that change the table `datastore_value`.
+  /// - **A silent server**: Every call ends within its timeout and a second, even if the server or a proxy stops to
+  ///   answer without closing the connection. The time of a call counts from its start, also while it waits behind other
+  ///   calls that a silent server doesn't answer. If the server answers them, the time counts from the turn of the call.
+  ///   A call that transfers much, or makes many exchanges, ends only if nothing arrives for that time. A call that the
+  ///   server must work for gets a second more for each 16 MiB. Calls that wait for the server to no avail throw an error
+  ///   with the `SQLSTATE` 08006 or 08001, and a commit one of unknown outcome, 40003. The store then closes the
+  ///   connection, and the next call opens another one.
+  /// - **Locks** belong to a connection. ``StoreLock/isHeld()`` answers `false` within the same time if the server is
+  ///   silent. Another store gets the lock when the server has ended the process of the silent connection:
+  ///   - If the process that has the lock is killed or closes the connection, the server ends its own at once, or within
+  ///     a second if it runs a statement.
+  ///   - If the network between the two is lost, or the machine, the server notices it by TCP keepalive within 4 to 10
+  ///     seconds, depending on the timeout. The store configures this for its connections, on both sides.
+  ///   - If the holder or a proxy hangs, its system still answers for it, and the server keeps the lock until the process
+  ///     continues or ends. Set `idle_session_timeout` of the role on the server to bound this. A lock is then lost if
+  ///     the store makes no call and no `isHeld()` for that time, so set it to several times the longest pause.
+  ///   - If the server itself hangs, no store gets a lock until it continues or another server takes its place.
   /// - **A lost connection** is replaced: each call tries to connect again until its timeout has passed. Observers then
   ///   receive the newest value of each key that changed meanwhile, once. A commit that the server rolled back because
   ///   of a deadlock or a conflict with another client is also repeated, until the timeout.
@@ -38,8 +55,8 @@
     /// - Parameters:
     ///   - address: A connection string such as `host=db.example.com dbname=moments`, or a URI that begins with
     ///     `postgresql://`. Missing settings come from the environment; see libpq's documentation.
-    ///   - timeout: The time for which a call tries to reach the server, and its longest single wait for other clients,
-    ///     before it throws. The last attempt to connect may end a few seconds later.
+    ///   - timeout: The time for which a call tries to reach the server and waits for it, and its longest single wait for
+    ///     other clients, before it throws. The call ends at most a second later.
     ///   - now: Returns the current time, for ``StoredValue/savedAt``.
     public init(
       address: String, timeout: Duration = .seconds(5), now: @escaping @Sendable () -> Date = { Date() }

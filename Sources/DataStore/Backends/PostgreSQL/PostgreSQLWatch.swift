@@ -23,16 +23,33 @@
     /// If another client has locked the store for longer than the timeout, the watch registers later, and then notifies
     /// the store.
     ///
-    /// - Parameter writer: The number of the store's connection, whose changes need no notifications.
+    /// - Parameters:
+    ///   - address: The address of the server.
+    ///   - timeout: The timeout of each later exchange.
+    ///   - deadline: The deadline of this call.
+    ///   - writer: The number of the store's connection, whose changes need no notifications.
+    ///   - onChange: Called after each notification.
     init(
-      _ address: String, timeout: Duration, knowingChangesOf writer: Int64, onChange: @escaping @Sendable () -> Void
+      _ address: String, timeout: Duration, deadline: PostgreSQLDeadline, knowingChangesOf writer: Int64,
+      onChange: @escaping @Sendable () -> Void
     ) throws(SystemError) {
       listener = Listener(address, timeout: timeout, knowingChangesOf: writer, onChange: onChange)
-      try listener.start()
+      do throws(SystemError) { try listener.start(by: deadline) } catch {
+        // The store may be suspended next, so nothing may be left that is still being closed then.
+        listener.endAndWait()
+        throw error
+      }
     }
 
     deinit {
       listener.end()
+    }
+
+    /// Ends the watch, and waits until its connection is closed.
+    ///
+    /// If the server is silent, that takes as long as the exchange in progress and one more.
+    func end() {
+      listener.endAndWait()
     }
 
     /// Registers again, because the store has a new connection, and notifies once.
@@ -83,6 +100,8 @@
       private var writer: Int64
       private var source: (any DispatchSourceRead)?
       private var hasEnded = false
+      /// Contains the sockets of sources that are being closed.
+      private let closings = DispatchGroup()
       /// The delay before the next attempt to connect, in milliseconds.
       private var reconnectionDelay = Listener.shortestDelay
       /// The delay before the next repeated notification, in milliseconds.
@@ -97,10 +116,11 @@
         longestRepetitionDelay = 1_000 * Int(min(max(1, timeout.components.seconds), 60))
       }
 
-      func start() throws(SystemError) {
+      func start(by deadline: PostgreSQLDeadline) throws(SystemError) {
         let result = queue.sync { () -> Result<Void, SystemError> in
+          defer { connection?.endCall() }
           do throws(SystemError) {
-            try connect()
+            try connect(by: deadline)
             do throws(SystemError) { try register() } catch {
               guard error.isLockout else { throw error }
               // The watch registers as soon as the client that has locked the store allows it, and then notifies.
@@ -115,17 +135,27 @@
       }
 
       func end() {
-        queue.async {
-          self.hasEnded = true
-          do throws(SystemError) { try self.connection?.run(PostgreSQLLayout.unregisterWatch) } catch {
-            // A later registration, of any watch, deletes this one.
-          }
-          self.disconnect()
-        }
+        queue.async { self.endOnQueue() }
       }
 
-      private func connect() throws(SystemError) {
-        let connection = try PostgreSQLConnection(address, timeout: timeout)
+      func endAndWait() {
+        queue.sync { endOnQueue() }
+        closings.wait()
+      }
+
+      private func endOnQueue() {
+        hasEnded = true
+        do throws(SystemError) { try connection?.run(PostgreSQLLayout.unregisterWatch) } catch {
+          // A later registration, of any watch, deletes this one.
+        }
+        disconnect()
+      }
+
+      /// Opens a connection that receives notifications.
+      ///
+      /// - Parameter deadline: The deadline of the store's call; `nil` if each exchange has one of its own.
+      private func connect(by deadline: PostgreSQLDeadline? = nil) throws(SystemError) {
+        let connection = try PostgreSQLConnection(address, timeout: timeout, deadline: deadline)
         try connection.run(script: PostgreSQLLayout.settings(timeout: timeout))
         try connection.run(script: "LISTEN \(PostgreSQLLayout.channel)")
         // libpq closes the socket as soon as it detects that the connection is lost. Another file may then get the same
@@ -134,7 +164,10 @@
         guard socket >= 0 else { throw SystemError(code: errno, operation: "fcntl", path: connection.place) }
         let source = DispatchSource.makeReadSource(fileDescriptor: socket, queue: queue)
         source.setEventHandler { [weak self] in self?.readNotifications() }
-        source.setCancelHandler { close(socket) }
+        source.setCancelHandler { [closings] in
+          close(socket)
+          closings.leave()
+        }
         (self.connection, self.source) = (connection, source)
         source.activate()
       }
@@ -160,7 +193,10 @@
       }
 
       private func disconnect() {
-        source?.cancel()
+        if let source {
+          closings.enter()
+          source.cancel()
+        }
         (source, connection) = (nil, nil)
       }
 

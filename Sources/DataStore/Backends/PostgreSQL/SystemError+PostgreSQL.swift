@@ -21,6 +21,17 @@
     /// The transaction may succeed when it is repeated. The states are `serialization_failure` and `deadlock_detected`.
     var isConflict: Bool { state == "40001" || state == "40P01" }
 
+    /// The error of a call whose time has passed while it waited behind calls that the server didn't answer.
+    ///
+    /// - Parameter place: The server and the database.
+    static func unreachable(_ place: String) -> SystemError {
+      SystemError(
+        code: 0, operation: "connecting", path: place,
+        source: .postgreSQL(
+          state: noConnectionState,
+          message: "the server has not answered since before this call, which has waited behind others"))
+    }
+
     /// The error of a commit whose answer was lost and whose outcome is unknown.
     ///
     /// Either the server can't be asked, or the log of changes no longer shows whether the commit was made.

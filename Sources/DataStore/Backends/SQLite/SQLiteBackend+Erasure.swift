@@ -9,19 +9,19 @@
     /// this call adds for the deleted rows. A store that hasn't read all of the replaced entries reads all of its
     /// values again.
     package mutating func erase(_ isErased: (StoredItem) -> Bool) throws(StoreError) {
-      _ = try change(StoreError.removeFailed, creating: false) { (backend, connection) throws(StoreError) in
+      _ = try change(StoreError.eraseFailed, creating: false) { (backend, connection) throws(StoreError) in
         do throws(SystemError) {
           try backend.erase(isErased, on: connection)
         } catch {
-          throw .removeFailed(error)
+          throw .eraseFailed(error)
         }
       }
       // This is done even if no row was deleted now, because an earlier call may have failed after it deleted rows.
-      _ = try perform(StoreError.removeFailed) { (_, connection) throws(SystemError) in try connection.vacuum() }
+      _ = try perform(StoreError.eraseFailed) { (_, connection) throws(SystemError) in try connection.vacuum() }
       do throws(SystemError) {
         try database.eraseQuarantine(isErased)
       } catch {
-        throw .removeFailed(error)
+        throw .eraseFailed(error)
       }
     }
 

@@ -14,7 +14,7 @@
   /// would then execute the following statements without one. A decision may continue after such an error, because its
   /// check for external changes may fail without stopping the commit. So the backend verifies after each decision that
   /// the transaction is still open, and stores nothing if it isn't.
-  package struct SQLiteBackend: StoreBackend {
+  package struct SQLiteBackend: PlacedBackend {
     /// The number that distinguishes this backend's changes from external ones in the log of changes.
     let writer = Int64.random(in: 1 ... .max)
     var database: SQLiteDatabase
@@ -38,6 +38,8 @@
     ) {
       database = SQLiteDatabase(file: file, busyTimeout: busyTimeout, fileSystem: fileSystem, now: now)
     }
+
+    package var place: StorePlace { .file("\(database.folder)/\(database.fileName)") }
 
     package mutating func read(_ name: String) throws(StoreError) -> Data? {
       let statement = StorePartName.isPart(name) ? SQLiteLayout.readPart : SQLiteLayout.read
@@ -146,7 +148,10 @@
     }
 
     private func write(_ write: StoreWrite, on connection: SQLiteConnection) throws(SystemError) {
-      if StorePartName.isPart(write.name) {
+      if let quarantine = QuarantineName(write.name) {
+        try connection.run(
+          SQLiteLayout.quarantine, .text(quarantine.encodedKey), .text(quarantine.time), .blob(write.bytes))
+      } else if StorePartName.isPart(write.name) {
         try connection.run(SQLiteLayout.writePart, .text(write.name), .blob(write.bytes))
       } else {
         try connection.run(SQLiteLayout.write, .text(write.name), .blob(write.bytes))
@@ -174,7 +179,7 @@
       do throws(SystemError) {
         return try database.acquireLock(name)
       } catch {
-        throw .writeFailed(error)
+        throw .lockFailed(error)
       }
     }
 
@@ -191,6 +196,11 @@
           throw .writeFailed(error)
         }
       } ?? nil
+    }
+
+    package func place(ofQuarantined name: String) -> String {
+      guard let quarantine = QuarantineName(name) else { return name }
+      return "\(database.path), table quarantine, name \(quarantine.encodedKey), time \(quarantine.time)"
     }
   }
 

@@ -83,6 +83,21 @@
       connection = nil
     }
 
+    /// Closes everything that is open between two calls; the next call opens it again.
+    ///
+    /// A connection whose log was removed stays open if its commits can't be moved into the database, because they would
+    /// be lost with it.
+    mutating func closeUntilNextCall() {
+      keptConnection = nil
+      do throws(SystemError) {
+        // As everywhere, the connection to a database that is no longer at its path is only closed.
+        if !hasMoved { _ = try recoverCommit() }
+        close()
+      } catch {
+        // The next call tries again, and throws the same error.
+      }
+    }
+
     /// Checks whether another program has given the database a layout that the store can't use, such as a future one.
     ///
     /// It reads the layout only if another connection has changed the database since this connection was opened or a

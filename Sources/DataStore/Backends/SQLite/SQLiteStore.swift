@@ -18,6 +18,8 @@
   /// - **A lost log**: If the file whose name ends in `-wal` or `-shm` is removed or replaced while the store is open,
   ///   the store notices that before it acknowledges a change. It moves the commits of the removed log into the
   ///   database, and begins a new log. If other connections prevent that, calls throw until they are closed.
+  /// - **Suspension**: An idle store holds two shared locks on the database, so call ``KeyValueStore/suspend()`` before
+  ///   the system suspends the process.
   /// - **External changes** are noticed without a call while the store is observed. They include changes that other
   ///   programs make in the table `value`.
   public struct SQLiteStore: WrappingStore {

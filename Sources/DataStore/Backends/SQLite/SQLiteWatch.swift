@@ -32,6 +32,8 @@
   ///
   /// The start of the watch has the same gap: a commit may write to the log before the watch begins, and publish the
   /// new end of the log after the backend has first read the database. So the start of the watch requests a check.
+  ///
+  /// The watch ends when this object is released, or earlier by ``end()``.
   final class SQLiteWatch {
     /// The state of the database when it was last read.
     struct LastSeen {
@@ -119,6 +121,8 @@
     let wake: @Sendable () -> Void
     #if canImport(Darwin)
       private var logSource: (any DispatchSourceFileSystemObject)?
+      /// Contains the descriptors of the log that are being closed.
+      private let closings = DispatchGroup()
     #endif
     private let reports = Reports()
     private var schedule = Schedule()
@@ -148,17 +152,37 @@
           fileDescriptor: number, eventMask: [.write, .extend, .delete, .rename], queue: DispatchQueue.global())
         source.setEventHandler(handler: wake)
         // SQLite takes no locks on the log, so closing the descriptor can't release one.
-        source.setCancelHandler { close(number) }
-        logSource?.cancel()
+        source.setCancelHandler { [closings] in
+          close(number)
+          closings.leave()
+        }
+        cancelLogSource()
         source.activate()
         logSource = source
       }
+
+      private func cancelLogSource() {
+        guard let logSource else { return }
+        closings.enter()
+        logSource.cancel()
+        self.logSource = nil
+      }
     #endif
+
+    /// Ends the watch, and waits until the system has closed what only this watch has used.
+    func end() {
+      timer.cancel()
+      folderWatch.end()
+      #if canImport(Darwin)
+        cancelLogSource()
+        closings.wait()
+      #endif
+    }
 
     deinit {
       timer.cancel()
       #if canImport(Darwin)
-        logSource?.cancel()
+        cancelLogSource()
       #endif
     }
 
@@ -244,6 +268,14 @@
       watch?.wake()
     }
 
+    /// Ends the watch, and closes the connection.
+    package mutating func close() {
+      watch?.end()
+      watch = nil
+      database.isWatched = false
+      database.closeUntilNextCall()
+    }
+
     /// Returns the names that were changed externally.
     ///
     /// The result is ``ExternalChanges/unknown`` if this check or the last one failed, if the database is now another
@@ -258,6 +290,7 @@
           // The names of the files don't matter, but until they are taken the watch reports no further change.
           _ = try watch.folderWatch.takeChangedFiles()
         } catch {
+          watch.end()
           self.watch = nil
           throw .readFailed(error)
         }

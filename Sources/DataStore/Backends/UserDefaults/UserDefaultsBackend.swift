@@ -6,7 +6,7 @@ package import Foundation
 /// User defaults have no lock, so all backends of this type in this process share a serial queue. Reads, lists of
 /// names, snapshots, quarantines and erasures run on it. The last step of a commit runs on it too: it checks that the
 /// bytes that the decision has read are unchanged, and then makes the changes.
-package struct UserDefaultsBackend: StoreBackend {
+package struct UserDefaultsBackend: PlacedBackend {
   private static let prefix = "DataStore."
 
   /// The bytes that a read returns for an object that isn't `Data`, so that the object is quarantined as corrupt.
@@ -32,6 +32,8 @@ package struct UserDefaultsBackend: StoreBackend {
     // On systems that keep suites as files, the name is part of a path.
     defaults = suiteName.isEmpty || suiteName.contains("/") ? nil : UserDefaults(suiteName: suiteName)
   }
+
+  package var place: StorePlace { .userDefaults(suiteName) }
 
   package mutating func read(_ name: String) throws(StoreError) -> Data? {
     guard defaults != nil else { throw .readFailed(noSuite) }
@@ -101,8 +103,14 @@ package struct UserDefaultsBackend: StoreBackend {
     return movedTo
   }
 
+  package func place(ofQuarantined name: String) -> String { Self.prefix + name }
+
   package mutating func startWatching(_ onChange: @escaping @Sendable () -> Void) {
     watch = UserDefaultsWatch(suiteName: suiteName, onChange: onChange)
+  }
+
+  package mutating func close() {
+    watch = nil
   }
 
   package mutating func takeExternalChanges() -> ExternalChanges { watch?.takeChanges() ?? .names([]) }
@@ -154,7 +162,7 @@ package struct UserDefaultsBackend: StoreBackend {
         do throws(SystemError) {
           try backend.set(removals)
         } catch {
-          throw StoreError.removeFailed(error)
+          throw StoreError.eraseFailed(error)
         }
         return erasedNames
       }

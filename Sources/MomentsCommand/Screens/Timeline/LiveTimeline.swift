@@ -102,8 +102,8 @@ final class LiveTimeline: LiveScreen {
   private var timeline: LiveTimelineState.Timeline {
     LiveTimelineState.Timeline(
       details: viewModel.momentsDetails, rows: rows.map { TimelineScreen.Model.Row($0) }, savedAt: viewModel.savedAt,
-      isLoading: viewModel.isLoading, problem: viewModel.error?.description, hasMore: viewModel.hasMoreItems,
-      pendingCount: viewModel.pendingMomentIDs.count)
+      isEmpty: viewModel.isEmpty, isLoading: viewModel.isLoading, problem: viewModel.error?.description,
+      hasMore: viewModel.hasMoreItems, pendingCount: viewModel.pendingMomentIDs.count)
   }
 
   private var rows: [MomentListItemViewModel] {

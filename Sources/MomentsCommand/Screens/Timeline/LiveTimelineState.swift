@@ -32,6 +32,8 @@ struct LiveTimelineState {
     var details: MomentsDetails?
     var rows: [TimelineScreen.Model.Row] = []
     var savedAt: Date?
+    /// Whether the store was read, and has no timeline.
+    var isEmpty = false
     var isLoading = false
     /// The reason why the last load failed.
     var problem: String?
@@ -146,6 +148,7 @@ struct LiveTimelineState {
   func model(of timeline: Timeline, at now: Date) -> TimelineScreen.Model {
     TimelineScreen.Model(
       userName: timeline.details?.userDetails.name,
+      isRead: timeline.isEmpty || timeline.details != nil,
       source: source(of: timeline, at: now),
       isLoading: timeline.isLoading,
       isOnline: isOnline,

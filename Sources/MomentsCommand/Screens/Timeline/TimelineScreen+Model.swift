@@ -32,6 +32,8 @@ extension TimelineScreen {
     }
 
     var userName: String?
+    /// Whether the store was read, so that the screen may say that there are no moments.
+    var isRead = true
     /// The origin of the timeline; `nil` while there is no timeline to show.
     var source: Source?
     var isLoading = false

@@ -46,6 +46,8 @@ enum TimelineScreen {
       let text =
         if let problem = model.problem {
           problem
+        } else if !model.isRead {
+          "Loading…"
         } else {
           model.isLoading ? "Nothing is stored yet. Loading…" : "There are no moments."
         }

@@ -150,18 +150,11 @@ class MachinesTest(unittest.TestCase):
         return self.services[machine].request(
             "POST", f"/timelines/0/moments/{moment}/like", {"isLiked": True}, Idempotency_Key=f"{machine}-{moment}")
 
-    def leader(self) -> str:
-        health = {m: json.loads(s.get("/health")) for m, s in self.services.items()}
-        leaders = [machine for machine, state in health.items() if state["leadership"] == "leading"]
-        self.assertEqual(len(leaders), 1, health)
-        return leaders[0]
-
     def test_a_service_that_is_cut_off_catches_up(self) -> None:
-        # One of the services leads only after a like was made.
-        self.assertEqual(self.like(FIRST, 1)[0], 200)
-        self.assertEqual(self.like(SECOND, 3)[0], 200)
-        cut = self.leader()
-        other = SECOND if cut == FIRST else FIRST
+        cut, other = FIRST, SECOND
+        self.assertEqual(self.like(other, 1)[0], 200)
+        # The service that has sent a like last may hold the lock of the queue when it is cut off.
+        self.assertEqual(self.like(cut, 3)[0], 200)
         self.machines.cut(cut)
         end = time.monotonic() + PARTITION
 
@@ -173,10 +166,9 @@ class MachinesTest(unittest.TestCase):
             lambda: self.events[cut].is_liked(7) and self.events[cut].waiting == ["7"],
             "the like shows and waits where it was made", 1)
         self.assertFalse(self.events[other].is_liked(7))
-        # The other service continues: it leads as soon as PostgreSQL has given up the cut service's connection.
+        # The other service continues, at the latest when PostgreSQL has given up the cut service's connection.
         self.assertEqual(self.like(other, 5)[0] // 100, 2)
         programs.wait_until(lambda: 5 in self.sent_likes(), "the other service sends the like", PARTITION)
-        self.assertEqual(self.leadership(other), "leading")
         programs.wait_until(
             lambda: self.events[other].is_liked(5) and self.events[other].waiting == [], "the like waits no longer")
         while time.monotonic() < end:
@@ -202,16 +194,10 @@ class MachinesTest(unittest.TestCase):
         self.assertEqual(sorted(self.sent_likes()), moments)
         likes = programs.likes(self.server)
         self.assertEqual(len({like["idempotencyKey"] for like in likes}), len(likes))
-        senders = [like["headers"]["user-agent"] for like in likes]
-        changes = sum(first != second for first, second in zip(senders, senders[1:]))
-        self.assertEqual(changes, 1, "one service sends until it is cut off, and then the other one")
 
     def sent_likes(self) -> list[int]:
         """The moments whose likes the server has made, in order."""
         return [int(like["variables"]["momentID"]) for like in programs.likes(self.server)]
-
-    def leadership(self, machine: str) -> str:
-        return json.loads(self.services[machine].get("/health"))["leadership"]
 
 
 if __name__ == "__main__":

@@ -135,6 +135,14 @@ struct LiveTimelineStateTests {
     #expect(screen.activity == "Opening the timeline…")
   }
 
+  @Test func `The screen says nothing about moments before the store was read`() {
+    let screen = Screen()
+    #expect(!screen.model().isRead)
+    screen.timeline.isEmpty = true
+    #expect(screen.model().isRead)
+    #expect(Screen(Self.details([])).model().isRead)
+  }
+
   @Test func `The result of a load is shown`() {
     let screen = Screen(Self.details(["0"]))
     screen.loadEnded(.newest)

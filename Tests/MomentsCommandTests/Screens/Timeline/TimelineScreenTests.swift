@@ -198,6 +198,7 @@ struct TimelineScreenTests {
     let placeholder = { (model: TimelineScreen.Model) in
       self.lines(of: model, 80, 24)[3].prefix { $0 != "│" }.trimmingCharacters(in: .whitespaces)
     }
+    #expect(placeholder(.init(isRead: false)) == "Loading…")
     #expect(placeholder(.init(isLoading: true)) == "Nothing is stored yet. Loading…")
     #expect(placeholder(.init(problem: "The server refused.")) == "The server refused.")
     #expect(placeholder(.init(source: .fetched(age: "now"))) == "There are no moments.")

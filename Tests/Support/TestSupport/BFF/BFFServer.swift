@@ -11,11 +11,15 @@ package struct BFFServer: Sendable {
 
   let control: BFFControl
 
-  private let process: BFFProcess
+  private let process: PythonServerProcess
 
   /// Whether the tests that need the server run: whether `MOMENTS_BFF_PYTHON` in the environment names a Python
   /// interpreter with graphql-core.
-  package static let isRequested = ProcessInfo.processInfo.environment["MOMENTS_BFF_PYTHON"] != nil
+  package static let isRequested = python.isRequested
+
+  private static let python = PythonServer(
+    script: "bff/server.py", variable: "MOMENTS_BFF_PYTHON",
+    installation: "pip install -r Tests/Support/bff/requirements.txt")
 
   /// The requirements of the server, as the message of a skipped test states them.
   package static let requirement =
@@ -37,7 +41,8 @@ package struct BFFServer: Sendable {
     let folder = keepsState ? try TemporaryFolder.created() : nil
     // Removes the state only after the server that writes it has ended.
     defer { extendLifetime(folder) }
-    let process = BFFProcess(stateFile: folder?.url.appending(path: "state"), options: options)
+    let stateOptions = folder.map { ["--state", $0.url.appending(path: "state").path] } ?? []
+    let process = PythonServerProcess(python, options: stateOptions + options)
     let result: Result<Output, any Error>
     do {
       let url = try await process.start()

@@ -44,10 +44,7 @@ import Testing
     try await store.save(Profile(name: "Jake"), for: StoreKey("profile", id: "0"))
     let profiles = profileRepository(Client { (_) throws(ProfileError) in throw .offline }, store: store)
     let states = profiles.states(of: "0").subscribe()
-    // The states before and after the store was read.
-    let openingStates = await states.first(2)
-    #expect(openingStates.map(\.value) == [nil, Profile(name: "Jake")])
-    #expect(openingStates.map(\.isLoading) == [false, false])
+    #expect(await states.first(1).map(\.presence) == [.value(Profile(name: "Jake"))])
     await #expect(throws: RepositoryError<ProfileError>.server(.offline)) { try await profiles.reload("0") }
     let reloadStates = await states.first(2)
     #expect(reloadStates.map(\.value) == [Profile(name: "Jake"), Profile(name: "Jake")])

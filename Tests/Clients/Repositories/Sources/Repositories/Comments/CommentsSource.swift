@@ -16,7 +16,7 @@ public struct CommentsSource: PagedSource, MutableSource {
     /// An edit or a deletion has no effect if the comment isn't loaded or was deleted.
     public func apply(to comments: inout Paged<Comment>) {
       switch self {
-      case .add(let comment): comments.upsertFirst(comment)
+      case .add(let comment): comments.insertFirst(comment)
       case .edit(let id, let text): comments.update(id) { $0.text = text }
       case .delete(let id): comments.remove(id)
       }

@@ -4,6 +4,8 @@ internal import Repository
 /// Changes of a small value, one at a time, which the server confirms immediately.
 struct Perform: Sendable {
   private static let observerCount = 64
+  /// A repository holds its lock for 250 milliseconds after a change.
+  private static let idleTime = Duration.milliseconds(400)
 
   private let environment: Environment
 
@@ -23,6 +25,16 @@ struct Perform: Sendable {
     Comparison(
       Setting(row: .performConfirmed),
       contestants: [confirmedContestant(SyncedSystem.self), confirmedContestant(HandWrittenRepository<Raise>.self)])
+  }
+
+  /// The comparison of the same time if each call finds the system idle, so that a repository has to lead again.
+  var idle: Comparison<Setting> {
+    Comparison(
+      Setting(row: .performIdle),
+      contestants: [
+        confirmedContestant(SyncedSystem.self, after: Self.idleTime),
+        confirmedContestant(HandWrittenRepository<Raise>.self, after: Self.idleTime),
+      ])
   }
 
   private func shownContestant<System: RepositorySystem<Raise>>(_ type: System.Type) -> Contestant {
@@ -51,8 +63,13 @@ struct Perform: Sendable {
     }
   }
 
-  private func confirmedContestant<System: RepositorySystem<Raise>>(_ type: System.Type) -> Contestant {
-    let count = environment.options.scaled(300)
+  /// - Parameters:
+  ///   - type: The system.
+  ///   - pause: The time before each change.
+  private func confirmedContestant<System: RepositorySystem<Raise>>(
+    _ type: System.Type, after pause: Duration? = nil
+  ) -> Contestant {
+    let count = environment.options.scaled(pause == nil ? 300 : 30)
     return Contestant(label: type.label, count: count) {
       let server = Server.counters()
       return try await environment.withPlace(server) { place in
@@ -60,6 +77,7 @@ struct Perform: Sendable {
         var times = OperationTimes()
         let span = try await Span.measure {
           for serial in 1...count {
+            if let pause { try await Task.sleep(for: pause) }
             try await times.measure { try await raiseCounter(to: serial, with: system) }
           }
         }

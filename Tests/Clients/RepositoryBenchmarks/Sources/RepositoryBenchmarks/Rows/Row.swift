@@ -4,24 +4,28 @@ internal import BenchmarkKit
 enum Row: String, CaseIterable, Codable, Sendable {
   case performShown = "perform-shown"
   case performConfirmed = "perform-confirmed"
+  case performIdle = "perform-idle"
   case drain
   case drainKeys = "drain-keys"
   case timeline
   case likes
   case idleKeys = "idle-keys"
   case open
+  case backlog
 
   /// Returns the comparisons of this row, in the order in which their result tables are printed.
   func comparisons(_ environment: Environment) -> [Comparison<Setting>] {
     switch self {
     case .performShown: [Perform(environment).shown]
     case .performConfirmed: [Perform(environment).confirmed]
+    case .performIdle: [Perform(environment).idle]
     case .drain: Drain(environment).ofOneKey
     case .drainKeys: [Drain(environment).ofManyKeys]
     case .timeline: [TimelineLikes(environment).comparison]
     case .likes: QueuedLikes(environment).comparisons
     case .idleKeys: [IdleKeys(environment).comparison]
     case .open: Open(environment).comparisons
+    case .backlog: Backlog(environment).comparisons
     }
   }
 }
@@ -36,8 +40,8 @@ struct Setting: ComparisonSetting, Equatable {
 
   var needsWarmUp: Bool {
     switch row {
-    case .performShown, .performConfirmed, .timeline, .open: true
-    case .drain, .drainKeys, .likes, .idleKeys: false
+    case .performShown, .performConfirmed, .performIdle, .timeline, .open: true
+    case .drain, .drainKeys, .likes, .idleKeys, .backlog: false
     }
   }
 }

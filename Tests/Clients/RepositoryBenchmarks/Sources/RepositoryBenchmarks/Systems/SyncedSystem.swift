@@ -27,6 +27,14 @@ struct SyncedSystem: RepositorySystem {
     return stored.byteCount
   }
 
+  /// The number of queued changes.
+  func listedCount() async throws -> Int { try await repository.mutations.list().count }
+
+  /// Observes the list of changes until the calling task is cancelled.
+  func observeList() async {
+    for await list in repository.mutations.changes { _ = list.count }
+  }
+
   func values(of key: String) -> ObservedValues<Counter> { repository.values(of: key) }
 
   func reload(_ key: String) async throws {

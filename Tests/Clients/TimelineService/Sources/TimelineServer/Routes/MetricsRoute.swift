@@ -21,7 +21,7 @@ struct MetricsRoute {
       text += Self.gauge(
         "moments_refused_likes", "Likes that are dead letters: refused or in conflict.", report.undecidedCount)
       text += Self.gauge(
-        "moments_leads", "1 if this service sends likes, 0 if another service on the store leads, or none does yet.",
+        "moments_leads", "1 if this service sends likes now, 0 if another service on the store does, or none is due.",
         report.leadership == .following ? 0 : 1)
       text += "# HELP http_requests_total Requests that were answered.\n# TYPE http_requests_total counter\n"
       for (labels, count) in requestCounts.all { text += "http_requests_total{\(labels)} \(count)\n" }

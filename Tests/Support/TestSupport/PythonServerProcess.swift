@@ -8,9 +8,37 @@ internal import Foundation
   internal import Musl
 #endif
 
-/// The process of the test backend (BFF, backend for frontend), a GraphQL server that can be stopped and restarted on
-/// the same port.
-actor BFFProcess {
+/// A server of the tests that is written in Python.
+struct PythonServer: Sendable {
+  /// The path of the script, from `Tests/Support`.
+  let script: String
+  /// The name of the environment variable that names the Python interpreter.
+  let variable: String
+  /// What to install if the server doesn't start.
+  let installation: String
+
+  /// Whether the environment names an interpreter, so that the tests that need the server run.
+  var isRequested: Bool { ProcessInfo.processInfo.environment[variable] != nil }
+
+  fileprivate var scriptURL: URL {
+    URL(filePath: #filePath).appending(path: "../../\(script)").standardizedFileURL
+  }
+
+  fileprivate func process(arguments: [String]) -> Process {
+    var environment = ProcessInfo.processInfo.environment
+    let python = environment[variable] ?? "python3"
+    // Keeps Python from writing compiled files next to the sources.
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"
+    let process = Process()
+    process.executableURL = URL(filePath: "/usr/bin/env")
+    process.arguments = [python, scriptURL.path] + arguments
+    process.environment = environment
+    return process
+  }
+}
+
+/// The process of a ``PythonServer``, which can be stopped and restarted on the same port.
+actor PythonServerProcess {
   private struct RunningServer {
     let process: Process
     /// The writing end of the pipe to the server's standard input.
@@ -22,29 +50,25 @@ actor BFFProcess {
     let termination: AsyncStream<Void>
   }
 
-  private let stateFile: URL?
+  private let server: PythonServer
   private let options: [String]
   /// The port of the server; 0 until the server has chosen a free one at its first start.
   private var port = 0
   private var runningServer: RunningServer?
 
   /// - Parameters:
-  ///   - stateFile: The file in which the server keeps its state across restarts; `nil` for a server that starts
-  ///     without state each time.
+  ///   - server: The server.
   ///   - options: Further command line options.
-  init(stateFile: URL?, options: [String]) {
-    self.stateFile = stateFile
+  init(_ server: PythonServer, options: [String] = []) {
+    self.server = server
     self.options = options
   }
 
-  /// Starts the server, and returns the URL of its GraphQL endpoint once it accepts connections.
+  /// Starts the server, and returns the URL that it prints once it accepts connections.
   func start() async throws -> URL {
     precondition(runningServer == nil, "The server is already running; stop it first.")
-    var arguments = [Self.scriptURL.path, "--port", "\(port)"]
-    arguments += ["--parent", "\(ProcessInfo.processInfo.processIdentifier)"]
-    if let stateFile { arguments += ["--state", stateFile.path] }
-    arguments += options
-    let process = Self.python(arguments: arguments)
+    let parent = ProcessInfo.processInfo.processIdentifier
+    let process = server.process(arguments: ["--port", "\(port)", "--parent", "\(parent)"] + options)
     let (input, output, errors) = (Pipe(), Pipe(), Pipe())
     process.standardInput = input
     process.standardOutput = output
@@ -53,7 +77,7 @@ actor BFFProcess {
     process.terminationHandler = { _ in continuation.finish() }
     try process.run()
     runningServer = RunningServer(process: process, input: input.fileHandleForWriting, termination: termination)
-    let url = try await Self.waitForURL(output: output, errors: errors)
+    let url = try await waitForURL(output: output, errors: errors)
     port = url.port ?? 0
     return url
   }
@@ -78,7 +102,7 @@ actor BFFProcess {
   }
 
   /// Waits for the line that the server prints when it is ready, and returns the URL in the line.
-  private static func waitForURL(output: Pipe, errors: Pipe) async throws -> URL {
+  private func waitForURL(output: Pipe, errors: Pipe) async throws -> URL {
     let line = await withCheckedContinuation { continuation in
       // A read blocks its thread, which therefore must not belong to Swift concurrency.
       Thread.detachNewThread {
@@ -95,39 +119,25 @@ actor BFFProcess {
     guard line.hasPrefix(prefix),
       let url = URL(string: line.dropFirst(prefix.count).trimmingCharacters(in: .newlines))
     else {
-      throw StartFailure(output: line, errors: errors.fileHandleForReading.readDataToEndOfFile())
+      throw StartFailure(
+        output: line, errors: errors.fileHandleForReading.readDataToEndOfFile(), installation: server.installation)
     }
     return url
-  }
-
-  static func python(arguments: [String]) -> Process {
-    var environment = ProcessInfo.processInfo.environment
-    let python = environment["MOMENTS_BFF_PYTHON"] ?? "python3"
-    // Keeps Python from writing compiled files next to the sources.
-    environment["PYTHONDONTWRITEBYTECODE"] = "1"
-    let process = Process()
-    process.executableURL = URL(filePath: "/usr/bin/env")
-    process.arguments = [python] + arguments
-    process.environment = environment
-    return process
-  }
-
-  private static var scriptURL: URL {
-    URL(filePath: #filePath).appending(path: "../../../bff/server.py").standardizedFileURL
   }
 
   private struct StartFailure: Error, CustomStringConvertible {
     let output: String
     let errors: Data
+    let installation: String
 
     var description: String {
-      "The GraphQL server did not start. It printed “\(output)” and “\(String(decoding: errors, as: UTF8.self))”. "
-        + "Install its dependencies: pip install -r Tests/Support/bff/requirements.txt"
+      "The server did not start. It printed “\(output)” and “\(String(decoding: errors, as: UTF8.self))”. "
+        + "Install what it needs: \(installation)"
     }
   }
 }
 
-/// Calls the system's `kill`, which ``BFFProcess/kill()`` hides inside the actor.
+/// Calls the system's `kill`, which ``PythonServerProcess/kill()`` hides inside the actor.
 private func sendSignal(_ signal: Int32, to process: pid_t) {
   kill(process, signal)
 }
