@@ -19,12 +19,16 @@ struct MomentsRepoServerTests {
     let store: PersistentDataStore<FileStore>
     let repo: MomentsRepo
 
-    init(in folder: URL, at server: BFFServer) {
+    /// Creates a launch.
+    ///
+    /// - Parameter hoursLater: The hours since the launches before, after which no stored delay goes on.
+    init(in folder: URL, at server: BFFServer, hoursLater: Int = 0) {
       let apiSession = server.apiSession
       store = PersistentDataStore(FileStore(folder: folder))
       repo = MomentsRepo(
         persistentDataStore: store, getMomentsByUserIDSession: GetMomentsByUserIDSession(apiSession: apiSession),
-        updateMomentLikeSession: UpdateMomentLikeSession(apiSession: apiSession), clock: clock)
+        updateMomentLikeSession: UpdateMomentLikeSession(apiSession: apiSession), clock: clock,
+        now: { Date() + TimeInterval(hoursLater * 3600) })
     }
 
     /// Waits until no like is queued or in flight.
@@ -246,7 +250,7 @@ struct MomentsRepoServerTests {
       try await server.start()
       try await server.arm(.init(fault: "hold", gate: "refusal"))
 
-      let launch = Launch(in: folder.url, at: server)
+      let launch = Launch(in: folder.url, at: server, hoursLater: 1)
       let events = launch.repo.events.subscribe()
       let observer = launch.repo.momentsDetails(userID: "0").subscribe()
       #expect(await observer.first(1).map { Self.isLikedValues(in: $0, of: ["gone"]) } == [[true]])
