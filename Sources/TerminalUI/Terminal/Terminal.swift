@@ -35,8 +35,8 @@ package actor Terminal: TerminalType {
   ///
   /// The channel of a closed terminal has finished, so the terminal can't be opened again.
   private var wasOpened = false
-  private var sources: [any DispatchSourceProtocol] = []
-  /// The group of the dispatch sources that haven't released their descriptors yet.
+  private var sources: [ReadSource] = []
+  /// The group of the sources that haven't released their descriptors yet.
   private let pendingReleases = DispatchGroup()
   private let restorationTimeout: Int
   /// The modes to restore; `nil` while the terminal is not taken over.
@@ -69,15 +69,19 @@ package actor Terminal: TerminalType {
     self.signalPipe = signalPipe
     do throws(TerminalError) {
       try takeOver()
+      try watch(device.input, on: executor.queue) { [weak self] in
+        self?.assumeIsolated { $0.readInput() } ?? false
+      }
+      try watch(signalPipe.readEnd, on: signalQueue) { [weak self] in
+        for signal in signalPipe.read() { self?.receive(signal, through: signalPipe) }
+        return true
+      }
     } catch {
       restore()
+      cancelSources()
       stopSignalPipe()
       channel.finish()
       throw error
-    }
-    watch(device.input, on: executor.queue) { [weak self] in self?.assumeIsolated { $0.readInput() } }
-    watch(signalPipe.readEnd, on: signalQueue) { [weak self] in
-      for signal in signalPipe.read() { self?.receive(signal, through: signalPipe) }
     }
     return device.size
   }
@@ -96,13 +100,17 @@ package actor Terminal: TerminalType {
 
   package func close() async {
     restore()
-    for source in sources { source.cancel() }
-    sources = []
+    cancelSources()
     stopSignalPipe()
     channel.finish()
     await withCheckedContinuation { continuation in
       pendingReleases.notify(queue: executor.queue) { continuation.resume() }
     }
+  }
+
+  private func cancelSources() {
+    for source in sources { source.cancel() }
+    sources = []
   }
 
   private func stopSignalPipe() {
@@ -128,36 +136,42 @@ package actor Terminal: TerminalType {
     TerminalRestoration.restoreAndDisarm()
   }
 
-  /// Performs an action on a queue whenever a descriptor is readable.
+  /// Performs an action on a queue whenever a descriptor is readable, until the action returns `false`.
   ///
-  /// The descriptor must stay open until its source has released it. Otherwise the next descriptor with the same number
-  /// would not be watched.
-  private func watch(_ descriptor: CInt, on queue: DispatchQueue, _ action: @escaping @Sendable () -> Void) {
-    let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
-    source.setEventHandler(handler: action)
-    pendingReleases.enter()
-    // The cancel handler retains the action until the source has released the descriptor. The action for signals
-    // retains the pipe, whose `deinit` closes the descriptor. The descriptor of the input isn't closed by this actor.
-    source.setCancelHandler { [pendingReleases] in withExtendedLifetime(action) { pendingReleases.leave() } }
-    source.activate()
-    sources.append(source)
+  /// The descriptor must stay open until its source has released it.
+  private func watch(
+    _ descriptor: CInt, on queue: DispatchQueue, _ action: @escaping @Sendable () -> Bool
+  ) throws(TerminalError) {
+    do throws(SystemError) {
+      pendingReleases.enter()
+      // The closure for the release retains the action. The action for signals retains the pipe, whose `deinit` closes
+      // the descriptor. The descriptor of the input isn't closed by this actor.
+      sources.append(
+        try ReadSource(of: descriptor, on: queue, onReadable: action) { [pendingReleases] in
+          withExtendedLifetime(action) { pendingReleases.leave() }
+        })
+    } catch {
+      pendingReleases.leave()
+      throw TerminalError(code: error.code, operation: error.operation)
+    }
   }
 
-  private func readInput() {
+  /// Reads what was typed, and returns whether more may follow.
+  private func readInput() -> Bool {
     // While another job is in the foreground, a read fails although the terminal isn't disconnected.
-    guard originalModes != nil else { return }
+    guard originalModes != nil else { return true }
     do throws(TerminalError) {
       let bytes = try device.read()
       if !bytes.isEmpty {
         channel.send(.input(bytes))
-        return
+        return true
       }
     } catch {
-      if error.code == EAGAIN { return }
+      if error.code == EAGAIN { return true }
     }
-    // The terminal was disconnected. The source of the input, which is the first one, would report that indefinitely.
-    sources.first?.cancel()
+    // The terminal was disconnected.
     channel.send(.ended)
+    return false
   }
 
   /// Forwards a signal to the actor.

@@ -1,3 +1,4 @@
+internal import DataStore
 internal import Dispatch
 package import Foundation
 internal import Multicast
@@ -19,7 +20,7 @@ package final class PseudoTerminal {
   private let programEnd: CInt
   private let controllingEndOwner: DescriptorOwner
   private let queue = DispatchQueue(label: "controller")
-  private let source: any DispatchSourceRead
+  private let source: ReadSource
   /// A channel of all bytes written to the terminal so far.
   ///
   /// It finishes when every process, including this one, has closed the program's end.
@@ -30,54 +31,25 @@ package final class PseudoTerminal {
     guard openpty(&ends.controlling, &ends.program, nil, nil, nil) == 0 else {
       throw TerminalError(code: errno, operation: "openpty")
     }
-    let controllingEnd = try Self.protect(ends.controlling)
-    self.controllingEnd = controllingEnd
+    // Child processes don't inherit the ends.
+    for end in [ends.controlling, ends.program] { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    let controllingEnd = ends.controlling
+    (self.controllingEnd, programEnd) = (controllingEnd, ends.program)
     controllingEndOwner = DescriptorOwner(controllingEnd)
-    programEnd = try Self.protect(ends.program)
     device = TerminalDevice(input: programEnd, output: programEnd)
-    let source = DispatchSource.makeReadSource(fileDescriptor: controllingEnd, queue: queue)
-    self.source = source
-    resize(to: size)
-    // The handler reads until no bytes are left, because a source may report a hang-up only once, even if there are
-    // more bytes than one read returns.
     _ = fcntl(controllingEnd, F_SETFL, O_NONBLOCK)
-    source.setEventHandler { [outputChannel] in
+    // Keeps the descriptor open until the source has released it.
+    source = try ReadSource(of: controllingEnd, on: queue) { [outputChannel] in
       var bytes = [UInt8](repeating: 0, count: 65_536)
-      while true {
-        let count = systemRead(controllingEnd, &bytes, bytes.count)
-        if count > 0 {
-          outputChannel.update { $0 += bytes[..<count] }
-        } else if count == -1, errno == EAGAIN {
-          return
-        } else if count == 0 || errno != EINTR {
-          source.cancel()
-          outputChannel.finish()
-          return
-        }
-      }
+      let count = systemRead(controllingEnd, &bytes, bytes.count)
+      if count > 0 { outputChannel.update { $0 += bytes[..<count] } }
+      let isOpen = count > 0 || count == -1 && [EAGAIN, EINTR].contains(errno)
+      if !isOpen { outputChannel.finish() }
+      return isOpen
+    } onRelease: { [controllingEndOwner] in
+      _ = controllingEndOwner
     }
-    // Keeps the descriptor open until the source is cancelled. If it were closed earlier, the next descriptor with the
-    // same number might never receive events.
-    source.setCancelHandler { [controllingEndOwner] in _ = controllingEndOwner }
-    source.activate()
-  }
-
-  /// Protects a descriptor from child processes and, on Linux, from `URLSession`, and returns the descriptor to use.
-  ///
-  /// Child processes don't inherit the returned descriptor. On Linux, it has a number above those of other tests'
-  /// sockets, because `URLSession` closes sockets that libdispatch still watches. If a new descriptor gets the number
-  /// of such a socket, libdispatch never reports events for the descriptor.
-  private static func protect(_ descriptor: CInt) throws -> CInt {
-    #if canImport(Darwin)
-      _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
-      return descriptor
-    #else
-      let lowestNumber: CInt = 512
-      let duplicate = fcntl(descriptor, F_DUPFD_CLOEXEC, lowestNumber)
-      guard duplicate >= 0 else { throw TerminalError(code: errno, operation: "fcntl") }
-      _ = systemClose(descriptor)
-      return duplicate
-    #endif
+    resize(to: size)
   }
 
   package func resize(to size: TerminalSize) {
@@ -111,9 +83,7 @@ package final class PseudoTerminal {
 
   /// Stops reading, and fills the terminal's buffer until it accepts no more bytes.
   package func stall() throws {
-    source.suspend()
-    // Waits for the event handler, which may still be reading.
-    queue.sync {}
+    queue.sync { queue.suspend() }
     // Opens the terminal again, so that the nonblocking mode doesn't affect the program's own descriptor.
     let descriptor = open(ttyname(programEnd), O_WRONLY | O_NONBLOCK | O_NOCTTY)
     guard descriptor >= 0 else { throw TerminalError(code: errno, operation: "open") }
@@ -131,7 +101,7 @@ package final class PseudoTerminal {
 
   /// Resumes reading after ``stall()``.
   package func resume() {
-    source.resume()
+    queue.resume()
   }
 
   /// A handle for a program that is started in the terminal.
