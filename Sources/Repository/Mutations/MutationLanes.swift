@@ -216,9 +216,14 @@ struct MutationLanes {
 
   /// The failures and the status of each lane, by id.
   ///
-  /// - Parameter now: The present time.
+  /// - Parameters:
+  ///   - now: The present time.
+  ///   - ids: The mutations of keys whose values this program can't read.
   /// - Complexity: O(*n*) for *n* lanes.
-  func report(at now: Duration) -> [LaneID: (failures: Int, status: RepositoryReport.LaneReport.Status)] {
+  func report(
+    at now: Duration, _ ids: Set<MutationID>
+  ) -> [LaneID: (failures: Int, status: RepositoryReport.LaneReport.Status)] {
+    let unreadable = held.union(ids)
     let deadlines = Dictionary(
       backOffs.items.map { ($0.element.number, $0.deadline) }, uniquingKeysWith: { first, _ in first })
     return lanes.mapValues { lane in
@@ -229,7 +234,7 @@ struct MutationLanes {
         case .needsSignIn: .needsSignIn
         case _ where pauses.contains(.suspended): .suspended
         case _ where isPaused: .offline
-        case _ where holdsAll || lane.waiting.first.map(held.contains) ?? false: .held
+        case _ where holdsAll || lane.waiting.first.map(unreadable.contains) ?? false: .held
         case .backingOff(let number, _): .backingOff(max((deadlines[number] ?? now) - now, .zero))
         case .idle, .ready: .waiting
         }
@@ -306,10 +311,14 @@ struct MutationLanes {
 
   /// The time at which the first of the present backoffs ends; `nil` if there is none.
   ///
+  /// - Parameter ids: The mutations whose backoffs don't count.
   /// - Complexity: O(*n*) for *n* backoffs.
-  var endOfFirstBackOff: Duration? {
+  func endOfFirstBackOff(except ids: Set<MutationID>) -> Duration? {
     backOffs.items.filter { item in
-      if case .backingOff(item.element.number, _) = lanes[item.element.lane]?.status { true } else { false }
+      guard let lane = lanes[item.element.lane], case .backingOff(item.element.number, _) = lane.status else {
+        return false
+      }
+      return !(lane.waiting.first.map(ids.contains) ?? false)
     }.map(\.deadline).min()
   }
 

@@ -127,7 +127,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
 
   /// The reports of the lanes that have mutations counted by ``liveCount``, sorted by the ids of the lanes.
   func laneReports(at now: Duration) -> [RepositoryReport.LaneReport] {
-    let statuses = lanes.report(at: now)
+    let statuses = lanes.report(at: now, idsWithUnreadableValues)
     return ledger.laneSummaries.sorted { $0.key < $1.key }.map { laneID, summary in
       RepositoryReport.LaneReport(
         lane: "\(laneID)", count: summary.count, oldest: summary.oldest, failures: statuses[laneID]?.failures ?? 0,
@@ -653,11 +653,12 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     if !isIdle { return nil }
     if lanes.pauses.contains(.offline) { return .paused(.offline) }
     if lanes.isDue(at: now.elapsed) { return nil }
-    if let end = lanes.endOfFirstBackOff {
+    if let end = lanes.endOfFirstBackOff(except: idsWithUnreadableValues) {
       return end <= deadline ? nil : .paused(.backingOff(until: now.time + (end - now.elapsed) / .seconds(1)))
     }
     if !lanes.usersNeedingSignIn.isEmpty { return .paused(.needsSignIn) }
-    return held.count == 0 ? nil : .paused(.unreadable(held.count))
+    let unreadableCount = held.count + idsWithUnreadableValues.count
+    return unreadableCount == 0 ? nil : .paused(.unreadable(unreadableCount))
   }
 
   /// Ends all backoffs, except those whose delay the server named, and resets the numbers of failures.

@@ -51,7 +51,7 @@ public struct RepositoryReport: Codable, Hashable, Sendable {
       case offline
       /// The repository is suspended; see ``SyncedRepository/suspend()``.
       case suspended
-      /// The lane waits for a mutation that this version of the program can't read; see
+      /// The first mutation of the lane, or the value of its key, can't be read by this version of the program; see
       /// ``PendingMutations/unreadable()``.
       case held
       /// Only the repository that leads sends the lane's mutations; see ``Leadership``.
@@ -192,7 +192,7 @@ extension RepositoryReport.LaneReport {
     case .needsSignIn: parts.append("needs sign-in")
     case .offline: parts.append("offline")
     case .suspended: parts.append("suspended")
-    case .held: parts.append("behind an unreadable mutation")
+    case .held: parts.append("needs another version of the program")
     case .sentElsewhere: parts.append("sent by another repository")
     }
     return "\(lane): \(parts.joined(separator: ", "))"

@@ -33,8 +33,10 @@ public enum PauseReason: Hashable, Sendable {
   /// A user has to sign in; see ``SyncedRepository/credentialsChanged(userID:)``.
   case needsSignIn
 
-  /// Only the associated number of mutations is left, which this version of the program can't read, or others wait for
-  /// these; see ``PendingMutations/unreadable()``.
+  /// Only mutations are left that another version of the program must send, or others wait for these.
+  ///
+  /// The associated number is that of the mutations that this version can't read, or whose values it can't read; see
+  /// ``PendingMutations/unreadable()``.
   case unreadable(Int)
 
   /// Another repository leads and has not sent all mutations in time; see ``Leadership``.

@@ -136,7 +136,7 @@ import Testing
     lanes.complete(lane: "a")
     #expect(lanes.next(at: .zero) == .send(Self.id(2), lane: "b"))
     #expect(lanes.next(at: .zero) == .wait(until: nil))
-    #expect(lanes.report(at: .zero)["a"]?.status == .held)
+    #expect(lanes.report(at: .zero, [])["a"]?.status == .held)
     lanes.complete(lane: "b")
     #expect(!lanes.hasMutationsToSend)
     lanes.remove(Self.id(10), lane: "a")

@@ -119,6 +119,8 @@ import Testing
     #expect(sentCount.value == 1)
     let pending = try #require(try await repository.mutations.list().first)
     #expect(pending.standing == .waiting)
+    await #expect(repository.report().lanes.map(\.status) == [.held])
+    await #expect(repository.drain(within: .seconds(20)) == .paused(.unreadable(1)))
     let record = try await memory.load(MutationKeys(repository: "notes").record(pending.id))
     #expect(record?.value.isOutcomeUnknown == true)
     try await newer.remove(key)
