@@ -42,7 +42,7 @@ public struct PendingMutations<Source: MutableSource>: Sendable {
   /// queue.
   ///
   /// Changes of the queue that are made together are one element. If there are more than 256 mutations, so are the
-  /// changes that are made within 16 milliseconds.
+  /// changes that are made within 16 milliseconds for each 256 of them.
   public var changes: ObservedValues<[Item]> {
     ObservedValues(.latest) { [currentEngine] in
       guard let engine = currentEngine() else { return finishedStream() }

@@ -35,15 +35,15 @@ final class QueueReports<Source: RepositorySource> {
   }
 
   /// The greatest number of mutations for which each change is sent at once.
-  ///
-  /// A longer list takes a time that is linear in its length. If it was sent after each change, a drain of the queue
-  /// would take a time that is quadratic in the length.
   private static var maximumCountSentAtOnce: Int { 256 }
 
-  /// The time between two lists if there are more mutations.
+  /// Returns the time between two lists of more mutations: one frame of a display for each 256 of them.
   ///
-  /// One frame of a display.
-  private static var longListInterval: Duration { .milliseconds(16) }
+  /// A list takes a time that is linear in its length. So a drain of an observed queue takes a time that is linear in the
+  /// length, and not quadratic.
+  private static func interval(ofListsWith count: Int) -> Duration {
+    .milliseconds(16) * (count / maximumCountSentAtOnce)
+  }
 
   /// Reports changes, and schedules the list once for all changes that are made together.
   func report(_ state: State, in engine: isolated Engine) {
@@ -55,9 +55,9 @@ final class QueueReports<Source: RepositorySource> {
     if versions.value != state.version { versions.send(state.version) }
     guard !isListScheduled, sentListVersion != state.version, lists.isObserved(listKey) else { return }
     isListScheduled = true
-    let isLong = state.count > Self.maximumCountSentAtOnce
+    let count = state.count
     engine.start { engine in
-      if isLong { await engine.pause(for: Self.longListInterval) }
+      if count > Self.maximumCountSentAtOnce { await engine.pause(for: Self.interval(ofListsWith: count)) }
       engine.queue.sendList()
     }
   }
