@@ -119,8 +119,8 @@ public actor SimulatedStore: KeyValueStore {
   public func save<Value>(_ value: Value, for key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value> {
     var batch = StoreBatch()
     batch.save(value, for: key)
-    let (commit, savedAt) = try await makeCommit(of: batch)
-    return StoredValue(value: value, savedAt: savedAt, revision: commit.revision, tag: commit.tag)
+    let commit = try await makeCommit(of: batch)
+    return StoredValue(value: value, savedAt: commit.savedAt, revision: commit.revision, tag: commit.tag)
   }
 
   /// Removes the stored value of a key, and notifies every observer.
@@ -145,7 +145,7 @@ public actor SimulatedStore: KeyValueStore {
   /// Makes several saves and removals as one commit.
   @discardableResult
   public func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit {
-    try await makeCommit(of: batch).commit
+    try await makeCommit(of: batch)
   }
 
   /// Returns the changes of one key.
@@ -254,7 +254,7 @@ public actor SimulatedStore: KeyValueStore {
     return try makeTypedRequest(of: entry)
   }
 
-  private func makeCommit(of batch: StoreBatch) async throws(StoreError) -> (commit: StoreCommit, savedAt: Date) {
+  private func makeCommit(of batch: StoreBatch) async throws(StoreError) -> StoreCommit {
     var requests: [SimulatedStorage.Request] = []
     for entry in batch.entries { requests.append(try makeRequest(of: entry)) }
     try await hooks.onCommit(batch.keys)
@@ -265,7 +265,7 @@ public actor SimulatedStore: KeyValueStore {
 
   private func makeCommit(
     of requests: [SimulatedStorage.Request]
-  ) throws(StoreError) -> (commit: StoreCommit, savedAt: Date) {
+  ) throws(StoreError) -> StoreCommit {
     let keys = Set(requests.map(\.key))
     let commit: SimulatedStorage.Commit
     do throws(StoreError) {
@@ -281,7 +281,7 @@ public actor SimulatedStore: KeyValueStore {
       if noticedCount == commit.number { noticedCount += 1 } else { ownCommits.insert(commit.number) }
       send(storage.changes(ofCommit: commit.number))
     }
-    return (StoreCommit(revision: lastRevision, tag: commit.tag), commit.time)
+    return StoreCommit(revision: lastRevision, tag: commit.tag, savedAt: commit.time)
   }
 
   // MARK: - External changes and sending

@@ -21,6 +21,7 @@ extension StoreConformance {
         try expect(note?.value, is: Note("new"), "the saved note")
         try expect(savedNumber?.value, is: 7, "the saved number")
         try expect([note?.tag, savedNumber?.tag], is: [commit.tag, commit.tag], "the tags")
+        try expect([note?.savedAt, savedNumber?.savedAt], is: [commit.savedAt, commit.savedAt], "the times")
       }
       // A revision has no meaning for another store object, so only the first store's is checked.
       try expect(await store.load(secondKey)?.revision, is: commit.revision, "the revision of the note")

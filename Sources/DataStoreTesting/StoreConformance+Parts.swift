@@ -68,10 +68,16 @@ extension StoreConformance {
       let store = try await harness.open()
       let separateWholeKey = StoreKey<WholeAlbum>("whole album")
       for value in Album.versions {
-        try await store.save(value, for: albumKey)
-        try await store.save(WholeAlbum(value), for: separateWholeKey)
+        var batch = StoreBatch()
+        batch.save(value, for: albumKey)
+        batch.save(WholeAlbum(value), for: separateWholeKey)
+        let commit = try await store.commit(batch)
         // A store need not report sizes.
         guard let size = try await store.load(albumKey)?.byteCount else { return }
+        for (name, byteCount) in commit.byteCounts {
+          let size = name == albumKey.keyName ? size : try await store.load(separateWholeKey)?.byteCount
+          try expect(byteCount, is: size, "the size in the commit")
+        }
         let laterStore = try await harness.open()
         try expect(size, is: await laterStore.load(albumKey)?.byteCount, "the size of a value in parts")
         let entries = try await laterStore.observe(collection: albumKey.collection, as: Album.self).stored

@@ -213,7 +213,7 @@ struct FaultyStore: KeyValueStore {
       return commit
     case .hidesFailedPreconditions:
       do throws(StoreError) { return try await store.commit(batch) } catch .preconditionFailed {
-        return StoreCommit(revision: 0, tag: StoreTag())
+        return StoreCommit(revision: 0, tag: StoreTag(), savedAt: .distantPast)
       } catch {
         throw error
       }

@@ -127,7 +127,8 @@ public actor BackedStore<Backend: StoreBackend>: PlacedStore {
     let change = try PreparedChange(entry, savedAt: savedAt, tag: tag)
     let commit = try await make([change], savedAt: savedAt, tag: tag)
     return StoredValue(
-      value: value, savedAt: savedAt, revision: commit.revision, tag: commit.tag, byteCount: change.whole?.bytes.count)
+      value: value, savedAt: commit.savedAt, revision: commit.revision, tag: commit.tag,
+      byteCount: commit.byteCounts[key.keyName])
   }
 
   /// Removes the stored value of a key, and notifies every observer.

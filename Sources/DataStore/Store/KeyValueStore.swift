@@ -80,7 +80,7 @@ public protocol KeyValueStore: Sendable {
   /// instant. Two calls of ``load(_:)`` may read at different instants, but the later one never returns older values
   /// than the earlier one.
   ///
-  /// - Returns: The revision and the tag of the commit.
+  /// - Returns: The commit, with its time, revision and tag.
   /// - Throws: ``StoreError/preconditionFailed(_:)`` for a precondition that doesn't hold, or another ``StoreError``:
   ///   ``StoreError/writeFailed(_:)`` if the batch has a save, ``StoreError/removeFailed(_:)`` if it has removals only,
   ///   and ``StoreError/checkFailed(_:)`` if it has preconditions only. None of the batch's changes is sent. Nothing is changed either, unless the outcome of the commit is unknown or

@@ -210,7 +210,7 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
       return encoded.newParts.map { StoreWrite(name: StorePartName.encode($0.id, of: name), bytes: $0.bytes) }
         + [StoreWrite(name: name, bytes: bytes)]
     } catch {
-      throw .encodingFailed(slot.key.keyName, reason: String(describing: error))
+      throw .encodingFailed(keyName, reason: String(describing: error))
     }
   }
 
@@ -238,10 +238,10 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
     case .corrupt: return .retry
     case .unreadable(let error): return .fail(error)
     case .future(let version, _):
-      return .fail(.newerFormat(slot.key.keyName, found: version, supported: Envelope.supported(by: Value.self)))
+      return .fail(.newerFormat(keyName, found: version, supported: Envelope.supported(by: Value.self)))
     case .nothing: return decide(replacing: nil)
     case .unusable(let value):
-      guard isAsRequired(value.tag, isUsable: false) else { return .fail(.preconditionFailed(slot.key.keyName)) }
+      guard isAsRequired(value.tag, isUsable: false) else { return .fail(.preconditionFailed(keyName)) }
       return decideQuarantine()
     case .unchanged(let edition), .value(let edition, _): return decide(replacing: edition)
     }
@@ -249,7 +249,7 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
 
   private func decide(replacing edition: Edition?) -> PendingCommit.Verdict {
     guard isAsRequired(edition?.header.tag, isUsable: edition != nil) else {
-      return .fail(.preconditionFailed(slot.key.keyName))
+      return .fail(.preconditionFailed(keyName))
     }
     let storedPartIDs = edition?.header.partIDs ?? []
     switch change {
@@ -318,10 +318,9 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
   ///
   /// - Parameters:
   ///   - commit: The commit.
-  ///   - savedAt: The time of the commit.
   ///   - isWritten: Whether the commit was written itself, and not replaced by a later save.
   /// - Returns: The content that was in memory before and that the commit has replaced, if any.
-  func record(_ commit: StoreCommit, savedAt: Date, isWritten: Bool) -> StoredContent<Value>? {
+  func record(_ commit: StoreCommit, isWritten: Bool) -> StoredContent<Value>? {
     switch change {
     case nil: return nil
     case .remove:
@@ -330,14 +329,16 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
     case .save(let value):
       let written = isWritten ? written : nil
       let stored = StoredValue(
-        value: value, savedAt: savedAt, revision: commit.revision, tag: commit.tag, byteCount: written?.content.size)
+        value: value, savedAt: commit.savedAt, revision: commit.revision, tag: commit.tag,
+        byteCount: written?.content.size)
       if let written { return slot.topic.recordSave(stored, slot.id, as: written.edition, written.content) }
       slot.topic.recordReplacedSave(stored, slot.id)
       return nil
     }
   }
 
-  /// The size of the written value, in bytes; `nil` if the commit doesn't save the key.
+  var keyName: StoreKeyName { slot.key.keyName }
+
   var writtenSize: Int? { written?.content.size }
 }
 
@@ -347,6 +348,11 @@ protocol AnyPendingKey: AnyObject {
 
   /// The encoded name of the key.
   var name: String { get }
+
+  var keyName: StoreKeyName { get }
+
+  /// The size of the written value, in bytes; `nil` if the commit doesn't save the key.
+  var writtenSize: Int? { get }
 
   /// The key with its type.
   var typed: PendingKey<Value> { get }

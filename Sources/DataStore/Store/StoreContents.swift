@@ -150,7 +150,9 @@ final class StoreContents<Backend: StoreBackend> {
   ///   waits.
   func record(_ commit: PendingCommit) -> (made: StoreCommit, replacedValues: [Any]) {
     if commit.keys.contains(where: \.changesSomething) { (revision, lastExternalTag) = (revision + 1, nil) }
-    let made = StoreCommit(revision: revision, tag: commit.tag)
+    var byteCounts: [StoreKeyName: Int] = [:]
+    for key in commit.keys where commit.successor == nil { byteCounts[key.keyName] = key.writtenSize }
+    let made = StoreCommit(revision: revision, tag: commit.tag, savedAt: commit.savedAt, byteCounts: byteCounts)
     var replacedValues: [Any] = []
     for key in commit.keys { replacedValues.append(record(key, of: commit, made)) }
     return (made, replacedValues)
@@ -166,7 +168,7 @@ final class StoreContents<Backend: StoreBackend> {
       send(.valueQuarantined(key.slot.key.keyName, movedTo: movedTo, reason: reason))
     }
     // A commit with a successor has only this key. Its successor, a later save of the key, was written instead.
-    let replaced = key.record(made, savedAt: commit.savedAt, isWritten: commit.successor == nil)
+    let replaced = key.record(made, isWritten: commit.successor == nil)
     if let size = key.writtenSize {
       noteUse(of: key.slot.key.keyName, size: size)
     } else if key.changesSomething {

@@ -25,8 +25,8 @@ public struct StoredValue<Value: Sendable>: Sendable {
 
   /// The total size of the stored bytes of the value; `nil` if it is unknown.
   ///
-  /// A store need not report it. It is unknown in the result of a save if the value is stored in parts. It is also
-  /// unknown in a change whose save was never written, because a later save replaced it. Comparisons ignore the size.
+  /// A store need not report it. It is unknown for a save that was never written, because a later save replaced it.
+  /// Comparisons ignore the size.
   public let byteCount: Int?
 
   /// Creates a stored value, for your own implementation of a store.

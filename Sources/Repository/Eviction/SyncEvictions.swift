@@ -130,14 +130,14 @@ final class SyncEvictions<Source: RepositorySource> {
   }
 
   /// Records a value that this repository has just stored, without waiting for the store's report, and makes room.
-  func makeRoom(afterSaving key: StoreKey<Value>, of cell: SyncCell<Source>, in engine: isolated Engine) async {
+  func makeRoom(
+    afterSaving value: Value, of cell: SyncCell<Source>, _ commit: StoreCommit, in engine: isolated Engine
+  ) async {
     guard isLimited else { return }
-    do throws(StoreError) {
-      if let stored = try await store.load(key) { record(stored, of: cell.key) }
-    } catch {
-      // The value is recorded when the store reports it.
-      events.emit(.storeFailed(error))
-    }
+    let stored = StoredValue(
+      value: value, savedAt: commit.savedAt, revision: commit.revision, tag: commit.tag,
+      byteCount: commit.byteCounts[cell.storeKey.keyName])
+    record(stored, of: cell.key)
     await makeRoom(in: engine)
   }
 

@@ -1,4 +1,5 @@
 internal import DataStore
+internal import Foundation
 internal import Multicast
 
 /// Writes the records of mutations.
@@ -86,6 +87,10 @@ final class MutationRecordStore: Sendable {
   private struct WriteState {
     var waiting: [Turn] = []
     var isWriting = false
+    /// What the last run knew.
+    ///
+    /// Another process may have changed these values since. Then the next commit fails, and reads them again.
+    var shared = Shared()
   }
 
   /// The stored values that the mutations share, as far as they are known.
@@ -124,12 +129,12 @@ final class MutationRecordStore: Sendable {
   }
 
   private func writeAll() async {
-    // Each run reads these values again, because another process may have changed them since the last run.
-    var shared = Shared()
+    var shared = writeState.withLock(\.shared)
     while true {
       let turns = writeState.withLock { state in
         defer { state.waiting = [] }
         state.isWriting = !state.waiting.isEmpty
+        state.shared = shared
         return state.waiting
       }
       if turns.isEmpty { return }
@@ -214,7 +219,7 @@ final class MutationRecordStore: Sendable {
     do throws(StoreError) {
       // The record has this id only because of the earlier commit, or it still has the verdict that the write replaces.
       if case .add = turn.write, let stored = try await store.load(keys.record(turn.id)), stored.value.isLive {
-        let commit = StoreCommit(revision: stored.revision, tag: stored.tag)
+        let commit = StoreCommit(revision: stored.revision, tag: stored.tag, savedAt: stored.savedAt)
         return turn.continuation.resume(returning: .success(.written(stored.value, commit)))
       }
       await write([turn], &shared)
@@ -263,7 +268,8 @@ final class MutationRecordStore: Sendable {
         guard let stored = try await store.load(keys.record(turn.id)) else {
           // The commit that removed the record also added the mutation to the withdrawals.
           if turn.mayBeMade, try await readWithdrawals().value.contains(turn.id) {
-            return turn.continuation.resume(returning: .success(.removed(StoreCommit(revision: 0, tag: StoreTag()))))
+            let commit = StoreCommit(revision: 0, tag: StoreTag(), savedAt: .distantPast)
+            return turn.continuation.resume(returning: .success(.removed(commit)))
           }
           break
         }

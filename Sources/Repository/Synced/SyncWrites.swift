@@ -70,7 +70,7 @@ final class SyncWrites<Source: RepositorySource> {
       for id in write.confirmed { batch.remove(records.keys.record(id)) }
       commit = try await store.commit(batch)
       // The time according to the store, which is also the time that the next process will read.
-      if write.isRefreshed { savedAt = await storedTime(of: cell) ?? savedAt }
+      if write.value != nil, let commit { savedAt = commit.savedAt }
     }
     // Without a commit there is no new base, so `revision` and `tag` aren't used.
     cell.state.commit(revision: commit?.revision ?? 0, tag: commit?.tag ?? StoreTag())
@@ -78,7 +78,9 @@ final class SyncWrites<Source: RepositorySource> {
     engine.queue.confirm(write.confirmed, commit, in: engine)
     applyHeldChanges(of: cell, in: engine)
     engine.publish(cell)
-    if write.value != nil { await engine.evictions.makeRoom(afterSaving: cell.storeKey, of: cell, in: engine) }
+    if let value = write.value, let commit {
+      await engine.evictions.makeRoom(afterSaving: value, of: cell, commit, in: engine)
+    }
     for id in write.confirmed {
       events.emit(.mutationDelivered(id))
       engine.calls.end(id, .success(.confirmed))
@@ -86,15 +88,6 @@ final class SyncWrites<Source: RepositorySource> {
     for fetch in write.accepted { engine.loader.end(fetch, .success(true)) }
     for fetch in write.rejected { engine.loader.end(fetch, .success(false)) }
     engine.queue.reportChanges(in: engine)
-  }
-
-  /// Returns the time at which the stored value of a cell was saved; `nil` if there is none, or it can't be read.
-  private func storedTime(of cell: Cell, isolation: isolated (any Actor)? = #isolation) async -> Date? {
-    do throws(StoreError) {
-      return try await store.load(cell.storeKey)?.savedAt
-    } catch {
-      return nil
-    }
   }
 
   /// Applies the changes that were reported during a write, in tasks of their own.

@@ -237,8 +237,7 @@ MUTANTS = [
         "a call that stores a value evicts others before it returns (L11)",
         (
             WRITES,
-            "    if write.value != nil {"
-            " await engine.evictions.makeRoom(afterSaving: cell.storeKey, of: cell, in: engine) }\n",
+            "      await engine.evictions.makeRoom(afterSaving: value, of: cell, commit, in: engine)\n",
             "",
         ),
     ),
