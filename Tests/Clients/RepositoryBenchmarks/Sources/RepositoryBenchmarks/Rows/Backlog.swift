@@ -1,7 +1,8 @@
 internal import BenchmarkKit
 internal import Repository
 
-/// Many changes of many keys: a relaunch, the list of them, and their delivery with and without an observer of the list.
+/// Many changes of many keys, made while the repository is suspended: a relaunch, the list of them, and their delivery
+/// with and without an observer of the list.
 struct Backlog: Sendable {
   /// The number of tasks that make the changes.
   private static let taskCount = 32
@@ -34,8 +35,13 @@ struct Backlog: Sendable {
     return Contestant(label: label, count: count) {
       let server = Server.counters()
       return try await environment.withPlace(server, keys: keys) { place in
+        let making = try await Span.measure {
+          let system = SyncedSystem(server, place.makeStore())
+          // Otherwise each lane would make attempts that fail, and store them.
+          await system.suspend()
+          try await system.perform(changesByTask)
+        }
         server.setReachable(false)
-        try await SyncedSystem(server, place.makeStore()).perform(changesByTask)
         let system = SyncedSystem(server, place.makeStore())
         let listing = try await Span.measure {
           guard try await system.listedCount() == count else {
@@ -47,7 +53,8 @@ struct Backlog: Sendable {
         let draining = try await Span.measure { try await system.deliverAll() }
         observer?.cancel()
         try await environment.check(place, server, keys: keys, label)
-        return listing.each("relaunch until listed", of: count) + draining.each("drain", of: count)
+        return making.each("made while suspended", of: count) + listing.each("relaunch until listed", of: count)
+          + draining.each("drain", of: count)
       }
     }
   }

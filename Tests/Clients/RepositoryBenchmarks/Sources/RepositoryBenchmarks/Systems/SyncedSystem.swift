@@ -35,6 +35,8 @@ struct SyncedSystem: RepositorySystem {
     for await list in repository.mutations.changes { _ = list.count }
   }
 
+  func suspend() async { await repository.suspend() }
+
   func values(of key: String) -> ObservedValues<Counter> { repository.values(of: key) }
 
   func reload(_ key: String) async throws {
