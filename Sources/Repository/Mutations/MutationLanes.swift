@@ -9,6 +9,9 @@
 /// If several sends were in flight when a process ended, any of them may have ended it. Their lanes are *suspects*: each
 /// of them sends alone first, so that the next end of a process shows whether its send is the cause.
 ///
+/// If attempts of many lanes fail in a row, the server probably can't be reached. During such an ``Outage``, one lane at a
+/// time sends, and one more if the first is slow. Lanes that haven't tried yet come first.
+///
 /// A pure state machine. Times are measured from the creation of the repository.
 ///
 /// - Complexity: O(1) amortized for each function unless stated otherwise, plus O(log *n*) for *n* lanes that back off
@@ -118,6 +121,7 @@ struct MutationLanes {
   /// May contain attempts that have ended.
   private var slotDeadlines = DeadlineHeap<LaneDeadline>()
   private var lastNumber: UInt64 = 0
+  private var outage: Outage
 
   /// - Parameters:
   ///   - maximumInFlight: The number of slots of each kind.
@@ -125,6 +129,7 @@ struct MutationLanes {
   init(maximumInFlight: Int, slotTimeout: Duration) {
     self.maximumInFlight = maximumInFlight
     self.slotTimeout = slotTimeout
+    outage = Outage(laneCount: 4 * maximumInFlight)
   }
 
   /// Appends a mutation to its lane.
@@ -135,6 +140,7 @@ struct MutationLanes {
     if !isDurable { blocked.insert(id) }
     lanes[laneID, default: Lane(userID: userID)].waiting.append(id)
     setUser(userID, of: laneID)
+    outage.endDelay()
     makeReadyOrForget(laneID)
   }
 
@@ -197,18 +203,18 @@ struct MutationLanes {
   /// Whether a mutation that is added now would be alone in its lane, with a free slot and nothing to wait for.
   func isFree(_ laneID: LaneID) -> Bool {
     lanes[laneID] == nil && slots[.usual, default: Slots()].usedCount < maximumInFlight && suspects.isEmpty && !isPaused
-      && !holdsAll
-      && !usersNeedingSignIn.contains(laneID.userID)
+      && !holdsAll && !outage.isActive && !usersNeedingSignIn.contains(laneID.userID)
   }
 
-  /// Whether the mutations of a lane wait for the network, a sign-in, the end of a backoff, or a mutation that this
-  /// program can't read.
+  /// Whether the mutations of a lane wait for the network, the server, a sign-in, the end of a backoff, or a mutation
+  /// that this program can't read.
   func isStalled(_ laneID: LaneID) -> Bool {
     guard let lane = lanes[laneID] else { return false }
     if isPaused || holdsAll { return true }
     if !held.isEmpty, lane.waiting.elements.contains(where: held.contains) { return true }
     switch lane.status {
     case .backingOff, .needsSignIn: return true
+    case .ready where outage.isActive: return true
     // A mutation in flight makes no difference: whatever the server answers, those behind it wait for the sign-in.
     case .idle, .ready, .inFlight: return usersNeedingSignIn.contains(lane.userID)
     }
@@ -236,6 +242,7 @@ struct MutationLanes {
         case _ where isPaused: .offline
         case _ where holdsAll || lane.waiting.first.map(unreadable.contains) ?? false: .held
         case .backingOff(let number, _): .backingOff(max((deadlines[number] ?? now) - now, .zero))
+        case .ready where outage.isActive: .backingOff(max((outage.nextAttempt ?? now) - now, .zero))
         case .idle, .ready: .waiting
         }
       return (lane.failures, status)
@@ -286,11 +293,13 @@ struct MutationLanes {
     if let step = next(.suspect, at: now) { return step }
     // The suspects may have been removed.
     if !isProbing, let step = next(.usual, at: now) ?? next(.slow, at: now) { return step }
-    // The deadline of a slot matters only if a lane is ready to take the slot.
-    let isAwaitingSlot = slots.values.contains { $0.ready.first != nil }
-    let deadlines = [isAwaitingSlot ? slotDeadlines.first?.deadline : nil, backOffs.first?.deadline]
+    var deadlines = [backOffs.first?.deadline]
+    // The deadlines of a slot and of an outage matter only if a lane is ready to send.
+    if isAnyReady { deadlines += [slotDeadlines.first?.deadline, outage.nextAttempt.flatMap { $0 > now ? $0 : nil }] }
     return .wait(until: deadlines.compactMap(\.self).min())
   }
+
+  private var isAnyReady: Bool { slots.values.contains { $0.ready.first != nil } }
 
   private mutating func endExpiredBackOffs(at now: Duration) {
     while let first = backOffs.first, first.deadline <= now {
@@ -303,18 +312,23 @@ struct MutationLanes {
   mutating func isDue(at now: Duration) -> Bool {
     if isPaused || holdsAll { return false }
     endExpiredBackOffs(at: now)
-    return [SlotKind.suspect, .usual, .slow].contains { firstReady($0) != nil }
+    let isReady = [SlotKind.suspect, .usual, .slow].contains { firstReady($0) != nil }
+    return isReady && outage.allowsAttempt(at: now)
   }
 
-  /// The time at which a backoff ends that keeps a lane from being ready; `nil` if there is none.
-  var nextDeadline: Duration? { isPaused || holdsAll ? nil : backOffs.first?.deadline }
+  /// The time at which the next lane is due, if none is now; `nil` if there is none.
+  var nextDeadline: Duration? {
+    if isPaused || holdsAll { return nil }
+    return [backOffs.first?.deadline, isAnyReady ? outage.nextAttempt : nil].compactMap(\.self).min()
+  }
 
   /// The time at which the first of the present backoffs ends; `nil` if there is none.
   ///
   /// - Parameter ids: The mutations whose backoffs don't count.
   /// - Complexity: O(*n*) for *n* backoffs.
   func endOfFirstBackOff(except ids: Set<MutationID>) -> Duration? {
-    backOffs.items.filter { item in
+    if isAnyReady, let nextAttempt = outage.nextAttempt { return nextAttempt }
+    return backOffs.items.filter { item in
       guard let lane = lanes[item.element.lane], case .backingOff(item.element.number, _) = lane.status else {
         return false
       }
@@ -366,8 +380,9 @@ struct MutationLanes {
 
   /// Returns the next mutation that a slot of one kind is free for, or `nil` if there is none.
   private mutating func next(_ kind: SlotKind, at now: Duration) -> Step? {
-    let limit = kind == .suspect ? 1 : maximumInFlight
-    guard slots[kind, default: Slots()].usedCount < limit, let laneID = firstReady(kind), var lane = lanes[laneID]
+    let limit = kind == .suspect || outage.isActive ? 1 : maximumInFlight
+    guard outage.allowsAttempt(at: now), slots[kind, default: Slots()].usedCount < limit, let laneID = firstReady(kind),
+      var lane = lanes[laneID]
     else {
       return nil
     }
@@ -412,6 +427,7 @@ struct MutationLanes {
   /// Records that the attempt of a lane is complete, so that its next mutation may be sent.
   mutating func complete(lane laneID: LaneID) {
     guard endAttempt(laneID) else { return }
+    outage.end()
     resetFailures(of: laneID)
     failing.remove(laneID)
     makeReadyOrForget(laneID)
@@ -425,6 +441,9 @@ struct MutationLanes {
   /// The number of consecutive failed attempts of a lane, counting the attempt in flight, or else the next, as failed.
   func failures(in laneID: LaneID) -> Int { (lanes[laneID]?.failures ?? 0) + 1 }
 
+  /// The number of consecutive failed attempts on which the delay of a lane depends, counted like ``failures(in:)``.
+  func failuresForDelay(in laneID: LaneID) -> Int { max(failures(in: laneID), outage.failures + 1) }
+
   /// Records that an attempt failed: the mutation returns to the front of its lane, which waits for a deadline.
   ///
   /// - Parameters:
@@ -432,14 +451,21 @@ struct MutationLanes {
   ///   - laneID: The id of the lane.
   ///   - deadline: The time of the next attempt.
   ///   - isServerDelay: Whether the server named the delay, so that ``retryNow()`` doesn't shorten it.
-  mutating func backOff(_ id: MutationID, lane laneID: LaneID, until deadline: Duration, isServerDelay: Bool) {
-    guard endAttempt(laneID) else { return }
+  ///   - hasRequested: Whether the request had begun.
+  /// - Returns: Whether an ``Outage`` begins.
+  @discardableResult
+  mutating func backOff(
+    _ id: MutationID, lane laneID: LaneID, until deadline: Duration, isServerDelay: Bool, hasRequested: Bool = true
+  ) -> Bool {
+    guard endAttempt(laneID) else { return false }
     lastNumber += 1
     lanes[laneID]?.waiting.prepend(id)
     lanes[laneID]?.failures += 1
     failing.insert(laneID)
     lanes[laneID]?.status = .backingOff(number: lastNumber, isServerDelay: isServerDelay)
     backOffs.insert(LaneDeadline(lane: laneID, number: lastNumber), deadline: deadline)
+    if isServerDelay { outage.end() }
+    return hasRequested && !isServerDelay && outage.recordFailure(of: laneID, until: deadline)
   }
 
   /// Makes a lane wait whose first mutation failed in another process, or before this repository led.
@@ -469,6 +495,7 @@ struct MutationLanes {
       return
     }
     lanes[laneID]?.waiting.prepend(id)
+    if needsSignIn { outage.end() }
     if needsSignIn, signInCount == signInCounts[lane.userID, default: 0] {
       lanes[laneID]?.status = .needsSignIn
       usersNeedingSignIn.insert(lane.userID)
@@ -501,10 +528,12 @@ struct MutationLanes {
 
   mutating func resume(_ pause: Pause) {
     pauses.remove(pause)
+    outage.end()
   }
 
   /// Ends all backoffs, except those whose delay the server named, and resets the number of failures.
   mutating func retryNow() {
+    outage.end()
     endBackOffs(isAfterFetch: false)
     for laneID in failing { resetFailures(of: laneID) }
     failing = []
@@ -516,6 +545,8 @@ struct MutationLanes {
   /// two backoffs in a row, a fetch ends only the first, and the delays go on growing. Otherwise steady fetches would
   /// make a loop of attempts without pauses.
   mutating func resumeAfterFetch() {
+    // The next attempt shows whether the server accepts changes, too.
+    outage.endDelay()
     endBackOffs(isAfterFetch: true)
   }
 
@@ -562,7 +593,11 @@ struct MutationLanes {
     }
     guard maySend(first) else { return }
     lanes[laneID]?.status = .ready
-    slots[slotKind(of: laneID), default: Slots()].ready.append(laneID)
+    if outage.isActive, !failing.contains(laneID) {
+      slots[slotKind(of: laneID), default: Slots()].ready.prepend(laneID)
+    } else {
+      slots[slotKind(of: laneID), default: Slots()].ready.append(laneID)
+    }
   }
 
   private func maySend(_ id: MutationID) -> Bool { !blocked.contains(id) && !held.contains(id) }

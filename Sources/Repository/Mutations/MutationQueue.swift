@@ -317,10 +317,11 @@ final class MutationQueue<Source: RepositorySource> {
     _ entry: Entry, for delay: Duration, isServerDelay: Bool, reason: String, hasRequested: Bool,
     in engine: isolated Engine
   ) {
-    state.backOff(
+    let beginsOutage = state.backOff(
       entry, for: delay, isServerDelay: isServerDelay, reason: reason, hasRequested: hasRequested,
       at: engine.moment)
-    calls.endQueued(state.waiting(in: entry.lane))
+    calls.endQueued(
+      beginsOutage ? state.live.filter { state.isStalled($0.lane) }.map(\.id) : state.waiting(in: entry.lane))
   }
 
   /// Makes the lanes of a mutation's user wait for new credentials, unless the credentials have changed since the

@@ -560,7 +560,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   }
 
   /// The number of consecutive failed attempts of a mutation's lane, counting the present attempt as failed.
-  func failures(of entry: Entry) -> Int { lanes.failures(in: entry.lane) }
+  func failures(of entry: Entry) -> Int { lanes.failuresForDelay(in: entry.lane) }
 
   /// Makes a lane wait after a failed attempt.
   ///
@@ -573,18 +573,19 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   ///   - reason: The text of the error.
   ///   - hasRequested: Whether the request had begun. Otherwise only this process has to wait.
   ///   - now: The present time.
+  /// - Returns: Whether the server probably can't be reached from now on; see ``Outage``.
   func backOff(
     _ entry: Entry, for delay: Duration, isServerDelay: Bool, reason: String, hasRequested: Bool,
     at now: Moment
-  ) {
+  ) -> Bool {
     let backOff = Record.BackOff(
       failedAt: now.time, delay: delay, isServerDelay: isServerDelay, reason: reason,
       failures: lanes.failures(in: entry.lane))
     if hasRequested, let present = ledger[entry.id], !present.isTakenOver {
       ledger.recordBackOff(backOff, of: entry.id)
     }
-    lanes.backOff(
-      entry.id, lane: entry.lane, until: now.elapsed + delay, isServerDelay: isServerDelay)
+    return lanes.backOff(
+      entry.id, lane: entry.lane, until: now.elapsed + delay, isServerDelay: isServerDelay, hasRequested: hasRequested)
   }
 
   /// Makes the lanes of a mutation's user wait for new credentials, unless the credentials have changed since the

@@ -87,6 +87,53 @@ import Testing
     #expect(lanes.next(at: .seconds(25)) == .send(Self.id(9), lane: hanging[0]))
   }
 
+  @Test func `If attempts of many lanes fail in a row, one lane at a time tries until the server answers`() {
+    let laneIDs = (0..<10).map { LaneID(userID: nil, orderingKey: "\($0)") }
+    var lanes = makeLanes(mutationsIn: laneIDs)
+    for number in 0..<8 {
+      #expect(lanes.next(at: .zero) == .send(Self.id(number), lane: laneIDs[number]))
+      let beginsOutage = lanes.backOff(
+        Self.id(number), lane: laneIDs[number], until: .milliseconds(993 + number), isServerDelay: false)
+      #expect(beginsOutage == (number == 7))
+    }
+    #expect(lanes.isStalled(laneIDs[8]))
+    #expect(!lanes.isFree("new"))
+    let isDue = lanes.isDue(at: .zero)
+    #expect(!isDue)
+    #expect(lanes.report(at: .zero, [])[laneIDs[8]]?.status == .backingOff(.seconds(1)))
+    #expect(lanes.next(at: .milliseconds(999)) == .wait(until: .seconds(1)))
+    #expect(lanes.next(at: .seconds(1)) == .send(Self.id(8), lane: laneIDs[8]))
+    #expect(lanes.next(at: .seconds(1)) == .wait(until: .seconds(6)))
+    // The delays grow, although it is the first attempt of the lane.
+    #expect(lanes.failuresForDelay(in: laneIDs[8]) == 2)
+    lanes.backOff(Self.id(8), lane: laneIDs[8], until: .seconds(3), isServerDelay: false)
+    // A new mutation tries at once.
+    lanes.append(Self.id(10), lane: "new", userID: nil)
+    #expect(lanes.next(at: .seconds(1)) == .send(Self.id(10), lane: "new"))
+    lanes.backOff(Self.id(10), lane: "new", until: .seconds(5), isServerDelay: false)
+    #expect(lanes.failuresForDelay(in: laneIDs[9]) == 4)
+    #expect(lanes.next(at: .seconds(3)) == .wait(until: .seconds(5)))
+    #expect(lanes.endOfFirstBackOff(except: []) == .seconds(5))
+    #expect(lanes.next(at: .seconds(5)) == .send(Self.id(9), lane: laneIDs[9]))
+    #expect(lanes.next(at: .seconds(5)) == .wait(until: .seconds(10)))
+    lanes.complete(lane: laneIDs[9])
+    for number in 0..<2 { #expect(lanes.next(at: .seconds(5)) == .send(Self.id(number), lane: laneIDs[number])) }
+  }
+
+  @Test(arguments: [true, false])
+  func `Neither a delay that the server names nor an attempt without a request begins an outage`(
+    isServerDelay: Bool
+  ) {
+    let laneIDs = (0..<9).map { LaneID(userID: nil, orderingKey: "\($0)") }
+    var lanes = makeLanes(mutationsIn: laneIDs)
+    for number in 0..<8 {
+      #expect(lanes.next(at: .zero) == .send(Self.id(number), lane: laneIDs[number]))
+      lanes.backOff(
+        Self.id(number), lane: laneIDs[number], until: .seconds(1), isServerDelay: isServerDelay, hasRequested: false)
+    }
+    #expect(lanes.next(at: .zero) == .send(Self.id(8), lane: laneIDs[8]))
+  }
+
   @Test func `Lanes that may have ended a process send alone first, each for a limited time`() {
     var lanes = makeLanes(mutationsIn: ["a", "b", "c"], maximumInFlight: 4)
     lanes.suspect(["a", "b"])
@@ -310,7 +357,8 @@ import Testing
   @Test(arguments: 0..<UInt64(Rounds.count(8, full: 30)))
   func `In random sequences of events, lanes send their mutations in order and drain`(seed: UInt64) {
     var random = SplitMix64(seed: seed)
-    var lanes = MutationLanes(maximumInFlight: 3, slotTimeout: .seconds(5))
+    // With one slot, outages occur, too.
+    var lanes = MutationLanes(maximumInFlight: seed.isMultiple(of: 2) ? 3 : 1, slotTimeout: .seconds(5))
     var model = Model()
     var now = Duration.zero
     var lastNumber = 0
