@@ -95,12 +95,9 @@ extension GraphQLError: Decodable {
   /// - Throws: `DecodingError` if the entry isn't an object, or if its message is missing or isn't text.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
-    let extensions = container.extensions(forKey: .extensions)
     self.init(
-      message: try container.decode(String.self, forKey: .message),
-      path: Self.path(in: container),
-      code: Self.code(in: extensions) ?? container.text(forKey: .errorType) ?? container.text(forKey: .type),
-      extensions: extensions)
+      message: try container.decode(String.self, forKey: .message), path: Self.path(in: container),
+      code: Self.code(in: container), extensions: container.extensions(forKey: .extensions))
   }
 }
 
@@ -111,16 +108,31 @@ extension GraphQLError {
   init?(withoutMessage decoder: any Decoder) {
     // An entry that isn't an object has no code.
     guard let container = try? decoder.container(keyedBy: CodingKeys.self) else { return nil }
-    let extensions = container.extensions(forKey: .extensions)
-    let code = Self.code(in: extensions) ?? container.text(forKey: .errorType) ?? container.text(forKey: .type)
-    guard let code else { return nil }
+    guard let code = Self.code(in: container) else { return nil }
     self.init(
-      message: "The server sent no message.", path: Self.path(in: container), code: code, extensions: extensions)
+      message: "The server sent no message.", path: Self.path(in: container), code: code,
+      extensions: container.extensions(forKey: .extensions))
   }
 
   /// Returns the name of an error in its `extensions`; `nil` if there is none that is text.
   private static func code(in extensions: [String: JSONValue]) -> String? {
-    ["code", "errorType", "classification"].lazy.compactMap { extensions[$0]?.string }.first
+    ["code", "errorType", "classification"].lazy.compactMap { extensions[$0]?.string }.first { !$0.isEmpty }
+  }
+
+  /// The names of the members of `extensions` that may have the name of an error.
+  private enum NameKeys: CodingKey {
+    case code, errorType, classification
+  }
+
+  /// Returns the name of an error; `nil` if there is none that is text.
+  ///
+  /// It counts even if the `extensions` have so many values that they are ignored, as those with a stack trace.
+  private static func code(in container: KeyedDecodingContainer<CodingKeys>) -> String? {
+    let extensions = try? container.nestedContainer(keyedBy: NameKeys.self, forKey: .extensions)
+    return [
+      extensions?.text(forKey: .code), extensions?.text(forKey: .errorType), extensions?.text(forKey: .classification),
+      container.text(forKey: .errorType), container.text(forKey: .type),
+    ].compactMap(\.self).first
   }
 
   /// Returns the path, truncated to the maximum length; `nil` if it is missing or invalid.
@@ -154,10 +166,10 @@ extension GraphQLError.PathElement: Decodable {
 }
 
 extension KeyedDecodingContainer {
-  /// Returns the text of a member; `nil` if it is missing or isn't text.
+  /// Returns the text of a member; `nil` if it is missing, empty or isn't text.
   fileprivate func text(forKey key: Key) -> String? {
     // A name that isn't text doesn't invalidate the error.
-    try? decodeIfPresent(String.self, forKey: key)
+    (try? decodeIfPresent(String.self, forKey: key)).flatMap { $0.isEmpty ? nil : $0 }
   }
 
   /// Returns the members of an `extensions` object; none if there is no such object, or if it exceeds the limits.

@@ -16,19 +16,31 @@ struct CombiningMarks {
   /// The first half of a surrogate pair that is written as two escapes.
   private var highSurrogate: UInt32?
 
-  /// Whether every run of marks, literal or escaped, in UTF-8 encoded JSON is within the limit.
+  /// Returns UTF-8 encoded JSON in which U+FFFD separates each run of marks, literal or escaped, into runs within the
+  /// limit; the same JSON if all runs are.
   ///
   /// - Complexity: O(*n*), where *n* is the number of bytes.
-  static func areWithinLimit(in json: Data) -> Bool {
+  static func separated(in json: Data) -> Data {
     json.withUnsafeBytes { bytes in
       var scanner = CombiningMarks()
-      var index = 0
+      var output: Data?
+      var (index, start, copiedEnd) = (0, 0, 0)
       while index < bytes.count {
         let (scalar, length) = scanner.readScalar(at: index, in: bytes)
         index += length
-        if let scalar, !scanner.accept(scalar) { return false }
+        // A surrogate pair of two escapes is read in two steps.
+        guard let scalar else { continue }
+        if !scanner.accept(scalar) {
+          var separated = output.take() ?? Data(capacity: bytes.count + 64)
+          separated.append(contentsOf: bytes[copiedEnd..<start])
+          separated.append(contentsOf: "\u{FFFD}".utf8)
+          (output, copiedEnd, scanner.runLength) = (separated, start, 1)
+        }
+        start = index
       }
-      return true
+      guard var output else { return json }
+      output.append(contentsOf: bytes[copiedEnd...])
+      return output
     }
   }
 

@@ -12,8 +12,10 @@ internal import Foundation
 ///   Unicode Standard, section 3.9),
 /// - each control character that JSON requires to be escaped and that has no short escape.
 ///
-/// A backspace, tab, line feed, form feed or carriage return becomes its short escape, so it is kept. Outside strings
-/// nothing is repaired, because the bytes there aren't text.
+/// A backspace, tab, line feed, form feed or carriage return becomes its short escape, so it is kept.
+///
+/// Outside strings, `null` replaces `NaN`, `Infinity` and `-Infinity`, which Python's encoder writes although JSON has no
+/// such numbers.
 struct JSONRepair {
   private let bytes: UnsafeRawBufferPointer
   private var index = 0
@@ -44,10 +46,21 @@ struct JSONRepair {
 
   private mutating func scan() {
     while index < bytes.count {
-      let isStart = bytes[index] == Self.quotationMark
-      index += 1
-      if isStart { scanString() }
+      switch bytes[index] {
+      case Self.quotationMark:
+        index += 1
+        scanString()
+      case UInt8(ascii: "N"), UInt8(ascii: "I"), UInt8(ascii: "-"): scanNumber()
+      default: index += 1
+      }
     }
+  }
+
+  private mutating func scanNumber() {
+    for name in ["NaN", "Infinity", "-Infinity"] where bytes[index...].starts(with: name.utf8) {
+      return replace(name.utf8.count, with: "null")
+    }
+    index += 1
   }
 
   /// Scans a string after its first quotation mark, up to and including the last one.

@@ -54,6 +54,23 @@ extension MomentsDetails {
       self.likes = likes
     }
 
+    /// Decodes a moment, without the photos and likes that are `null` because the server couldn't return them.
+    ///
+    /// - Parameter decoder: The decoder to read from.
+    /// - Throws: `DecodingError`.
+    public init(from decoder: any Decoder) throws {
+      let container = try decoder.container(keyedBy: CodingKeys.self)
+      id = try container.decode(String.self, forKey: .id)
+      userDetails = try container.decode(MomentUserDetails.self, forKey: .userDetails)
+      type = try container.decode(MomentType.self, forKey: .type)
+      title = try container.decodeIfPresent(String.self, forKey: .title)
+      url = try container.decodeIfPresent(String.self, forKey: .url)
+      photos = try container.decodeIfPresent([String?].self, forKey: .photos)?.compactMap(\.self) ?? []
+      createdDate = try container.decode(String.self, forKey: .createdDate)
+      isLiked = try container.decodeIfPresent(Bool.self, forKey: .isLiked)
+      likes = try container.decodeIfPresent([Like?].self, forKey: .likes)?.compactMap(\.self)
+    }
+
     /// The author of a moment.
     public struct MomentUserDetails: Codable, Hashable, Sendable {
       /// The display name of the author.

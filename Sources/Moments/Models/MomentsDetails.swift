@@ -39,4 +39,15 @@ public struct MomentsDetails: Codable, Hashable, Sendable {
       self.backgroundImage = backgroundImage
     }
   }
+
+  /// Decodes a timeline, without the moments that are `null` because the server couldn't return them.
+  ///
+  /// - Parameter decoder: The decoder to read from.
+  /// - Throws: `DecodingError`.
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: CodingKeys.self)
+    userDetails = try container.decode(UserDetails.self, forKey: .userDetails)
+    moments = try container.decode([Moment?].self, forKey: .moments).compactMap(\.self)
+    pageInfo = try container.decodeIfPresent(PageInfo.self, forKey: .pageInfo)
+  }
 }

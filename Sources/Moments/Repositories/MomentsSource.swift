@@ -45,17 +45,23 @@ public struct MomentsSource: PagedSource, MutableSource {
   }
 
   /// Fetches a page of the timeline of a user.
+  ///
+  /// - Throws: An `APISessionError`, also if an error of the server concerns the page info: without that, the timeline
+  ///   would seem to end with the page.
   public func fetch(_ key: Key, after cursor: String?, limit: Int) async throws(APISessionError) -> MomentsDetails {
-    report(
-      try await getMomentsSession.getMomentsResponse(userID: key.storeID, first: limit, after: cursor),
-      to: .fetch(userID: key.storeID))
+    let response = try await getMomentsSession.getMomentsResponse(userID: key.storeID, first: limit, after: cursor)
+    if response.data.pageInfo == nil, response.errors.contains(where: { $0.concerns("pageInfo") }) {
+      throw .graphQL(response.errors)
+    }
+    return report(response, to: .fetch(userID: key.storeID))
   }
 
   /// Sends a like.
   ///
-  /// If the server has made the change, but the timeline in its reply can't be read, the reply counts without a value.
-  /// So does a reply without a timeline that has an error below the field of the like; see
-  /// `APISessionError.hasError(below:)`.
+  /// If the server has made the change, but the timeline in its reply can't be read, or lacks likes or moments because of an
+  /// error,
+  /// the reply counts without a value. So does a reply without a timeline that has an error below the field of the like;
+  /// see `APISessionError.hasError(below:)`.
   public func send(
     _ like: MomentLike, to key: Key, id: MutationID
   ) async throws(APISessionError) -> MutationReply<MomentsDetails> {
@@ -69,7 +75,9 @@ public struct MomentsSource: PagedSource, MutableSource {
       response = GraphQLResponse(data: .unreadable(reason: "The server sent none"), errors: errors)
     }
     switch response.data {
-    case .value(let details): return .value(report(response.map { _ in details }, to: .like(like)))
+    case .value(let details):
+      let details = report(response.map { _ in details }, to: .like(like))
+      return response.errors.contains { $0.concerns("isLiked") || $0.concernsMoment } ? .withoutValue : .value(details)
     case .unreadable(let reason):
       incompleteReplies.send(
         IncompleteReply(request: .like(like), errors: response.errors, unreadableReason: reason))
@@ -104,6 +112,17 @@ public struct MomentsSource: PagedSource, MutableSource {
     case _ where failure.retryAfter != nil: .retryLater(after: failure.retryAfter)
     default: .unknownOutcome
     }
+  }
+}
+
+extension GraphQLError {
+  /// Whether the error is that of a field with the given name.
+  fileprivate func concerns(_ field: String) -> Bool { path?.last == .field(field) }
+
+  /// Whether the error is that of a whole moment.
+  fileprivate var concernsMoment: Bool {
+    guard let path, case .index? = path.last else { return false }
+    return path.dropLast().last == .field("moments")
   }
 }
 

@@ -4,8 +4,12 @@ import Testing
 @testable import GraphQLClient
 
 struct CombiningMarksTests {
+  private static func separated(_ text: String) -> String {
+    String(decoding: CombiningMarks.separated(in: Data(text.utf8)), as: UTF8.self)
+  }
+
   private static func marksAreWithinLimit(in text: String) -> Bool {
-    CombiningMarks.areWithinLimit(in: Data(text.utf8))
+    separated(text).utf8.elementsEqual(text.utf8)
   }
 
   /// Marks of two, three and four bytes in UTF-8, from several combining classes.
@@ -32,6 +36,16 @@ struct CombiningMarksTests {
     }
   }
 
+  @Test(arguments: marks)
+  func `A longer run is separated into runs of 256 marks`(mark: Unicode.Scalar) {
+    for makeRun in [Self.literalRun(of:_:), Self.escapedRun(of:_:)] {
+      let separated = Self.separated(#"{"a":"x"# + makeRun(mark, 600) + #"","b":""# + makeRun(mark, 257) + #""}"#)
+      let runs = [makeRun(mark, 256), makeRun(mark, 256), makeRun(mark, 88)].joined(separator: "\u{FFFD}")
+      let expected = #"{"a":"x"# + runs + #"","b":""# + makeRun(mark, 256) + "\u{FFFD}" + makeRun(mark, 1) + #""}"#
+      #expect(separated.utf8.elementsEqual(expected.utf8))
+    }
+  }
+
   @Test func `Literal and escaped marks form one run`() {
     // The run has the maximum length of 256 marks: 64 of each of the four.
     let longestRun = Self.marks.map { Self.literalRun(of: $0, 32) + Self.escapedRun(of: $0, 32) }.joined()
@@ -52,8 +66,9 @@ struct CombiningMarksTests {
 
   @Test func `Invalid UTF-8 passes the check, because the decoder rejects it later`() {
     for bytes in [[0xC3], [0xE0, 0x80], [0xF0, 0x9D], [0xFF, 0xFE], [0x80, 0x80]] as [[UInt8]] {
-      #expect(CombiningMarks.areWithinLimit(in: Data(bytes)))
-      #expect(CombiningMarks.areWithinLimit(in: Data(Array(repeating: bytes, count: 300).joined())))
+      #expect(CombiningMarks.separated(in: Data(bytes)) == Data(bytes))
+      let manyBytes = Data(Array(repeating: bytes, count: 300).joined())
+      #expect(CombiningMarks.separated(in: manyBytes) == manyBytes)
     }
   }
 
@@ -62,7 +77,7 @@ struct CombiningMarksTests {
     let run = String(repeating: "\u{301}\u{316}", count: 128)
     let text = Array(repeating: "a" + run, count: 400).joined()
     let json = Data(#"{"\#(text)":1}"#.utf8)
-    #expect(CombiningMarks.areWithinLimit(in: json))
+    #expect(CombiningMarks.separated(in: json) == json)
     #expect(try JSONDecoder().decode([String: Int].self, from: json).count == 1)
   }
 }

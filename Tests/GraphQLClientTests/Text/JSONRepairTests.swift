@@ -56,6 +56,13 @@ struct JSONRepairTests {
     }
   }
 
+  @Test func `Numbers that JSON doesn't have become null, but not in strings`() {
+    #expect(
+      Self.repaired(#"{"NaN":[NaN,-Infinity,Infinity,-1,"-Infinity NaN"],"cost":NaN}"#)
+        == #"{"NaN":[null,null,null,-1,"-Infinity NaN"],"cost":null}"#)
+    #expect(Self.repaired("[Na") == "[Na")
+  }
+
   @Test func `A control character in a string is kept if it has a short escape, and becomes U+FFFD otherwise`() {
     #expect(Self.repaired("[\"a\tb\r\n\u{8}\u{C}\"]") == #"["a\tb\r\n\b\f"]"#)
     #expect(Self.repaired("[\"\u{1B}[2J\u{0}\"]") == "[\"\u{FFFD}[2J\u{FFFD}\"]")

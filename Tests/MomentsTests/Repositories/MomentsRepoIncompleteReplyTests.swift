@@ -68,6 +68,70 @@ import Testing
     #expect(try await repo.mutations.list() == [])
   }
 
+  @Test(arguments: [#"["updateMomentLike","moments",0,"isLiked"]"#, #"["updateMomentLike","moments",0]"#])
+  func `A like whose reply lacks the like because of an error is confirmed by a fetched timeline, and stays visible`(
+    path: String
+  ) async throws {
+    let isLiked = Lock(false)
+    let transport = JSONTransport { operation in
+      let field = Self.field(of: operation)
+      guard operation == "updateMomentLike" else {
+        let timeline = JSONTransport.timeline(title: "null", isLiked: isLiked.withLock { $0 })
+        return Data(#"{"data":{"\#(field)":\#(timeline)}}"#.utf8)
+      }
+      isLiked.withLock { $0 = true }
+      let timeline = JSONTransport.timeline(title: "null").replacing(#""isLiked":false"#, with: #""isLiked":null"#)
+      return Data(
+        #"{"data":{"\#(field)":\#(timeline)},"errors":[{"message":"boom","path":\#(path)}]}"#.utf8)
+    }
+    let repo = Self.makeRepo(transport)
+    let reports = repo.incompleteReplies.subscribe()
+    try await repo.getMoments(userID: "0")
+    let observer = repo.momentsDetails(userID: "0").subscribe()
+    #expect(try await repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .confirmed)
+    #expect(await observer.first(2).map(\.moments[0].isLiked) == [false, true])
+    #expect(await repo.momentsDetails(userID: "0").first(1).map(\.moments[0].isLiked) == [true])
+    #expect(await reports.first(1).map(\.request) == [.like(MomentLike(userID: "0", momentID: "0", isLiked: true))])
+    #expect(transport.operations.filter { $0 == "updateMomentLike" }.count == 1)
+  }
+
+  @Test func `A page whose page info is missing because of an error fails, and the stored list stays`() async throws {
+    let pageInfo = Lock(#"{"endCursor":"6","hasNextPage":true}"#)
+    let transport = JSONTransport { operation in
+      let field = Self.field(of: operation)
+      let info = pageInfo.withLock { $0 }
+      let timeline = JSONTransport.timeline(title: "null").dropLast() + #","pageInfo":\#(info)}"#
+      let errors = info == "null" ? #","errors":[{"message":"boom","path":["\#(field)","pageInfo"]}]"# : ""
+      return Data(#"{"data":{"\#(field)":\#(timeline)}\#(errors)}"#.utf8)
+    }
+    let repo = Self.makeRepo(transport)
+    try await repo.reloadMoments(userID: "0")
+    pageInfo.withLock { $0 = "null" }
+    let error = GraphQLError(message: "boom", path: [.field("getMomentsDetailsByUserID"), .field("pageInfo")])
+    await #expect(throws: MomentsRepoError.session(.graphQL([error]))) { try await repo.reloadMoments(userID: "0") }
+    #expect(await repo.momentsDetails(userID: "0").first(1).map(\.pageInfo?.hasNextPage) == [true])
+  }
+
+  @Test func `What a server can't return of a nullable list is left out`() async throws {
+    let transport = JSONTransport { operation in
+      let timeline = JSONTransport.timeline(title: "null")
+        .replacing(#""photos":[]"#, with: #""photos":["a",null]"#, maxReplacements: 1)
+        .replacing(#""likes":[]"#, with: #""likes":[null,{"id":"l","avatar":"a"}]"#, maxReplacements: 1)
+        .replacing(#""moments":["#, with: #""moments":[null,"#)
+        .replacing(#""photos":[]"#, with: #""photos":null"#, maxReplacements: 1)
+      let field = Self.field(of: operation)
+      return Data(
+        #"{"data":{"\#(field)":\#(timeline)},"errors":[{"message":"boom","path":["\#(field)","moments",0]}]}"#.utf8)
+    }
+    let repo = Self.makeRepo(transport)
+    try await repo.getMoments(userID: "0")
+    let moments = try #require(await repo.momentsDetails(userID: "0").first(1).first?.moments)
+    #expect(moments.map(\.id) == (0..<7).map { "\($0)" })
+    #expect(moments[0].photos == ["a"])
+    #expect(moments[0].likes?.map(\.id) == ["l"])
+    #expect(moments[1].photos == [])
+  }
+
   @Test func `A like and a timeline without data are failures, as before`() async throws {
     let transport = JSONTransport { operation in
       let field = Self.field(of: operation)

@@ -39,6 +39,7 @@
     /// The busy timeout that the connection begins with; ``setBusyTimeout(_:)`` doesn't change this property.
     let busyTimeout: Duration
     private let handle: OpaquePointer
+    private var isClosed = false
     private var statements: [String: OpaquePointer] = [:]
     /// Extends the write-ahead log, the file that SQLite appends each commit to.
     private var logSpace = SQLiteLogSpace()
@@ -82,6 +83,16 @@
     }
 
     deinit {
+      close()
+    }
+
+    /// Closes the connection, which must not be used afterwards.
+    ///
+    /// A connection that is opened while another one of the process is still open shares the index of its log. So one
+    /// whose index was removed must be closed before, even if something still refers to this object.
+    func close() {
+      guard !isClosed else { return }
+      isClosed = true
       for statement in statements.values { sqlite3_finalize(statement) }
       // Closing rolls back an open transaction. It loses no commit, because commits are durable.
       sqlite3_close(handle)

@@ -80,6 +80,7 @@
 
     /// Closes the connection.
     mutating func close() {
+      connection?.close()
       connection = nil
     }
 
