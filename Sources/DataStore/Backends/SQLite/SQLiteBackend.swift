@@ -238,9 +238,14 @@
       _ body: (inout Self, SQLiteConnection) throws(StoreError) -> Result
     ) throws(StoreError) -> Result? {
       var thrown: StoreError?
+      var hasLostLog = false
       let result = try perform(failure, creating: creating) { (backend, connection) throws(SystemError) -> Result? in
         thrown = nil
         let result = try connection.transaction(kind) { () throws(SystemError) -> (Result?, commits: Bool) in
+          // Other stores leave a lost log only when no transaction has the write lock; see `leaveLostLog(in:)`. So the
+          // log must be checked while this one has it.
+          hasLostLog = kind == .immediate && connection.hasLostLog
+          if hasLostLog { return (nil, commits: false) }
           if let refusal = try backend.database.checkLayout(of: connection) {
             thrown = refusal
             return (nil, commits: false)
@@ -259,10 +264,12 @@
         // The layout was checked in this transaction, so the transaction's own change requires no other check of it. A
         // `deferred` transaction isn't recorded: it changes nothing, and a check for external changes in `body` may
         // have replaced it with a transaction in which the layout wasn't checked.
-        if kind == .immediate, thrown == nil { backend.database.recordChange(on: connection) }
+        if kind == .immediate, thrown == nil, !hasLostLog { backend.database.recordChange(on: connection) }
         return result
       }
       if let thrown { throw thrown }
+      // The next attempt leaves the lost log first.
+      if hasLostLog { return try performTransaction(kind, failure, creating: creating, body) }
       return result ?? nil
     }
 

@@ -63,7 +63,13 @@
       guard let connection else { return true }
       let hasOtherLog = connection.hasOtherLog
       let otherLogSize = try size(of: fileName + Self.logSuffix, in: folder) ?? 0
-      if hasOtherLog, otherLogSize == 0 { try connection.emptyLog() }
+      if !hasOtherLog {
+        // Another connection to the lost index may be in the middle of a commit to the same log. A connection with
+        // another index wouldn't wait for it, and both would write to the same place in the log.
+        try connection.waitForWriter()
+      } else if otherLogSize == 0 {
+        try connection.emptyLog()
+      }
       connection.keepLogWhenClosed()
       close()
       return !hasOtherLog || otherLogSize == 0

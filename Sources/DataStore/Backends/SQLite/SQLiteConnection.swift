@@ -223,6 +223,17 @@
       _ = csqlite_keep_log(handle)
     }
 
+    /// Waits until no other connection has the write lock.
+    func waitForWriter() throws(SystemError) {
+      do throws(SystemError) {
+        try run(TransactionKind.immediate.rawValue)
+        rollBack()
+      } catch {
+        // A connection that can only read need not wait.
+        if error.isLockout { throw error }
+      }
+    }
+
     /// Moves all commits from the log into the database, durably, and empties the log.
     ///
     /// - Throws: An error also if other connections use the log for so long that it can't be emptied.
