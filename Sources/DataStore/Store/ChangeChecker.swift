@@ -8,6 +8,10 @@ final class ChangeChecker<Backend: StoreBackend> {
   private var watch = WatchState()
   /// Schedules a call of ``checkForChanges(takesReport:)``.
   private var wake: @Sendable () -> Void = {}
+  /// The failure of the last check, which is reported once until a check succeeds.
+  ///
+  /// An observer of the events may write to a file in the store's folder, and so cause the next check.
+  private var reportedFailure: StoreError?
   /// The unpublished reads of external changes, which the current attempt of ``CommitQueue`` has made.
   private var checksOfAttempt: [any AnyCheck] = []
   /// Whether changes were reported that no check has read since.
@@ -85,8 +89,10 @@ final class ChangeChecker<Backend: StoreBackend> {
     if watch.isSuspended { return }
     do throws(StoreError) {
       publish(try readChanges(takesReport: takesReport, mayRepeat: takesReport))
+      reportedFailure = nil
     } catch {
-      contents.send(.watchingFailed(error))
+      if error != reportedFailure { contents.send(.watchingFailed(error)) }
+      reportedFailure = error
       if !watch.isWatching { startWatching() }
     }
   }

@@ -37,6 +37,8 @@ public enum StoreEvent: Hashable, Sendable {
   /// key, or, if the watch could not begin, when the next observation begins. A store on a PostgreSQL server reads the
   /// changes again by itself, usually within seconds.
   ///
+  /// While the same failure lasts, it is sent once.
+  ///
   /// The event is also sent if a key could not be read after an erasure. Observers of the key then receive its removal
   /// late.
   case watchingFailed(StoreError)

@@ -228,6 +228,30 @@ import Testing
     }
   #endif
 
+  @Test func `A failure of checks is reported once until a check succeeds`() async throws {
+    let storage = InMemoryStorage()
+    let backend = FailingSnapshotsBackend(base: InMemoryBackend(storage: storage))
+    let store = BackedStore(backend: backend)
+    let changes = try await store.changes(of: key)
+    /// Makes a check, and waits for it: a call runs after the check that `reportUnknownChange()` has scheduled.
+    func check(failing failureCount: Int) async throws {
+      backend.failNextSnapshots(failureCount)
+      backend.reportUnknownChange()
+      _ = try await store.load(StoreKey<String>("text", id: "1"))
+    }
+    for failureCount in [2, 2, 2, 0, 2] { try await check(failing: failureCount) }
+    // Corrupt bytes cause the last event.
+    storage[try key.keyName.encoded()] = Data("corrupt".utf8)
+    await #expect(throws: StoreError.self) { try await store.load(key) }
+    var failureCount = 0
+    for await event in store.events {
+      guard case .watchingFailed = event else { break }
+      failureCount += 1
+    }
+    #expect(failureCount == 2)
+    extendLifetime(changes)
+  }
+
   @Test(arguments: [1, 2])
   func `A check that cannot begin is made once more, and is reported only if it cannot begin then either`(
     failureCount: Int
