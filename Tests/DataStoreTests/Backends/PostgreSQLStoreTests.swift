@@ -311,11 +311,8 @@
           ALTER TABLE datastore_value RENAME TO hidden;
           COMMIT
           """)
-      var failureCount = 0
       for await event in events {
-        guard case .watchingFailed = event else { continue }
-        failureCount += 1
-        if failureCount == 3 { break }
+        if case .watchingFailed = event { break }
       }
       try other.run(script: "ALTER TABLE hidden RENAME TO datastore_value")
       let change = try #require(await changes.next())

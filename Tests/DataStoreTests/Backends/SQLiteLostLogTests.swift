@@ -38,6 +38,21 @@
       #expect(try await SQLiteStore(file: place.file).load(otherKey)?.value == 7)
     }
 
+    @Test(arguments: [["-shm"], ["-wal", "-shm"]])
+    func `Saves of two processes after the removal of the index survive`(suffixes: [String]) async throws {
+      let store = SQLiteStore(file: place.file)
+      try await store.save(0, for: key)
+      for suffix in suffixes { try remove(suffix) }
+      for number in 1...3 {
+        try await store.save(number, for: key)
+        #expect(try await ChildProcess.run("save", place.file, ["theirs", "\(number)"]) == .success)
+      }
+      #expect(try await store.load(key)?.value == 3)
+      for number in 1...3 {
+        #expect(try await store.load(StoreKey<String>("text", id: "\(number)"))?.value == "theirs")
+      }
+    }
+
     @Test func `A store that is suspended after the removal of the log loses no commit`() async throws {
       let store = SQLiteStore(file: place.file)
       try await store.save(1, for: key)
