@@ -18,7 +18,8 @@ internal import Multicast
 /// - SeeAlso: https://github.com/swiftlang/swift-corelibs-libdispatch/issues/949
 package final class ReadSource: Sendable {
   #if canImport(Darwin)
-    private let source: any DispatchSourceRead
+    // Unsafe: dispatch sources may be cancelled on any thread.
+    private nonisolated(unsafe) let source: any DispatchSourceRead
   #else
     /// The end of a pipe that ends the thread; `nil` when the source was cancelled.
     private let pipeEnd: PipeEnd
@@ -55,7 +56,7 @@ package final class ReadSource: Sendable {
     onRelease: @escaping @Sendable () -> Void
   ) throws(SystemError) {
     #if canImport(Darwin)
-      let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
+      nonisolated(unsafe) let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
       self.source = source
       source.setEventHandler { if !onReadable() { source.cancel() } }
       source.setCancelHandler(handler: onRelease)
