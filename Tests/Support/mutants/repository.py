@@ -385,4 +385,9 @@ MUTANTS = [
         "fetches that succeed make no loop of attempts that fail (L12)",
         (LANES, "lanes[backOff.lane]?.wasResumedAfterFetch = isAfterFetch\n", "_ = isAfterFetch\n"),
     ),
+    mutant(
+        "every-lane-tries-in-an-outage",
+        "while the server can't be reached, one lane at a time tries (L12)",
+        (LANES, "kind == .suspect || outage.isActive ? 1", "kind == .suspect ? 1"),
+    ),
 ]
