@@ -242,7 +242,9 @@ import Testing
     let online = makeRepository(client, store: store)
     #expect(await online.values(of: "post").subscribe().nextTexts(count: 1) == [["Mine", "one"]])
     try await online.waitForPendingMutations()
-    #expect(client.requests == [.add(mine.id), .edit(mine.id, "Mine"), .edit(comments[0].id, "one")])
+    // A fetch follows a change that the offline repository was about to send again when it was released.
+    let changes = client.requests.filter { if case .page = $0 { false } else { true } }
+    #expect(changes == [.add(mine.id), .edit(mine.id, "Mine"), .edit(comments[0].id, "one")])
     #expect(server.comments(on: "post").map(\.text) == ["Mine", "one"])
     #expect(try await store.load(Self.key)?.value.elements.map(\.text) == ["Mine", "one"])
     #expect(try await online.mutations.list().isEmpty)
