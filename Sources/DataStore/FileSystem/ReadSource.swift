@@ -48,14 +48,15 @@ package final class ReadSource: Sendable {
   /// - Parameters:
   ///   - descriptor: The descriptor, which must stay open until `onRelease` is called.
   ///   - queue: The queue of both closures.
-  ///   - onReadable: Called as long as a read would not block, unless the source was cancelled. It returns whether to go
-  ///     on; otherwise the source is cancelled.
+  ///   - onReadable: Called as long as a read would not block, unless the source was cancelled. It returns whether to
+  ///     go on; otherwise the source is cancelled.
   ///   - onRelease: Called once, after the source was cancelled.
   package init(
     of descriptor: CInt, on queue: DispatchQueue, onReadable: @escaping @Sendable () -> Bool,
     onRelease: @escaping @Sendable () -> Void
   ) throws(SystemError) {
     #if canImport(Darwin)
+      // Unsafe: as above. The handler runs on the queue, and only cancels the source.
       nonisolated(unsafe) let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
       self.source = source
       source.setEventHandler { if !onReadable() { source.cancel() } }

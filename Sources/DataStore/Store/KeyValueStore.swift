@@ -83,8 +83,9 @@ public protocol KeyValueStore: Sendable {
   /// - Returns: The commit, with its time, revision and tag.
   /// - Throws: ``StoreError/preconditionFailed(_:)`` for a precondition that doesn't hold, or another ``StoreError``:
   ///   ``StoreError/writeFailed(_:)`` if the batch has a save, ``StoreError/removeFailed(_:)`` if it has removals only,
-  ///   and ``StoreError/checkFailed(_:)`` if it has preconditions only. None of the batch's changes is sent. Nothing is changed either, unless the outcome of the commit is unknown or
-  ///   stored bytes were quarantined, as ``StoreError`` describes.
+  ///   and ``StoreError/checkFailed(_:)`` if it has preconditions only. None of the batch's changes is sent. Nothing is
+  ///   changed either, unless the outcome of the commit is unknown or stored bytes were quarantined, as ``StoreError``
+  ///   describes.
   /// - Complexity: The sum of its saves and removals. Each precondition reads the value of its key.
   @discardableResult
   func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit

@@ -14,8 +14,8 @@ internal import Foundation
 ///
 /// A backspace, tab, line feed, form feed or carriage return becomes its short escape, so it is kept.
 ///
-/// Outside strings, `null` replaces `NaN`, `Infinity` and `-Infinity`, which Python's encoder writes although JSON has no
-/// such numbers.
+/// Outside strings, `null` replaces `NaN`, `Infinity` and `-Infinity`, which Python's encoder writes although JSON has
+/// no such numbers.
 struct JSONRepair {
   private let bytes: UnsafeRawBufferPointer
   private var index = 0

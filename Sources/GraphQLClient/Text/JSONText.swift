@@ -2,8 +2,8 @@ internal import Foundation
 
 /// The preparation of a body before it is decoded.
 enum JSONText {
-  /// Returns a body with repaired text that can be decoded in time linear in its length, after checking that it isn't in
-  /// UTF-16 or UTF-32.
+  /// Returns a body with repaired text that can be decoded in time linear in its length, after checking that it isn't
+  /// in UTF-16 or UTF-32.
   ///
   /// JSON that is exchanged between systems must be in UTF-8 (RFC 8259, section 8.1). A decoder would also accept
   /// UTF-16 and UTF-32, but ``CombiningMarks`` can check only UTF-8. The first four bytes of a body identify these

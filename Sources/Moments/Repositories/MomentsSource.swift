@@ -58,10 +58,9 @@ public struct MomentsSource: PagedSource, MutableSource {
 
   /// Sends a like.
   ///
-  /// If the server has made the change, but the timeline in its reply can't be read, or lacks likes or moments because of an
-  /// error,
-  /// the reply counts without a value. So does a reply without a timeline that has an error below the field of the like;
-  /// see `APISessionError.hasError(below:)`.
+  /// If the server has made the change, but the timeline in its reply can't be read, or lacks likes or moments because of
+  /// an error, the reply counts without a value. So does a reply without a timeline that has an error below the field of
+  /// the like; see `APISessionError.hasError(below:)`.
   public func send(
     _ like: MomentLike, to key: Key, id: MutationID
   ) async throws(APISessionError) -> MutationReply<MomentsDetails> {
