@@ -128,6 +128,7 @@ extension GraphQLError {
   ///
   /// It counts even if the `extensions` have so many values that they are ignored, as those with a stack trace.
   private static func code(in container: KeyedDecodingContainer<CodingKeys>) -> String? {
+    // Extensions that are not an object have no name.
     let extensions = try? container.nestedContainer(keyedBy: NameKeys.self, forKey: .extensions)
     return [
       extensions?.text(forKey: .code), extensions?.text(forKey: .errorType), extensions?.text(forKey: .classification),
