@@ -1,5 +1,6 @@
 import DataStore
 import Dispatch
+import Foundation
 import Multicast
 import MulticastTesting
 import Repository
@@ -152,14 +153,22 @@ final class Counter: Sendable {
 }
 
 /// A value that a test changes while the code under test reads it.
-final class Setting<Value: Sendable>: Sendable {
-  private let lock: Lock<Value>
+///
+/// A change in place, such as `setting.value += 1`, is atomic: tests count and collect from concurrent tasks.
+final class Setting<Value: Sendable>: @unchecked Sendable {
+  // Unchecked because no closure can hold a lock while an accessor yields: each access of `current` has the lock.
+  private let lock = NSLock()
+  private var current: Value
 
-  init(_ value: Value) { lock = Lock(value) }
+  init(_ value: Value) { current = value }
 
   var value: Value {
-    get { lock.withLock { $0 } }
-    set { lock.withLock { $0 = newValue } }
+    get { lock.withLock { current } }
+    _modify {
+      lock.lock()
+      defer { lock.unlock() }
+      yield &current
+    }
   }
 }
 
