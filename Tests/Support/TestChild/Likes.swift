@@ -36,17 +36,20 @@ extension TestChild {
       retryPolicy: RetryPolicy(base: .milliseconds(1), cap: .milliseconds(4)))
   }
 
-  /// Likes moments and concurrently fetches timelines, on a server that fails half of the requests, until the process
-  /// is killed.
+  /// Likes moments and concurrently fetches timelines, on a server that fails half of the requests, and then waits to be
+  /// killed.
+  ///
+  /// The number of likes is limited, and is more than any test waits for; see `maximumEditCount`.
   static func like(from first: Int, seed: UInt64, in folder: URL) async throws {
     let server = makeServer(in: folder, seed: seed)
     let repo = makeRepo(on: FileStore(folder: storeFolder(in: folder)), with: server)
     let events = repo.events.subscribe()
-    for number in first... {
+    for number in first..<first + 64 {
       async let fetched: Void = number.isMultiple(of: 3) ? fetch(userID: numberedLike(number).userID, by: repo) : ()
       await performAndPrint(numberedLike(number), number, by: repo, events)
       await fetched
     }
+    try await Task.sleep(for: .seconds(3_600))
   }
 
   /// Likes moments, but kills the process before the given call of the store's ``FileSystem``, counted from 1.

@@ -69,6 +69,12 @@ extension TestChild {
 
   // MARK: - Editing
 
+  /// The number of edits that a process makes under each key.
+  ///
+  /// More than any test waits for. Without a limit, a process that isn't killed soon on a busy machine would make so
+  /// many that the test takes minutes to check them.
+  private static let maximumEditCount = 64
+
   /// Edits and concurrently fetches the notes of both keys, on a server that fails half of the requests, until the
   /// process is killed.
   static func edit(as writer: String, from first: Int, seed: UInt64, in place: URL) async throws {
@@ -77,7 +83,7 @@ extension TestChild {
     await withTaskGroup { group in
       for key in keys {
         group.addTask { await reportVanishedEdits(in: repository.values(of: key).subscribe(), of: key) }
-        group.addTask { await makeEdits(of: key, as: writer, numbers: first..<Int.max, by: repository) }
+        group.addTask { await makeEdits(of: key, as: writer, numbers: first..<first + maximumEditCount, by: repository) }
       }
     }
   }
