@@ -101,7 +101,7 @@ public struct MomentsSource: PagedSource, MutableSource {
     case .transport(let error): error.impliesUnsentRequest ? .retryLater() : .unknownOutcome
     case .graphQL:
       switch failure.meaning(by: errorCodes) {
-      case .unknownOutcome: .unknownOutcome
+      case .unknownOutcome: .unknownOutcome(after: failure.retryAfter)
       case .needsSignIn: .needsSignIn
       case .retryLater: .retryLater(after: failure.retryAfter)
       case .refused, nil: .refused

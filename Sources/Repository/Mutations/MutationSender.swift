@@ -215,19 +215,18 @@ final class MutationSender<Source: RepositorySource> {
     let (queue, reason) = (engine.queue, String(describing: failure))
     if Task.isCancelled { return await endCancelled(entry, cell, in: engine) }
     let isLastAttempt = !policy.allows(attempt: entry.record.attempts + 1)
-    let disposition = capabilities.source.disposition(of: failure)
-    switch disposition {
+    switch capabilities.source.disposition(of: failure) {
     case .refused: await refuse(entry, .byServer(reason: reason), failure, cell, in: engine)
-    case .retryLater where isLastAttempt, .unknownOutcome where isLastAttempt:
-      await refuse(
-        entry, .attemptsUsedUp(reason: reason), failure, isOutcomeUnknown: disposition == .unknownOutcome, cell,
-        in: engine)
+    case .retryLater where isLastAttempt:
+      await refuse(entry, .attemptsUsedUp(reason: reason), failure, cell, in: engine)
+    case .unknownOutcome where isLastAttempt:
+      await refuse(entry, .attemptsUsedUp(reason: reason), failure, isOutcomeUnknown: true, cell, in: engine)
     case .retryLater(let delay):
       recordFailure(of: entry, isOutcomeUnknown: false, cell, in: engine)
       backOff(entry, attempt: entry.record.attempts, after: delay, reason: reason, in: engine)
-    case .unknownOutcome:
+    case .unknownOutcome(let delay):
       recordFailure(of: entry, isOutcomeUnknown: true, cell, in: engine)
-      backOff(entry, attempt: entry.record.attempts, after: nil, reason: reason, in: engine)
+      backOff(entry, attempt: entry.record.attempts, after: delay, reason: reason, in: engine)
     case .needsSignIn:
       cell.state.fail(entry.id)
       // Published first, because the mutation may be in conflict now. Its call then reports the conflict instead of

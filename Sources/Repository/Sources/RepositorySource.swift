@@ -82,8 +82,9 @@ public enum FailureDisposition: Hashable, Sendable {
   /// server's reply to an earlier attempt. The value is fetched instead.
   ///
   /// The delays between the attempts grow. A successful fetch ends only the first of them, because the server may have
-  /// been reached all along.
-  case unknownOutcome
+  /// been reached all along. If the server requested a delay, `after` is that delay, and the mutation isn't sent
+  /// earlier.
+  case unknownOutcome(after: Duration? = nil)
 
   /// The server requires the user to sign in again.
   ///
@@ -100,11 +101,14 @@ public enum FailureDisposition: Hashable, Sendable {
   /// The mutation is rolled back.
   case refused
 
+  /// It isn't known whether the server applied the mutation, and it requested no delay.
+  public static var unknownOutcome: Self { .unknownOutcome(after: nil) }
+
   /// Whether the failure proves that the server has answered.
   var isAnswer: Bool {
     switch self {
-    case .needsSignIn, .conflict, .refused, .retryLater(_?): true
-    case .unknownOutcome, .retryLater(nil): false
+    case .needsSignIn, .conflict, .refused, .retryLater(_?), .unknownOutcome(_?): true
+    case .unknownOutcome(nil), .retryLater(nil): false
     }
   }
 }
