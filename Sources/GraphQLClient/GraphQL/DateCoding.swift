@@ -88,9 +88,15 @@ enum ISO8601Date {
   static func text(of date: Date) -> String? {
     let milliseconds = (date.timeIntervalSince1970 * 1_000).rounded()
     guard milliseconds >= -62_135_596_800_000, milliseconds < 253_402_300_800_000 else { return nil }
-    let isWholeSecond = milliseconds.remainder(dividingBy: 1_000) == 0
-    // The style truncates decimals. A tenth of a millisecond ensures that it doesn't truncate to the one before.
-    let rounded = Date(timeIntervalSince1970: milliseconds / 1_000 + (isWholeSecond ? 0 : 0.000_1))
-    return rounded.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: !isWholeSecond))
+    let seconds = Int((milliseconds / 1_000).rounded(.down))
+    let decimals = Int(milliseconds) - seconds * 1_000
+    let date = CalendarDate(secondsSince1970: seconds)
+    func digits(_ number: Int, _ count: Int) -> String {
+      let digits = String(number)
+      return String(repeating: "0", count: count - digits.count) + digits
+    }
+    let day = "\(digits(date.year, 4))-\(digits(date.month, 2))-\(digits(date.day, 2))"
+    let time = "\(digits(date.hour, 2)):\(digits(date.minute, 2)):\(digits(date.second, 2))"
+    return "\(day)T\(time)\(decimals == 0 ? "" : "." + digits(decimals, 3))Z"
   }
 }

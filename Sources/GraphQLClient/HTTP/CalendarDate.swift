@@ -13,6 +13,30 @@ struct CalendarDate {
   var minute: Int
   var second: Int
 
+  /// Creates the date and time that begins at a number of seconds since 1970, from the year 0 on.
+  ///
+  /// Foundation's formats aren't used, because they have the Julian calendar before 15 October 1582.
+  ///
+  /// - Complexity: O(1).
+  init(secondsSince1970 seconds: Int) {
+    let days = (seconds + Self.daysBefore1970 * 86_400) / 86_400
+    let secondOfDay = seconds + Self.daysBefore1970 * 86_400 - days * 86_400
+    (hour, minute, second) = (secondOfDay / 3_600, secondOfDay / 60 % 60, secondOfDay % 60)
+    // The inverse of `date`: 400 years have 146,097 days, 100 have 36,524 and 4 have 1,461, but for the last ones.
+    let (cycle, dayOfCycle) = days.quotientAndRemainder(dividingBy: 146_097)
+    let yearOfCycle = (dayOfCycle - dayOfCycle / 1_460 + dayOfCycle / 36_524 - dayOfCycle / 146_096) / 365
+    let dayOfYear = dayOfCycle - (yearOfCycle * 365 + yearOfCycle / 4 - yearOfCycle / 100)
+    let shiftedMonth = (5 * dayOfYear + 2) / 153
+    day = dayOfYear - (153 * shiftedMonth + 2) / 5 + 1
+    month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
+    year = cycle * 400 + yearOfCycle + (month > 2 ? 0 : 1)
+  }
+
+  init(year: Int, month: Int, day: Int, hour: Int, minute: Int, second: Int) {
+    (self.year, self.month, self.day) = (year, month, day)
+    (self.hour, self.minute, self.second) = (hour, minute, second)
+  }
+
   /// The date; `nil` if there is no such date or time.
   ///
   /// Leap seconds don't exist, because `Date` doesn't count them.
