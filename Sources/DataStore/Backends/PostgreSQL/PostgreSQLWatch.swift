@@ -98,7 +98,7 @@
       private var connection: PostgreSQLConnection?
       /// The number of the connection on which the store makes its changes.
       private var writer: Int64
-      private var source: (any DispatchSourceRead)?
+      private var source: ReadSource?
       private var hasEnded = false
       /// Contains the sockets of sources that are being closed.
       private let closings = DispatchGroup()
@@ -162,14 +162,19 @@
         // descriptor while the source still watches it, so the source gets a descriptor of its own.
         let socket = fcntl(connection.socket, F_DUPFD_CLOEXEC, 0)
         guard socket >= 0 else { throw SystemError(code: errno, operation: "fcntl", path: connection.place) }
-        let source = DispatchSource.makeReadSource(fileDescriptor: socket, queue: queue)
-        source.setEventHandler { [weak self] in self?.readNotifications() }
-        source.setCancelHandler { [closings] in
+        do throws(SystemError) {
+          source = try ReadSource(of: socket, on: queue) { [weak self] in
+            self?.readNotifications()
+            return true
+          } onRelease: { [closings] in
+            close(socket)
+            closings.leave()
+          }
+        } catch {
           close(socket)
-          closings.leave()
+          throw error
         }
-        (self.connection, self.source) = (connection, source)
-        source.activate()
+        self.connection = connection
       }
 
       /// Registers the connection, after it has begun to listen, and resets the delay between attempts to connect.
