@@ -29,15 +29,30 @@ import Testing
     throw EndOfOutput(expected: expected)
   }
 
+  /// Reads the lines of a child until all expected ones have come, in any order.
+  private func wait(forAll expected: Set<String>, from child: inout ChildProcess) async throws {
+    var missing = expected
+    while !missing.isEmpty, let line = await child.line() { missing.remove(line) }
+    if let line = missing.first { throw EndOfOutput(expected: line) }
+  }
+
   private struct EndOfOutput: Error { let expected: String }
+
+  /// Waits until no process holds the lock of the repository.
+  ///
+  /// A repository gives the lock up before the server of a store has heard of it.
+  private func waitForUnlocking(of place: SharedPlace) async throws {
+    let store = try place.open()
+    while case .held = try await store.acquireLock("words.mutations") {}
+  }
 
   @Test(arguments: SharedPlace.Kind.allCases)
   func `A process that has sent everything can be stopped, and another one sends`(kind: SharedPlace.Kind) async throws {
     let place = try makePlace(kind)
     var first = try ChildProcess("obey-lines", place.url)
     first.write("perform 1")
-    try await wait(for: "ended 1 confirmed", from: &first)
-    try await wait(for: "released", from: &first)
+    try await wait(forAll: ["ended 1 confirmed", "released"], from: &first)
+    try await waitForUnlocking(of: place)
     first.stop()
     var second = try ChildProcess("obey-lines", place.url)
     second.write("perform 2")
