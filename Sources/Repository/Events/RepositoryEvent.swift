@@ -57,6 +57,9 @@ public enum RepositoryEvent: Hashable, Sendable {
   /// Attempt number `attempt` failed, and another will be made after `delay`.
   case retryScheduled(MutationID, attempt: Int, delay: Duration, reason: String)
 
+  /// The server asked for a sign-in instead of accepting a mutation. The mutations of that user wait for new credentials.
+  case signInRequired(MutationID, reason: String)
+
   /// The number of mutations that are waiting or in flight, or the number of dead letters, has changed.
   ///
   /// Mutations that another independent repository sends don't count; see ``LeadershipStatus/independent``.
@@ -162,6 +165,7 @@ extension RepositoryEvent: CustomStringConvertible {
     case .mutationDiscarded(let id): "mutation \(id) discarded"
     case .retryScheduled(let id, let attempt, let delay, let reason):
       "mutation \(id) failed at attempt \(attempt), next attempt in \(delay): \(reason)"
+    case .signInRequired(let id, let reason): "mutation \(id) waits until the user signs in again: \(reason)"
     case .queueLength(let waiting, let dead):
       "\(counted(waiting, "mutation")) in the queue, \(counted(dead, "dead letter"))"
     case .mutationUnreadable(let id, nil, let reason):

@@ -232,6 +232,7 @@ final class MutationSender<Source: RepositorySource> {
       // Published first, because the mutation may be in conflict now. Its call then reports the conflict instead of
       // ``MutationResult/queued``.
       engine.publish(cell)
+      events.emit(.signInRequired(entry.id, reason: reason))
       queue.waitForSignIn(entry, in: engine)
       pump(in: engine)
     case .conflict:

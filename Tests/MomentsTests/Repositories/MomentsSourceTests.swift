@@ -50,10 +50,11 @@ import Testing
   @Test(arguments: [
     (["UNAUTHENTICATED"], FailureDisposition.needsSignIn), (["invalid-jwt"], .needsSignIn),
     (["THROTTLED"], .retryLater(after: .seconds(1))), (["RATE_LIMITED"], .retryLater(after: .seconds(1))),
-    (["SERVICE_UNAVAILABLE"], .retryLater(after: .seconds(1))), (["TIMEOUT"], .unknownOutcome),
-    (["INTERNAL_SERVER_ERROR"], .unknownOutcome), (["BAD_USER_INPUT"], .refused), ([nil], .refused),
+    (["SERVICE_UNAVAILABLE"], .retryLater(after: .seconds(1))), ([nil], .refused),
+    (["TIMEOUT"], .unknownOutcome(after: .seconds(1))), (["BAD_USER_INPUT"], .refused),
+    (["INTERNAL_SERVER_ERROR"], .unknownOutcome(after: .seconds(1))),
     (["BAD_USER_INPUT", "UNAUTHENTICATED", "THROTTLED"], .needsSignIn),
-    (["INTERNAL_SERVER_ERROR", "UNAUTHENTICATED"], .unknownOutcome),
+    (["INTERNAL_SERVER_ERROR", "UNAUTHENTICATED"], .unknownOutcome(after: .seconds(1))),
   ])
   func `The codes of reported errors decide how to proceed`(codes: [String?], disposition: FailureDisposition) {
     for status in [200, 400, 422] {

@@ -13,7 +13,7 @@ import Testing
   let fixture = NotesFixture()
   private let time = Setting(Date(timeIntervalSinceReferenceDate: 0))
   private let attempts = Counter()
-  private let failure = Setting<NotesFailure?>(.busy(retryAfter: .seconds(30)))
+  private let failure = Setting<NotesFailure?>(nil)
 
   private func launch() -> NotesRepository {
     var configuration = configuration
@@ -26,7 +26,8 @@ import Testing
   }
 
   /// Makes a mutation whose attempt fails, and waits until its wait is stored.
-  private func performUnsuccessfully() async throws {
+  private func performUnsuccessfully(_ failure: NotesFailure = .busy(retryAfter: .seconds(30))) async throws {
+    self.failure.value = failure
     let repository = launch()
     try await #expect(repository.perform(.add("1"), on: "a") == .queued)
     let id = try #require(try await repository.mutations.list().first?.id)
@@ -34,8 +35,11 @@ import Testing
     for await change in changes where change.stored?.value.backOff != nil { break }
   }
 
-  @Test func `A delay that the server named is waited for across relaunches, whatever the clock says`() async throws {
-    try await performUnsuccessfully()
+  @Test(arguments: [NotesFailure.busy(retryAfter: .seconds(30)), .overloaded(retryAfter: .seconds(30))])
+  func `A delay that the server named is waited for across relaunches, whatever the clock says`(
+    failure: NotesFailure
+  ) async throws {
+    try await performUnsuccessfully(failure)
     // The last two are those of a clock that was set back.
     for offset in [1.0, 20, 29.9, -1, -1_000_000] {
       time.value = Date(timeIntervalSinceReferenceDate: offset)
@@ -48,7 +52,7 @@ import Testing
     }
     let repository = launch()
     _ = try await repository.mutations.list()
-    failure.value = nil
+    self.failure.value = nil
     clock.advance(by: .seconds(30))
     try await repository.waitForPendingMutations()
     #expect(attempts.value == 2)

@@ -73,8 +73,9 @@ import Testing
     let firstCall = Task { try await repository.perform(.add("1"), on: "a") }
     await gate.arrivals()
     #expect(try await repository.perform(.add("x"), on: "b") == .queued)
+    await events.reaches { if case .signInRequired(_, reason: "signedOut") = $0 { true } else { false } }
     let secondCall = Task { try await repository.perform(.add("2"), on: "a") }
-    for _ in 1...3 { await events.reaches { if case .mutationEnqueued = $0 { true } else { false } } }
+    for _ in 1...1 { await events.reaches { if case .mutationEnqueued = $0 { true } else { false } } }
     gate.open()
     #expect(try await firstCall.value == .confirmed)
     try #require(await finishes { _ = try await secondCall.value })

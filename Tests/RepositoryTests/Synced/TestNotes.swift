@@ -32,11 +32,14 @@ enum NotesMutation: RepositoryMutation, Equatable {
 enum NotesFailure: Error, Hashable, Sendable {
   case offline, brokenConnection, refused, conflict, signedOut
   case busy(retryAfter: Duration)
+  /// The server may have made the change, and asks for a delay.
+  case overloaded(retryAfter: Duration)
 
   var disposition: FailureDisposition {
     switch self {
     case .offline: .retryLater()
     case .busy(let delay): .retryLater(after: delay)
+    case .overloaded(let delay): .unknownOutcome(after: delay)
     case .brokenConnection: .unknownOutcome
     case .refused: .refused
     case .conflict: .conflict
