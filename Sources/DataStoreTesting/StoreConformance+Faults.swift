@@ -133,7 +133,9 @@ extension StoreConformance {
       let replacing = try await store.save(OtherType(count: 2), for: otherTypeKey)
       try expect(await read(1, from: observer, on: harness), is: [.saved(otherTypeKey, replacing)], "the first change")
     },
-    Check("A save or a removal of a value that can't be decoded keeps its bytes in quarantine") { harness in
+    Check(
+      "A save or a removal of a value that can't be decoded keeps its bytes in quarantine", needsErasure: true
+    ) { harness in
       for isSave in [true, false] {
         let text = isSave ? "replaced" : "removed"
         try await harness.open().save(Note(text), for: key)

@@ -12,7 +12,8 @@ internal import Multicast
 /// }
 /// ```
 ///
-/// If the harness can't corrupt a value, run `checks.filter { !$0.needsCorruption }`.
+/// If the harness can't corrupt a value, run `checks.filter { !$0.needsCorruption }`, and if the store has no
+/// implementation of `erase` of its own, those without ``Check/needsErasure``.
 public enum StoreConformance {
   /// A check of one rule.
   public struct Check: Sendable, CustomStringConvertible {
@@ -22,13 +23,18 @@ public enum StoreConformance {
     /// Whether the check corrupts stored bytes, and therefore needs a harness with a `corrupt` closure.
     public let needsCorruption: Bool
 
+    /// Whether the check erases values. The default implementation of `erase` throws.
+    public let needsErasure: Bool
+
     private let body: @Sendable (StoreHarness) async throws -> Void
 
     init(
-      _ rule: String, needsCorruption: Bool = false, body: @escaping @Sendable (StoreHarness) async throws -> Void
+      _ rule: String, needsCorruption: Bool = false, needsErasure: Bool = false,
+      body: @escaping @Sendable (StoreHarness) async throws -> Void
     ) {
       self.rule = rule
       self.needsCorruption = needsCorruption
+      self.needsErasure = needsErasure
       self.body = body
     }
 

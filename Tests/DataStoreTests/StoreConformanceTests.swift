@@ -43,6 +43,44 @@ import Testing
     extendLifetime(temporary)
   }
 
+  /// A store of another author, which implements what has no default.
+  private struct MinimalStore: KeyValueStore {
+    let base: InMemoryStore
+
+    var events: MulticastStream<StoreEvent, Never> { base.events }
+
+    func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
+      try await base.load(key)
+    }
+
+    func save<Value>(_ value: Value, for key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value> {
+      try await base.save(value, for: key)
+    }
+
+    func remove<Value>(_ key: StoreKey<Value>) async throws(StoreError) { try await base.remove(key) }
+
+    func removeAll(in collection: String) async throws(StoreError) { try await base.removeAll(in: collection) }
+
+    func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit { try await base.commit(batch) }
+
+    func changes<Value>(of key: StoreKey<Value>) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never> {
+      try await base.changes(of: key)
+    }
+
+    func observe<Value>(
+      collection: String, as type: Value.Type
+    ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {
+      try await base.observe(collection: collection, as: type)
+    }
+  }
+
+  @Test(arguments: StoreConformance.checks.filter { !$0.needsCorruption && !$0.needsErasure })
+  func `A store that implements what has no default keeps the rules`(check: StoreConformance.Check) async throws {
+    let storage = InMemoryStorage()
+    try await check.run(
+      on: StoreHarness(isWatched: true, hasLocks: false) { MinimalStore(base: InMemoryStore(storage: storage)) })
+  }
+
   @Test func `A watched store that stays suspended fails the check of external changes`() async throws {
     /// A store that never ends a suspension.
     struct SleepingStore: ForwardingStore {

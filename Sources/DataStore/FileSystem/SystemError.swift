@@ -78,6 +78,8 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     case ENOENT: "The file or folder no longer exists: restore it or choose another folder, then open the store again."
     case ENOTDIR, EEXIST: "A part of the path is not a folder: choose another folder."
     case ELOOP: "The item is a symbolic link, which a store doesn't follow: replace it with the file itself."
+    case EINVAL where operation == Self.openingUserDefaults:
+      "The name of a suite must not be empty, contain a slash, or be that of the app itself: choose another name."
     case EISDIR, EINVAL: "A store can't use this item: move it away or choose another folder."
     case EFBIG: "The file is larger than a store supports: split the value, or move the file away."
     case EWOULDBLOCK: "Another process or store held the lock for too long: end it, then try again."
@@ -136,6 +138,9 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
 
   /// The ``operation`` of the errors of ``unknownOutcome(ofChanging:because:)``.
   private static let undoing = "undoing the change"
+
+  /// The ``operation`` of an error of a suite that doesn't exist.
+  static let openingUserDefaults = "opening the user defaults"
 
   private static let unknownOutcomeAdvice =
     "Load the stored value to see whether the commit was made, then try again if necessary."

@@ -21,7 +21,7 @@ public struct StoreKeyName: Hashable, Sendable {
   /// encoded collection may have 134 bytes.
   public static let maximumEncodedLength = 200
 
-  /// The maximum length of an id, in bytes of UTF-8.
+  /// The maximum length of an id, in bytes of UTF-8 after normalization (NFC).
   public static let maximumIDLength = 4096
 
   /// The collection of the value.

@@ -158,7 +158,7 @@ extension APISessionError: CustomStringConvertible {
       "The request was cancelled before its reply arrived. Send it again if the reply is still wanted."
     case .statusCode(let status, let bodyExcerpt, _):
       "The server answered with HTTP status \(status)" + Self.clause(quoting: bodyExcerpt)
-        + (isTransient ? tryAgainAdvice : "Check the server's address and the credentials of the request.")
+        + (isTransient ? tryAgainAdvice : Self.advice(onStatus: status))
     case .graphQL(let errors, _, _):
       "The server reported errors: \(Self.quoted(errors)). " + adviceOnReportedErrors
     case .notAnAPIResponse(let status, let location, let bodyExcerpt):
@@ -180,6 +180,14 @@ extension APISessionError: CustomStringConvertible {
     case .invalidHeader(let name):
       "The HTTP header “\(name)” cannot be sent. "
         + "Use only letters, digits and -_.!#$%&'*+^`|~ in its name, and no line breaks or NUL in its value."
+    }
+  }
+
+  private static func advice(onStatus status: Int) -> String {
+    switch status {
+    case 413: "The request is too large for the server or a proxy. Send less at once."
+    case 414, 431: "The address or the headers of the request are too long for the server or a proxy. Shorten them."
+    default: "Check the server's address and the credentials of the request."
     }
   }
 

@@ -172,7 +172,8 @@ import Testing
   @Test(arguments: ["", "../outside", "a/b"])
   func `An impossible suite name makes every call throw`(suiteName: String) async throws {
     let store = UserDefaultsStore(suiteName: suiteName)
-    await #expect(throws: StoreError.self) { try await store.load(key) }
+    let error = await #expect(throws: StoreError.self) { try await store.load(key) }
+    #expect(error?.description.hasSuffix("choose another name.") == true)
     await #expect(throws: StoreError.self) { try await store.save("a", for: key) }
     await #expect(throws: StoreError.self) { try await store.remove(key) }
     await #expect(throws: StoreError.self) { try await store.changes(of: key) }

@@ -69,6 +69,13 @@ struct APISessionErrorTests {
       ])
   }
 
+  @Test(arguments: [
+    (413, "Send less at once."), (414, "Shorten them."), (431, "Shorten them."), (404, "the credentials of the request."),
+  ])
+  func `The description of a request that no server accepts says what to change`(status: Int, advice: String) {
+    #expect(APISessionError.statusCode(status, bodyExcerpt: "<html>").description.hasSuffix(advice))
+  }
+
   @Test func `If a status makes an error transient, its description says when to try again`() {
     func advice(retryAfter: Duration?) -> String {
       let error = APISessionError.statusCode(503, bodyExcerpt: "", retryAfter: retryAfter)

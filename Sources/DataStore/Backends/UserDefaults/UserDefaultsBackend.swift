@@ -196,6 +196,6 @@ package struct UserDefaultsBackend: PlacedBackend {
   }
 
   private var noSuite: SystemError {
-    SystemError(code: POSIXErrorCode.EINVAL.rawValue, operation: "opening the user defaults", path: suiteName)
+    SystemError(code: POSIXErrorCode.EINVAL.rawValue, operation: SystemError.openingUserDefaults, path: suiteName)
   }
 }
