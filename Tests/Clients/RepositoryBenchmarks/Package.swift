@@ -13,7 +13,7 @@ let package = Package(
   platforms: [.macOS(.v15)],
   dependencies: [
     .package(path: "../BenchmarkKit"),
-    .package(name: "Moments", path: "../../.."),
+    .package(name: "Moments", path: "../../..", traits: ["SQLite", "PostgreSQL"]),
   ],
   targets: [
     .executableTarget(

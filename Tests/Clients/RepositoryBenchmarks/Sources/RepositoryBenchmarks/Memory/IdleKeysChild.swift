@@ -59,7 +59,7 @@ struct IdleKeysChild: Codable, Sendable {
   }
 
   private func measure() async throws -> MemoryGrowth {
-    let place: Place = store == .files ? .folder(folder) : .memory(InMemoryStorage())
+    let place = try await Place.empty(store, in: folder)
     // Each value is created on request, so the server keeps none.
     let server = Server<Raise>(Counter.collection, .done) { key in
       Counter(text: String(repeating: key, count: 1_000 / key.utf8.count))
