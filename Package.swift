@@ -90,7 +90,6 @@ let package = Package(
       dependencies: [
         "DataStore", "Multicast", "DataStoreTesting", "MulticastTesting", "TestChild", "TestRounds", "TestSupport",
       ],
-      exclude: ["Fixtures"],
       swiftSettings: swiftSettings),
     .testTarget(
       name: "RepositoryTests",

@@ -73,7 +73,7 @@ extension Slot {
     switch Envelope.open(bytes, schema: format.schema.version) {
     case .future(let version): return .future(version, fingerprint)
     case .undecodable(let reason):
-      let tag = StoreTag(legacyBytes: bytes)
+      let tag = StoreTag(of: bytes)
       return .unusable(
         UnusableValue(bytes: bytes, fingerprint: fingerprint, tag: tag, reason: .undecodable(reason: reason)))
     case .corrupt(let reason): return .corrupt(bytes: bytes, reason: reason)
@@ -102,8 +102,6 @@ extension Slot {
       switch format.decode(header, body: body, parts: parts) {
       case .value(let value, let elementCounts):
         return .value(edition, content(value, elementCounts, bytes, parts))
-      case .unusable(.undecodable(let reason)) where !Envelope.hasRightChecksum(bytes):
-        return .corrupt(bytes: bytes, reason: reason)
       case .unusable(let reason):
         return .unusable(UnusableValue(bytes: bytes, fingerprint: fingerprint, tag: header.tag, reason: reason))
       }

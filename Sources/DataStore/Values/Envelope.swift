@@ -8,8 +8,7 @@ internal import Foundation
 /// ```
 ///
 /// The checksum is the CRC-32C of all bytes after the quotation mark that closes it, as eight lower-case hexadecimal
-/// digits. It comes first in format 2 and all later formats, so that corrupt bytes aren't mistaken for those of a
-/// future format.
+/// digits. It comes first in all formats, so that corrupt bytes aren't mistaken for those of a future format.
 ///
 /// The header is decoded before the value, so a value of a future format is recognized even if this program
 /// understands nothing but the number of the format.
@@ -19,14 +18,8 @@ internal import Foundation
 ///
 /// If the id of the key is too long for the name of the value, the header also has `id`: the id in the form that it
 /// would have in the name; see ``LongKeyName``. Future formats keep this key, so that their values can be listed.
-///
-/// | format | added |
-/// | --- | --- |
-/// | 1 | `format`, `savedAt`, `schema` |
-/// | 2 | `checksum` |
-/// | 3 | `tag`, `parts`, `id` |
 enum Envelope {
-  /// The format that is written, which is the newest one that can be read.
+  /// The format that is written, and the only one that can be read. Lower numbers were used before the first release.
   static let format = 3
 
   /// The contents of the header line.
@@ -87,47 +80,35 @@ enum Envelope {
   ///   - bytes: The stored bytes.
   ///   - supportedSchema: The newest schema that this program supports for the type of the value.
   static func open(_ bytes: Data, schema supportedSchema: Int) -> Opened {
-    let checksum = Checksum(of: bytes)
-    if checksum == .wrong { return .corrupt(reason: "the checksum is wrong: the bytes were changed or cut off") }
-    func invalid(_ reason: String) -> Opened {
-      checksum == .right ? .undecodable(reason: reason) : .corrupt(reason: reason)
+    switch Checksum(of: bytes) {
+    case .wrong: return .corrupt(reason: "the checksum is wrong: the bytes were changed or cut off")
+    case .missing: return .corrupt(reason: "the checksum is missing")
+    case .right: break
     }
-    let supported = StoredVersion(format: format, schema: supportedSchema)
     let (headerBytes, body) = split(bytes)
     // The scanner is faster than a decoder, but recognizes a line only in the form that `encode(_:body:)` writes. If
     // this condition fails, the line is decoded below.
-    if checksum == .right, let body,
-      let header = HeaderScanner.header(in: headerBytes.dropFirst(Checksum.prefixLength)),
+    if let body, let header = HeaderScanner.header(in: headerBytes.dropFirst(Checksum.prefixLength)),
       header.schema <= supportedSchema
     {
       return .value(header, body: body)
     }
     do {
-      let version = try JSONDecoder().decode(Version.self, from: headerBytes)
-      let found = version.storedVersion(assumedSchema: supportedSchema)
-      // Only format 1 has no checksum. If a line with format number 1 has keys that format 1 doesn't have, it is a line
-      // of a later format whose number is corrupt, and whose checksum is lost.
-      let needsChecksum = found.format != 1 || version.hasKeysOfLaterFormats
-      guard checksum == .right || !needsChecksum else { return .corrupt(reason: "the checksum is missing") }
-      if found.isNewer(than: supported) { return .future(found) }
-      guard found.format >= 1, found.schema >= 1 else { return invalid("\(found) has never existed") }
-      let line = try JSONDecoder().decode(HeaderLine.self, from: headerBytes)
-      guard let tag = line.tag ?? (found.format < 3 ? StoreTag(legacyBytes: bytes) : nil) else {
-        return invalid("the tag is missing")
+      let found = try JSONDecoder().decode(Version.self, from: headerBytes).storedVersion(
+        assumedSchema: supportedSchema)
+      if found.isNewer(than: StoredVersion(format: format, schema: supportedSchema)) { return .future(found) }
+      guard found.format == format, found.schema >= 1 else {
+        return .undecodable(reason: "\(found) has never existed")
       }
-      guard let body else { return invalid("the value is missing") }
+      let line = try JSONDecoder().decode(HeaderLine.self, from: headerBytes)
+      guard let body else { return .undecodable(reason: "the value is missing") }
       let savedAt = Date(timeIntervalSinceReferenceDate: line.savedAt)
-      let header = Header(schema: line.schema, savedAt: savedAt, tag: tag, partIDs: line.parts, longID: line.id)
+      let header = Header(schema: line.schema, savedAt: savedAt, tag: line.tag, partIDs: line.parts, longID: line.id)
       return .value(header, body: body)
     } catch {
-      return invalid(String(describing: error))
+      return .undecodable(reason: String(describing: error))
     }
   }
-
-  /// Whether bytes have a right checksum.
-  ///
-  /// Only bytes of format 1 can be opened without one, so they may be corrupt even if ``open(_:schema:)`` succeeds.
-  static func hasRightChecksum(_ bytes: Data) -> Bool { Checksum(of: bytes) == .right }
 }
 
 extension Envelope {
@@ -175,28 +156,13 @@ extension Envelope {
     let format: Int
     /// The schema; `nil` in a future format, where the key may have another meaning.
     let schema: Int?
-    /// Whether the line has keys that format 1 doesn't have.
-    let hasKeysOfLaterFormats: Bool
 
-    /// The keys of format 1.
     private enum CodingKeys: CodingKey {
       case format
-      case savedAt
       case schema
     }
 
-    /// A key of the line, of any format.
-    private struct Key: CodingKey {
-      let stringValue: String
-      var intValue: Int? { nil }
-
-      init(stringValue: String) { self.stringValue = stringValue }
-      init?(intValue: Int) { nil }
-    }
-
     init(from decoder: any Decoder) throws {
-      let keys = try decoder.container(keyedBy: Key.self).allKeys
-      hasKeysOfLaterFormats = !keys.allSatisfy { CodingKeys(stringValue: $0.stringValue) != nil }
       let container = try decoder.container(keyedBy: CodingKeys.self)
       format = try container.decode(Int.self, forKey: .format)
       schema = format > Envelope.format ? nil : try container.decode(Int.self, forKey: .schema)
@@ -214,8 +180,7 @@ extension Envelope {
     /// The seconds since the reference date, as the shortest decimal number that is parsed to the same value.
     let savedAt: Double
     let schema: Int
-    /// The tag; `nil` before format 3.
-    let tag: StoreTag?
+    let tag: StoreTag
   }
 
   private static let newline = UInt8(ascii: "\n")

@@ -16,15 +16,14 @@ public struct StoreTag: Hashable, Sendable {
     low = .random(in: .min ... .max)
   }
 
-  /// Creates the tag of a value that an older version of the library has stored without a tag.
+  /// Creates the tag of stored bytes whose own tag can't be read.
   ///
-  /// Equal bytes have the same tag. The bytes contain the time of the save, so saves of equal values at different times
-  /// have different tags.
-  init(legacyBytes: Data) {
+  /// Equal bytes have the same tag, so that a commit can require that nothing else is stored.
+  init(of bytes: Data) {
     // Two FNV-1a hashes with different start values. The start values are constants, so the tag is the same in every
     // process.
     var (high, low): (UInt64, UInt64) = (0xCBF2_9CE4_8422_2325, 0x9E37_79B9_7F4A_7C15)
-    for byte in legacyBytes {
+    for byte in bytes {
       high = (high ^ UInt64(byte)) &* 0x100_0000_01B3
       low = (low ^ UInt64(byte)) &* 0x100_0000_01B3
     }

@@ -79,7 +79,7 @@ import Testing
       requiringAbsence.require(nil, of: key)
       await #expect(throws: StoreError.preconditionFailed(key.keyName)) { try await store.commit(requiringAbsence) }
       var requiringTag = StoreBatch()
-      requiringTag.require(StoreTag(legacyBytes: bytes), of: key)
+      requiringTag.require(StoreTag(of: bytes), of: key)
       try await store.commit(requiringTag)
     }
     #expect(contents == [name: bytes])

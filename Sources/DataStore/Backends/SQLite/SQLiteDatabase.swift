@@ -140,14 +140,12 @@
     enum Layout {
       case empty
       case current
-      /// An older layout, which this program migrates.
-      case older
       case newer(found: Int)
       case foreign
 
       func refusal(of path: String) -> StoreError? {
         switch self {
-        case .current, .older: nil
+        case .current: nil
         case .newer(let found): .newerStore(path: path, found: found, supported: Int(SQLiteLayout.version))
         case .empty, .foreign:
           .readFailed(SystemError(code: EINVAL, operation: "opening as a store", path: path))
@@ -260,7 +258,7 @@
         path: prefix + fileName, permissionsOf: prefix + permissionsName, busyTimeout: busyTimeout)
     }
 
-    /// Prepares a database for use: checks its layout, configures the connection, and creates or migrates the tables.
+    /// Prepares a database for use: checks its layout, configures the connection, and creates the tables.
     ///
     /// - Returns: `nil` if the database is ready, and otherwise the outcome of opening it.
     private func prepare(
@@ -282,25 +280,8 @@
           return ((), commits: true)
         }
       }
-      if case .older = layout { try migrate(connection) }
       for sql in SQLiteLayout.statements { try connection.prepare(sql) }
       return nil
-    }
-
-    /// Migrates an older layout to the current one, unless another process has done so already.
-    private func migrate(_ connection: SQLiteConnection) throws(SystemError) {
-      do throws(SystemError) {
-        try connection.transaction { () throws(SystemError) in
-          guard case .older = try Self.layout(of: connection) else { return ((), commits: false) }
-          for sql in SQLiteLayout.migration { try connection.run(sql) }
-          return ((), commits: true)
-        }
-      } catch {
-        // The tables of another program in this database may conflict with the new layout. That isn't a corruption, so
-        // the database must not be quarantined. With this `operation`, `isCorruption` is `false` for the error.
-        guard error.isStatementError else { throw error }
-        throw SystemError(code: error.code, operation: "migrating from layout 1", path: path, source: error.source)
-      }
     }
 
     static func layout(of connection: SQLiteConnection) throws(SystemError) -> Layout {
@@ -309,7 +290,7 @@
       if applicationID == SQLiteLayout.applicationID {
         if version > SQLiteLayout.version { return .newer(found: Int(version)) }
         if version == SQLiteLayout.version { return .current }
-        if version == 1 { return .older }
+        if version == 1 { return .foreign }
         throw .corruption(connection.path, "layout \(version) has never existed")
       }
       let schemaObjectCount = try connection.first("SELECT count(*) FROM sqlite_master") { $0.integer(0) } ?? 0

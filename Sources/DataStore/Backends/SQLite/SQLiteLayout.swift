@@ -8,16 +8,11 @@
   ///   changes, on a connection that runs no triggers. The changes of other programs are logged by triggers, with 0 as
   ///   the writer.
   /// - `quarantine` holds bytes that could not be decoded or migrated.
-  ///
-  /// | layout | tables |
-  /// | --- | --- |
-  /// | 1 | `value`, with a version in each row; `removed`; `set_aside` |
-  /// | 2 | `value`; `part`; `change` with triggers, instead of versions and `removed`; `quarantine` for `set_aside` |
   enum SQLiteLayout {
     /// The application ID that marks a database as a store's: `DStr`.
     static let applicationID: Int64 = 0x4453_7472
 
-    /// The layout's version, kept as `user_version`.
+    /// The layout's version, kept as `user_version`. Layout 1 was used before the first release.
     static let version: Int64 = 2
 
     /// The count of the latest changes that remain in the log of changes when it is truncated, except by an erasure.
@@ -34,16 +29,6 @@
     /// start. A large commit, or a read that delays the restart, can make the log larger.
     static let logSizeLimit: Int64 = 4 << 20
 
-    private static let tablesOfLayout2 = [
-      "CREATE TABLE value (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, bytes BLOB NOT NULL)",
-      "CREATE TABLE part (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, bytes BLOB NOT NULL)",
-      // The newest row is never deleted, so the number of each new row is higher than all earlier ones.
-      "CREATE TABLE change (id INTEGER PRIMARY KEY, name TEXT NOT NULL, writer INTEGER NOT NULL)",
-      trigger("value_inserted", after: "INSERT", logging: ["NEW.name"]),
-      trigger("value_updated", after: "UPDATE OF name, bytes", logging: ["OLD.name", "NEW.name"]),
-      trigger("value_removed", after: "DELETE", logging: ["OLD.name"]),
-    ]
-
     private static func trigger(_ name: String, after event: String, logging columns: [String]) -> String {
       let entries = columns.map { "INSERT INTO change (name, writer) VALUES (\($0), 0);" }
       return """
@@ -55,28 +40,24 @@
     }
 
     /// The statements that create the tables of a new database.
-    static let creation =
-      tablesOfLayout2 + [
-        """
-        CREATE TABLE quarantine (
-          id INTEGER PRIMARY KEY AUTOINCREMENT,
-          name TEXT NOT NULL,
-          time TEXT NOT NULL,
-          bytes BLOB NOT NULL)
-        """,
-        "PRAGMA application_id = \(applicationID)",
-        "PRAGMA user_version = \(version)",
-      ]
-
-    /// The statements that convert layout 1 to layout 2.
-    static let migration =
-      ["ALTER TABLE value RENAME TO former_value"] + tablesOfLayout2 + [
-        "INSERT INTO value (name, bytes) SELECT name, bytes FROM former_value ORDER BY version",
-        "DROP TABLE former_value",
-        "DROP TABLE removed",
-        "ALTER TABLE set_aside RENAME TO quarantine",
-        "PRAGMA user_version = \(version)",
-      ]
+    static let creation = [
+      "CREATE TABLE value (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, bytes BLOB NOT NULL)",
+      "CREATE TABLE part (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, bytes BLOB NOT NULL)",
+      // The newest row is never deleted, so the number of each new row is higher than all earlier ones.
+      "CREATE TABLE change (id INTEGER PRIMARY KEY, name TEXT NOT NULL, writer INTEGER NOT NULL)",
+      trigger("value_inserted", after: "INSERT", logging: ["NEW.name"]),
+      trigger("value_updated", after: "UPDATE OF name, bytes", logging: ["OLD.name", "NEW.name"]),
+      trigger("value_removed", after: "DELETE", logging: ["OLD.name"]),
+      """
+      CREATE TABLE quarantine (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        name TEXT NOT NULL,
+        time TEXT NOT NULL,
+        bytes BLOB NOT NULL)
+      """,
+      "PRAGMA application_id = \(applicationID)",
+      "PRAGMA user_version = \(version)",
+    ]
 
     /// The configuration of every connection.
     ///
@@ -119,7 +100,7 @@
     /// The names that other writers changed after a given change, in the order of the changes.
     static let externallyChangedNames = "SELECT name FROM change WHERE id > ?1 AND writer <> ?2 ORDER BY id"
 
-    /// All statements above that read or change rows of a table, except the one in ``migration``.
+    /// All statements above that read or change rows of a table.
     ///
     /// If one of them can't be prepared, the database is corrupt.
     static let statements = [
