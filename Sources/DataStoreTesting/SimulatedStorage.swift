@@ -150,12 +150,15 @@ public final class SimulatedStorage: Sendable {
 
   /// Makes a commit.
   ///
-  /// - Parameter isConnected: Returns whether the store is still connected. It is called in the same step in which the
-  ///   commit is made.
+  /// - Parameters:
+  ///   - requests: The changes and the preconditions.
+  ///   - tag: The tag of the commit.
+  ///   - isConnected: Returns whether the store is still connected. It is called in the same step in which the commit is
+  ///     made.
   func commit(
-    _ requests: [Request], isConnected: @Sendable () -> Bool
+    _ requests: [Request], tag: StoreTag, isConnected: @Sendable () -> Bool
   ) -> Result<Commit, StoreError> {
-    let (tag, time) = (StoreTag(), now())
+    let time = now()
     return state.withLock { state -> Result<Commit, StoreError> in
       guard isConnected() else { return .failure(SimulatedStore.disconnectedError) }
       for request in requests {

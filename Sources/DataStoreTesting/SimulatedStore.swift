@@ -258,18 +258,18 @@ public actor SimulatedStore: KeyValueStore {
     var requests: [SimulatedStorage.Request] = []
     for entry in batch.entries { requests.append(try makeRequest(of: entry)) }
     try await hooks.onCommit(batch.keys)
-    let result = try makeCommit(of: requests)
+    let result = try makeCommit(of: requests, tag: batch.tag)
     try await hooks.onCommitted(batch.keys)
     return result
   }
 
   private func makeCommit(
-    of requests: [SimulatedStorage.Request]
+    of requests: [SimulatedStorage.Request], tag: StoreTag = StoreTag()
   ) throws(StoreError) -> StoreCommit {
     let keys = Set(requests.map(\.key))
     let commit: SimulatedStorage.Commit
     do throws(StoreError) {
-      commit = try storage.commit(requests) { self.isConnected.withLock { $0 } }.get()
+      commit = try storage.commit(requests, tag: tag) { self.isConnected.withLock { $0 } }.get()
     } catch {
       if case .preconditionFailed = error { notice(upTo: storage.commitCount, of: keys) }
       throw error

@@ -43,15 +43,19 @@ extension StoreConformance {
       try expect(await store.load(key)?.value, is: Note("saved"), "load")
     },
     Check(
-      "No byte remains of erased values, partitioned or not, or of values replaced or removed before", needsErasure: true
+      "No byte remains of erased values, partitioned or not, or of values replaced or removed before",
+      needsErasure: true
     ) { harness in
       try await changeSecretValues(on: harness)
       try await harness.open().erase { $0.key?.id?.contains("secret") ?? false }
       try expect(await harness.open().load(key)?.value, is: Note("public"), "load of another key")
       try await expectNoSecret(in: harness)
     },
-    Check("An erasure of a value in parts with an id of 4096 bytes leaves a similar one", needsErasure: true) { harness in
-      let (erased, kept) = (StoreKey<Album>("album", id: longestID), StoreKey<Album>("album", id: longestID.uppercased()))
+    Check("An erasure of a value in parts with an id of 4096 bytes leaves a similar one", needsErasure: true) {
+      harness in
+      let (erased, kept) = (
+        StoreKey<Album>("album", id: longestID), StoreKey<Album>("album", id: longestID.uppercased())
+      )
       for key in [erased, kept] { try await harness.open().save(Album.versions[1], for: key) }
       try await harness.open().erase { $0.key == erased.keyName }
       try expect(await harness.open().load(erased), is: nil, "load after the erasure")

@@ -23,7 +23,7 @@ public enum StoreConformance {
     /// Whether the check corrupts stored bytes, and therefore needs a harness with a `corrupt` closure.
     public let needsCorruption: Bool
 
-    /// Whether the check erases values. The default implementation of `erase` throws.
+    /// Whether the check erases values, which the default implementation of `erase` doesn't do.
     public let needsErasure: Bool
 
     private let body: @Sendable (StoreHarness) async throws -> Void
@@ -109,7 +109,7 @@ public enum StoreConformance {
   /// The checks of all rules.
   public static let checks: [Check] =
     valueChecks + keyChecks + commitChecks + partChecks + observerChecks + collectionChecks + sharingChecks
-    + schemaChecks + faultChecks + lockChecks + suspensionChecks + erasureChecks
+    + schemaChecks + faultChecks + lockChecks + suspensionChecks + erasureChecks + feedChecks
 }
 
 extension StoreConformance {

@@ -63,7 +63,8 @@ import Testing
 
     func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit { try await base.commit(batch) }
 
-    func changes<Value>(of key: StoreKey<Value>) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never> {
+    func changes<Value>(of key: StoreKey<Value>) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never>
+    {
       try await base.changes(of: key)
     }
 

@@ -154,6 +154,13 @@ public protocol StoreBackend: SendableMetatype {
   ///   watch.
   mutating func takeExternalChanges() throws(StoreError) -> ExternalChanges
 
+  /// Waits until no commit whose outcome is unknown can still take effect.
+  ///
+  /// A server may still be making a commit although its answer was lost. The default implementation does nothing.
+  ///
+  /// - Throws: ``StoreError/readFailed(_:)`` if that isn't certain.
+  mutating func settle() throws(StoreError)
+
   /// Locks a name until the lock is released or the process ends.
   ///
   /// A lock that a server keeps also ends when the connection to the server is lost. The default implementation
@@ -283,6 +290,9 @@ extension StoreBackend {
 
   /// Returns no changes.
   public mutating func takeExternalChanges() throws(StoreError) -> ExternalChanges { .names([]) }
+
+  /// Does nothing, because a commit that has failed can't take effect later.
+  public mutating func settle() throws(StoreError) {}
 
   /// Returns ``StoreLockResult/unsupported``.
   public mutating func acquireLock(_ name: String) throws(StoreError) -> StoreLockResult { .unsupported }

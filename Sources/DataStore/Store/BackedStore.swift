@@ -31,6 +31,9 @@ public actor BackedStore<Backend: StoreBackend>: PlacedStore {
   private let commits: CommitQueue<Backend>
   private let now: @Sendable () -> Date
   private let eventRelay = MulticastRelay<StoreEvent>(replay: 16, buffering: .unbounded)
+  /// The feeds whose elements somebody may still receive, by number.
+  private var feeds: [UInt64: FollowedFeed] = [:]
+  private var lastFeedNumber: UInt64 = 0
   private let executor = StoreExecutor(label: "DataStore.\(Backend.self)")
   private nonisolated let backendPlace: StorePlace?
 
@@ -62,6 +65,9 @@ public actor BackedStore<Backend: StoreBackend>: PlacedStore {
 
   /// The number of keys of a collection that are observed one by one.
   func observedCount(in collection: String) -> Int { contents.topics[collection]?.observedKeys.count ?? 0 }
+
+  /// The number of feeds whose elements somebody may still receive.
+  var feedCount: Int { feeds.count }
 
   // MARK: - Loading
 
@@ -97,8 +103,9 @@ public actor BackedStore<Backend: StoreBackend>: PlacedStore {
       switch result {
       case .corrupt(let bytes, let reason):
         guard let movedTo = try contents.quarantine(bytes, of: slot, reason: reason) else { continue }
+        checker.publish(slot)
         throw .undecodable(key.keyName, movedTo: movedTo, reason: reason)
-      case .future(let version, _):
+      case .future(let version, _, _):
         contents.reconcile(result, slot)
         checker.publish(slot)
         throw .newerFormat(key.keyName, found: version, supported: Envelope.supported(by: Value.self))
@@ -141,7 +148,7 @@ public actor BackedStore<Backend: StoreBackend>: PlacedStore {
   /// Applies several saves and removals as one change: all or none, at any instant, in every process.
   @discardableResult
   public nonisolated func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit {
-    let (savedAt, tag) = (now(), StoreTag())
+    let (savedAt, tag) = (now(), batch.tag)
     var changes: [any AnyPreparedChange] = []
     for entry in batch.entries { changes.append(try Self.prepare(entry, savedAt: savedAt, tag: tag)) }
     return try await make(changes, savedAt: savedAt, tag: tag)
@@ -327,7 +334,7 @@ public actor BackedStore<Backend: StoreBackend>: PlacedStore {
       case .corrupt(let bytes, let reason):
         _ = try quarantineForObserver(bytes, of: slot, reason: reason)
         continue
-      case .future(let version, _):
+      case .future(let version, _, _):
         throw .newerFormat(key.keyName, found: version, supported: Envelope.supported(by: Value.self))
       default: break
       }
@@ -367,6 +374,19 @@ public actor BackedStore<Backend: StoreBackend>: PlacedStore {
   private func observe<Value>(
     _ collection: String, _ topic: Topic<Value>
   ) throws(StoreError) -> StoreObservation<Value> {
+    let entries = try readCollection(collection, topic).entries
+    return StoreObservation(stored: entries, changes: topic.subscribeToCollection())
+  }
+
+  /// The values of a collection, and those that this program can't use.
+  private typealias Listing<Value: Codable & Sendable> = (
+    entries: [StoreObservation<Value>.Entry], unusable: [StoreFeedChange]
+  )
+
+  /// Reads a collection, and sends all changes that the read has found before it returns.
+  private func readCollection<Value>(
+    _ collection: String, _ topic: Topic<Value>
+  ) throws(StoreError) -> Listing<Value> {
     while true {
       let reads = try contents.withBackend { (backend: inout Backend) throws(StoreError) in
         try backend.snapshot { (backend: inout Backend) throws(StoreError) in
@@ -378,32 +398,49 @@ public actor BackedStore<Backend: StoreBackend>: PlacedStore {
           return reads
         }
       }
-      guard var entries = try recordReads(reads) else { continue }
-      topic.flush()
+      guard var listing = try recordReads(reads), !sendsFoundChanges(of: topic) else { continue }
       topic.recordListing()
-      entries.sort { $0.wasSaved(before: $1) }
-      return StoreObservation(stored: entries, changes: topic.subscribeToCollection())
+      listing.entries.sort { $0.wasSaved(before: $1) }
+      return listing
     }
   }
 
-  /// Records the reads of a collection, and returns the entries for an observer.
+  /// Sends the changes that a read has found.
+  ///
+  /// A feed receives whole commits, so the other external changes are read first. They may be newer than the read.
+  ///
+  /// - Returns: Whether the caller must read again.
+  private func sendsFoundChanges(of topic: some AnyTopic) -> Bool {
+    defer { contents.flush() }
+    guard topic.hasUnsent, topic.isFed else { return false }
+    checker.checkForChanges()
+    return true
+  }
+
+  /// Records the reads of a collection, and returns what an observer begins with.
   ///
   /// - Returns: `nil` if the collection must be read again, because corrupt bytes were replaced before they could be
   ///   quarantined, or because the whole store turned out to be corrupt.
   private func recordReads<Value>(
     _ reads: [(slot: Slot<Value>, result: ReadResult<Value>)]
-  ) throws(StoreError) -> [StoreObservation<Value>.Entry]? {
-    var entries: [StoreObservation<Value>.Entry] = []
+  ) throws(StoreError) -> Listing<Value>? {
+    var listing: Listing<Value> = ([], [])
     for (slot, result) in reads {
+      let keyName = slot.key.keyName
       if case .corrupt(let bytes, let reason) = result {
         guard try quarantineForObserver(bytes, of: slot, reason: reason) else { return nil }
+        listing.unusable.append(.unusable(keyName, schema: nil, reason: reason, byteCount: bytes.count))
         continue
       }
-      if let stored = contents.reconcile(result, slot).stored { entries.append(.init(key: slot.key, stored: stored)) }
+      if let stored = contents.reconcile(result, slot).stored {
+        listing.entries.append(.init(key: slot.key, stored: stored))
+      } else if let change = result.unusableChange(of: keyName) {
+        listing.unusable.append(change)
+      }
       contents.report(result, slot)
       if case .unreadable = result { checker.markUnread(slot) }
     }
-    return entries
+    return listing
   }
 
   /// Quarantines corrupt bytes that were read for an observer, and reports them as an event.
@@ -418,6 +455,81 @@ public actor BackedStore<Backend: StoreBackend>: PlacedStore {
     } catch {
       guard case .corruptStore = error else { throw error }
       return false
+    }
+  }
+
+  // MARK: - Feeds
+
+  /// Whether each commit is one element of a feed.
+  public nonisolated var feedIsWhole: Bool { true }
+
+  /// Creates a feed of the commits, which follows nothing yet.
+  public func feed() -> any StoreFeed {
+    lastFeedNumber += 1
+    let number = lastFeedNumber
+    let (feed, elements) = FollowedFeed.make { [weak self] in self?.releaseFeed(number) }
+    feeds[number] = feed
+    return BackedFeed(number, of: self, elements: elements)
+  }
+
+  private nonisolated func releaseFeed(_ number: UInt64) {
+    executor.enqueue { [weak self] in
+      self?.assumeIsolated { store in
+        store.feeds[number] = nil
+        for topic in store.contents.topics.all { topic.removeReleasedFeeds() }
+      }
+    }
+  }
+
+  func follow<Value>(_ key: StoreKey<Value>, by number: UInt64) throws(StoreError) {
+    let slot = try contents.topics.open(key)
+    commits.performPending()
+    startWatching()
+    try naming(StoreError.readFailed) { () throws(StoreError) in
+      while true {
+        let result = try contents.withBackend { (backend: inout Backend) throws(StoreError) in
+          try slot.readEntry(from: &backend, needsValue: true)
+        }
+        guard let listing = try recordReads([(slot, result)]), !sendsFoundChanges(of: slot.topic) else { continue }
+        return begin(.key(key.keyName), listing, slot.topic, by: number)
+      }
+    }
+  }
+
+  func follow<Value: Codable & Sendable>(
+    _ collection: String, as type: Value.Type, by number: UInt64
+  ) throws(StoreError) {
+    // Validates the name of the collection.
+    _ = try StoreKeyName(collection).encoded()
+    let topic = try contents.topics.topic(of: collection, as: Value.self)
+    commits.performPending()
+    startWatching()
+    try naming(StoreError.readFailed) { () throws(StoreError) in
+      begin(.collection(collection), try readCollection(collection, topic), topic, by: number)
+    }
+  }
+
+  private func begin<Value>(
+    _ part: StoreFeedPart, _ listing: Listing<Value>, _ topic: Topic<Value>, by number: UInt64
+  ) {
+    guard let feed = feeds[number], topic.follow(part, by: feed) else { return }
+    let saves = listing.entries.map { StoreFeedChange.saved($0.key.keyName, $0.stored) }
+    feed.send(.began(part, saves + listing.unusable))
+  }
+
+  func endFollowing(_ part: StoreFeedPart, by number: UInt64) {
+    guard let feed = feeds[number] else { return }
+    switch part {
+    case .key(let key): contents.topics[key.collection]?.endFollowing(part, by: feed)
+    case .collection(let collection): contents.topics[collection]?.endFollowing(part, by: feed)
+    }
+  }
+
+  func catchUp() throws(StoreError) {
+    commits.performPending()
+    try naming(StoreError.readFailed) { () throws(StoreError) in
+      try contents.withBackend { (backend: inout Backend) throws(StoreError) in try backend.settle() }
+      try checker.catchUp()
     }
   }
 

@@ -97,6 +97,14 @@ final class ChangeChecker<Backend: StoreBackend> {
     }
   }
 
+  /// Reads the external changes of observed keys, and publishes them, in a call that fails if that does.
+  ///
+  /// Without a watch, nothing reports them, so all observed keys are read.
+  func catchUp() throws(StoreError) {
+    if !watch.isWatching { watch.report(.unknown) }
+    publish(try readChanges(takesReport: watch.isWatching, mayRepeat: true))
+  }
+
   /// Reads the external changes of observed keys in a snapshot.
   ///
   /// If the snapshot can't begin, it doesn't take the report. The report is then taken without a snapshot, because a
@@ -235,8 +243,8 @@ final class ChangeChecker<Backend: StoreBackend> {
   /// The external commit that made the change may have changed other keys too. Observers of the whole collection
   /// receive a commit as one element, so the other external changes are read and recorded first.
   func publish<Value>(_ slot: Slot<Value>) {
-    if slot.topic.hasUnsent, slot.topic.isCollectionObserved { checkForChanges() }
-    slot.topic.flush()
+    if slot.topic.hasUnsent, slot.topic.isCollectionObserved || slot.topic.isFed { checkForChanges() }
+    contents.flush()
   }
 
   /// Records the read of an observed key, quarantines corrupt bytes, and reports an unusable value as an event.
@@ -356,15 +364,11 @@ final class ChangeChecker<Backend: StoreBackend> {
       wake()
       break
     }
-    for check in checks { flush(check) }
+    contents.flush()
   }
 
   private func reconcile(_ check: some AnyCheck) -> Bool {
     let check = check.typed
     return reconcile(check.result, ofObserved: check.slot)
-  }
-
-  private func flush(_ check: some AnyCheck) {
-    check.typed.slot.topic.flush()
   }
 }

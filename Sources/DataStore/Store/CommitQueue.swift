@@ -214,7 +214,7 @@ final class CommitQueue<Backend: StoreBackend> {
   private func recordResult(of commit: PendingCommit, from outcome: CommitOutcome) -> Bool {
     var hasReconciled = false
     for key in commit.keys where reconcileRead(of: key) { hasReconciled = true }
-    defer { if hasReconciled { for key in commit.keys { flush(key) } } }
+    defer { if hasReconciled { contents.flush() } }
     switch (outcome, commit.verdict) {
     case (.made, _): commit.recordResult(.success(()))
     case (.failed(let error), _), (.notMade, .fail(let error)): commit.recordResult(.failure(error))
@@ -249,14 +249,10 @@ final class CommitQueue<Backend: StoreBackend> {
   private func recordAndSend(_ commit: PendingCommit) {
     if case .failure(let error) = commit.result { return commit.complete(.failure(error)) }
     let (storeCommit, replacedValues) = contents.record(commit)
-    for key in commit.keys { flush(key) }
+    contents.flush(ownTag: storeCommit.tag)
     commit.complete(.success(storeCommit))
     // The replaced values are released after the caller was resumed, because releasing them may take long.
     extendLifetime(replacedValues)
-  }
-
-  private func flush(_ key: some AnyPendingKey) {
-    key.typed.slot.topic.flush()
   }
 }
 

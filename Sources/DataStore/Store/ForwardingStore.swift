@@ -73,6 +73,12 @@ extension ForwardingStore {
     try await base.observe(collection: collection, as: type)
   }
 
+  /// Creates a feed of the commits of the other store.
+  public func feed() async -> any StoreFeed { await base.feed() }
+
+  /// Whether each commit is one element of a feed of the other store.
+  public var feedIsWhole: Bool { base.feedIsWhole }
+
   /// Erases the items that a closure selects, and leaves no byte of them in the store.
   public func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError) {
     try await base.erase(where: isErased)

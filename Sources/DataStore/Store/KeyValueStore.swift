@@ -140,6 +140,23 @@ public protocol KeyValueStore: Sendable {
   /// - Complexity: O(*n*) for the names in the store. A database is rewritten completely.
   func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError)
 
+  /// Creates a feed of the commits, which follows nothing yet.
+  ///
+  /// The default implementation follows a collection by ``observe(collection:as:)`` and a key by ``changes(of:)``, so a
+  /// commit may be several elements; see ``feedIsWhole``.
+  ///
+  /// - Complexity: O(1).
+  func feed() async -> any StoreFeed
+
+  /// Whether each commit is one element of a ``StoreFeed``, however many collections it changes.
+  ///
+  /// A store that doesn't watch its medium, for example because it is suspended, notices a commit of another store
+  /// object only by the next ``StoreFeed/catchUp()``, or by a call for a key that the commit has changed. In the second
+  /// case, the commit may be several elements.
+  ///
+  /// The default implementation returns `false`.
+  var feedIsWhole: Bool { get }
+
   /// Locks a name, so that only one of several processes performs a task.
   ///
   /// A locked name can't be locked again, not even by the same store. A lock has no effect on calls of other kinds.
@@ -199,6 +216,12 @@ extension KeyValueStore {
   public func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError) {
     throw .eraseFailed(.erasureUnsupported(by: Self.self))
   }
+
+  /// Creates a feed that observes each part by itself.
+  public func feed() async -> any StoreFeed { ObservedFeed(of: self) }
+
+  /// Returns `false`.
+  public var feedIsWhole: Bool { false }
 
   /// Returns ``StoreLockResult/unsupported``.
   public func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult { .unsupported }

@@ -237,7 +237,7 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
     switch result {
     case .corrupt: return .retry
     case .unreadable(let error): return .fail(error)
-    case .future(let version, _):
+    case .future(let version, _, _):
       return .fail(.newerFormat(keyName, found: version, supported: Envelope.supported(by: Value.self)))
     case .nothing: return decide(replacing: nil)
     case .unusable(let value):

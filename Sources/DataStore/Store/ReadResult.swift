@@ -11,7 +11,7 @@ enum ReadResult<Value: Codable & Sendable> {
   /// A value of a future format or schema.
   ///
   /// It is identified by a hash of its bytes. Its header may not be readable, so it has no edition.
-  case future(StoredVersion, Fingerprint)
+  case future(StoredVersion, Fingerprint, byteCount: Int)
   /// A value that is intact, but can't be decoded or migrated.
   case unusable(UnusableValue)
   /// Bytes with a wrong checksum, bytes that can't be decoded and have no checksum, the value of another id, or a value
@@ -35,12 +35,25 @@ enum ReadResult<Value: Codable & Sendable> {
   /// The value that is intact, but can't be decoded or migrated; `nil` for every other result.
   var unusableValue: UnusableValue? { if case .unusable(let value) = self { value } else { nil } }
 
+  /// The change that a feed receives because it can't receive the value; `nil` if it can, or if the bytes are corrupt.
+  func unusableChange(of key: StoreKeyName) -> StoreFeedChange? {
+    switch self {
+    case .future(let found, _, let byteCount):
+      let reason = "it is stored in \(found), and this program supports \(Envelope.supported(by: Value.self))"
+      return .unusable(key, schema: found.schema, reason: reason, byteCount: byteCount)
+    case .unusable(let value):
+      return .unusable(key, schema: nil, reason: value.reason.description, byteCount: value.bytes.count)
+    case .unreadable(let error): return .unusable(key, schema: nil, reason: error.description, byteCount: nil)
+    case .nothing, .unchanged, .value, .corrupt: return nil
+    }
+  }
+
   /// The state to reconcile with the last known one; `nil` for corrupt bytes, which must be quarantined instead.
   var foundState: TopicState.Found? {
     switch self {
     case .nothing: .nothing
     case .unchanged(let edition), .value(let edition, _): .value(edition)
-    case .future(_, let fingerprint): .unusable(fingerprint)
+    case .future(_, let fingerprint, _): .unusable(fingerprint)
     case .unusable(let value): .unusable(value.fingerprint)
     case .unreadable: .unreadable
     case .corrupt: nil

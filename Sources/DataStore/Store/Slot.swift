@@ -71,7 +71,7 @@ extension Slot {
     }
     let format = topic.format
     switch Envelope.open(bytes, schema: format.schema.version) {
-    case .future(let version): return .future(version, fingerprint)
+    case .future(let version): return .future(version, fingerprint, byteCount: bytes.count)
     case .undecodable(let reason):
       let tag = StoreTag(of: bytes)
       return .unusable(

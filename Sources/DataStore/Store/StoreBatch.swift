@@ -13,8 +13,14 @@ public struct StoreBatch: Sendable {
   package private(set) var entries: [any AnyStoreBatchEntry] = []
   private var indices: [StoreKeyName: Int] = [:]
 
+  /// The tag of the commit; see ``StoredValue/tag``.
+  public let tag: StoreTag
+
   /// Creates an empty batch.
-  public init() {}
+  ///
+  /// - Parameter tag: The tag of the commit, which must not be that of another commit. Who chooses it recognizes the
+  ///   commit in a ``StoreFeed`` before the call that makes it returns.
+  public init(tag: StoreTag = StoreTag()) { self.tag = tag }
 
   /// The keys that the batch changes or has preconditions on, in the order in which they were first added.
   ///

@@ -17,6 +17,8 @@ final class StoreContents<Backend: StoreBackend> {
   private var lastExternalTag: StoreTag?
   /// Decides which values stay decoded in memory.
   private var recentlyUsed: RecentlyUsed
+  /// The topics with recorded changes that aren't sent yet, each once, in the order of their first changes.
+  private var topicsWithUnsent: [any AnyTopic] = []
   private let eventRelay: MulticastRelay<StoreEvent>
   private let jobStart: () -> ContinuousClock.Instant?
   /// The time since which the commits that are being made have waited; `nil` if no commits are being made.
@@ -77,7 +79,10 @@ final class StoreContents<Backend: StoreBackend> {
       return try body(&backend)
     } catch {
       guard case .corruptStore(let movedTo, let reason) = error else { throw error }
-      for topic in topics.all { topic.recordQuarantineOfAll() }
+      for topic in topics.all {
+        topic.recordQuarantineOfAll(reason: reason)
+        noteUnsent(topic)
+      }
       recentlyUsed.removeAll()
       send(.storeQuarantined(movedTo: movedTo, reason: reason))
       guard retriesAfterQuarantine else { throw error }
@@ -133,6 +138,7 @@ final class StoreContents<Backend: StoreBackend> {
       lastExternalTag = result.tag
     case .keep, .keepNothing, .hide: break
     }
+    noteUnsent(slot.topic)
     return Reconciled(result, action)
   }
 
@@ -174,7 +180,28 @@ final class StoreContents<Backend: StoreBackend> {
     } else if key.changesSomething {
       recentlyUsed.remove(key.slot.key.keyName)
     }
+    noteUnsent(key.slot.topic)
     return replaced as Any
+  }
+
+  private func noteUnsent(_ topic: some AnyTopic) {
+    if topic.hasUnsent, !topicsWithUnsent.contains(where: { $0 === topic }) { topicsWithUnsent.append(topic) }
+  }
+
+  /// Sends the recorded changes of all topics.
+  ///
+  /// They are those of one commit of this store, or those of external commits that were noticed together, so each feed
+  /// receives them as one element.
+  ///
+  /// - Parameter ownTag: The tag of the commit, if this store has made it.
+  func flush(ownTag: StoreTag? = nil) {
+    let flushedTopics = topicsWithUnsent
+    topicsWithUnsent = []
+    var feeds: [FollowedFeed] = []
+    for topic in flushedTopics {
+      topic.flush { change, feed in if feed.collect(change) { feeds.append(feed) } }
+    }
+    for feed in feeds { feed.sendCollected(revision: revision, ownTag: ownTag) }
   }
 
   /// Quarantines corrupt bytes.
@@ -198,7 +225,8 @@ final class StoreContents<Backend: StoreBackend> {
       throw error
     }
     guard let movedTo else { return nil }
-    slot.topic.recordQuarantine(of: slot.id)
+    slot.topic.recordQuarantine(of: slot.id, reason: reason, byteCount: bytes.count)
+    noteUnsent(slot.topic)
     recentlyUsed.remove(slot.key.keyName)
     send(.valueQuarantined(slot.key.keyName, movedTo: movedTo, reason: reason))
     return movedTo
@@ -210,7 +238,7 @@ final class StoreContents<Backend: StoreBackend> {
   func report<Value>(_ result: ReadResult<Value>, _ slot: Slot<Value>) {
     let keyName = slot.key.keyName
     switch result {
-    case .future(let found, _):
+    case .future(let found, _, _):
       let supported = Envelope.supported(by: Value.self)
       send(.newerValueLeftUntouched(keyName, found: found, supported: supported))
     case .unusable(let value): send(value.reason.event(for: keyName))

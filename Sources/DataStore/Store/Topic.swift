@@ -4,7 +4,7 @@ internal import Multicast
 /// One collection of a store: the format of its values, their last known state, and the channels of its observers.
 ///
 /// A topic belongs to one ``BackedStore`` and is used only in the isolation of that store. A change that is recorded
-/// isn't sent until the next call of ``flush()``.
+/// isn't sent until the next call of ``flush(collecting:)``.
 final class Topic<Value: Codable & Sendable>: AnyTopic {
   private typealias KeyChannel = UnownedChannel<StoreChange<Value>>
   private typealias CollectionChannel = UnownedChannel<[StoreChange<Value>]>
@@ -38,8 +38,18 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
   /// The channel of the collection's observers.
   private var collectionChannel: CollectionChannel?
 
+  /// The feeds that follow the collection or keys of it.
+  private var feeds = TopicFeeds()
+
+  /// A recorded change that isn't sent yet.
+  private enum Unsent {
+    case change(StoreChange<Value>)
+    /// A value that can't be used, which only feeds learn of.
+    case unusable(StoreFeedChange)
+  }
+
   /// The changes that were recorded and aren't sent yet, in order.
-  private var unsent: [StoreChange<Value>] = []
+  private var unsent: [Unsent] = []
 
   var typed: Topic<Value> { self }
 
@@ -90,16 +100,20 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
   var storedKeys: [StoreKeyName] { state.ids.map { StoreKeyName(collection, id: $0) } }
 
   /// Whether the whole collection is observed.
-  var isCollectionObserved: Bool { collectionChannel?.isReferenced ?? false }
+  var isCollectionObserved: Bool { collectionChannel?.isReferenced ?? false || feeds.followsCollection }
+
+  /// Whether a feed follows the collection or a key of it.
+  var isFed: Bool { feeds.followsAnything }
 
   /// The keys that are observed individually, in no particular order.
   var observedKeys: [StoreKeyName] {
-    channels.compactMap { id, channel in channel.isReferenced ? StoreKeyName(collection, id: id) : nil }
+    let observedIDs = channels.compactMap { id, channel in channel.isReferenced ? .some(id) : nil }
+    return (observedIDs + feeds.followedIDs).map { StoreKeyName(collection, id: $0) }
   }
 
   /// Whether an id is observed, by itself or as a part of the collection.
   func isObserved(_ id: String?) -> Bool {
-    channels[id]?.isReferenced ?? false || isCollectionObserved
+    channels[id]?.isReferenced ?? false || collectionChannel?.isReferenced ?? false || feeds.follows(id)
   }
 
   func slot(_ key: StoreKey<Value>, named name: String) -> Slot<Value> {
@@ -110,7 +124,7 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
 
   /// Reconciles the result of a read with the last known state.
   ///
-  /// If the read has found a change, the next ``flush()`` sends it.
+  /// If the read has found a change, the next ``flush(collecting:)`` sends it.
   ///
   /// - Parameters:
   ///   - result: The result of the read, which must not be ``ReadResult/corrupt(bytes:reason:)``.
@@ -131,14 +145,17 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
       guard case .value(let edition, let content) = result else {
         preconditionFailure("A new value must be decoded.")
       }
-      unsent.append(.saved(key, StoredValue(content, edition, revision: revision)))
-    case .sendRemoved(let revision): unsent.append(.removed(key, revision: revision))
-    case .hide: channels[id]?.resetReplay()
+      unsent.append(.change(.saved(key, StoredValue(content, edition, revision: revision))))
+    case .sendRemoved(let revision): unsent.append(.change(.removed(key, revision: revision)))
+    case .hide(let isNew):
+      channels[id]?.resetReplay()
+      if isNew, let change = result.unusableChange(of: key.keyName) { recordUnusable(change) }
+      if case .nothing = result { recordUnusable(.removed(key.keyName, revision: revision)) }
     }
     return action
   }
 
-  /// Records a durable save, which the next ``flush()`` sends.
+  /// Records a durable save, which the next ``flush(collecting:)`` sends.
   ///
   /// - Parameters:
   ///   - stored: The saved value.
@@ -152,29 +169,41 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
     state.recordSave(edition, id, revision: stored.revision)
     // The commit has read the key in the same transaction, so the backend's version is still that of the read.
     noteRead(edition.fingerprint, id, at: seen[id]?.version)
-    unsent.append(.saved(StoreKey(collection, id: id), stored))
+    unsent.append(.change(.saved(StoreKey(collection, id: id), stored)))
     return contents.updateValue(content, forKey: id)
   }
 
   /// Records a save that wasn't written itself, because a later save of the same key was written in its place.
   ///
-  /// The next ``flush()`` sends it.
+  /// The next ``flush(collecting:)`` sends it.
   func recordReplacedSave(_ stored: StoredValue<Value>, _ id: String?) {
-    unsent.append(.saved(StoreKey(collection, id: id), stored))
+    unsent.append(.change(.saved(StoreKey(collection, id: id), stored)))
   }
 
-  /// Records a durable removal, which the next ``flush()`` sends.
+  /// Records a durable removal, which the next ``flush(collecting:)`` sends.
   ///
   /// - Returns: The content that was in memory before, if any.
   func recordRemoval(of id: String?, revision: UInt64) -> StoredContent<Value>? {
     state.recordAbsence(of: id)
     seen[id] = nil
-    unsent.append(.removed(StoreKey(collection, id: id), revision: revision))
+    unsent.append(.change(.removed(StoreKey(collection, id: id), revision: revision)))
     return contents.removeValue(forKey: id)
   }
 
+  /// Records a change that only feeds learn of.
+  private func recordUnusable(_ change: StoreFeedChange) {
+    if feeds.follows(change.key.id) { unsent.append(.unusable(change)) }
+  }
+
   /// Records that the bytes of an id were quarantined.
-  func recordQuarantine(of id: String?) {
+  ///
+  /// - Parameters:
+  ///   - id: The id.
+  ///   - reason: The reason.
+  ///   - byteCount: The size of the bytes.
+  func recordQuarantine(of id: String?, reason: String, byteCount: Int) {
+    let key = StoreKeyName(collection, id: id)
+    recordUnusable(.unusable(key, schema: nil, reason: reason, byteCount: byteCount))
     state.recordAbsence(of: id)
     (contents[id], seen[id]) = (nil, nil)
     channels[id]?.resetReplay()
@@ -189,7 +218,8 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
   }
 
   /// Records that the whole store was quarantined.
-  func recordQuarantineOfAll() {
+  func recordQuarantineOfAll(reason: String) {
+    for key in storedKeys { recordUnusable(.unusable(key, schema: nil, reason: reason, byteCount: nil)) }
     state.recordAbsenceOfAll()
     (contents, seen) = ([:], [:])
     for channel in channels.values { channel.resetReplay() }
@@ -206,14 +236,29 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
   /// Whether there are recorded changes that aren't sent yet.
   var hasUnsent: Bool { !unsent.isEmpty }
 
-  /// Sends the recorded changes.
+  /// Sends the recorded changes, except to feeds.
   ///
   /// The observers of a key receive each of its changes. The observers of the collection receive all changes as one
   /// element.
-  func flush() {
+  ///
+  /// - Parameter collect: Called with each change that a feed follows. The caller sends the feed one element with the
+  ///   changes of all topics.
+  func flush(collecting collect: (StoreFeedChange, FollowedFeed) -> Void) {
     guard !unsent.isEmpty else { return }
-    let changes = unsent
+    let recorded = unsent
     unsent = []
+    var changes: [StoreChange<Value>] = []
+    for element in recorded {
+      let feedChange: StoreFeedChange
+      switch element {
+      case .change(let change):
+        changes.append(change)
+        feedChange = StoreFeedChange(change)
+      case .unusable(let change): feedChange = change
+      }
+      for feed in feeds.feeds(of: feedChange.key.id) { collect(feedChange, feed) }
+    }
+    if changes.isEmpty { return }
     for change in changes {
       guard let channel = channels[change.key.id] else { continue }
       channel.send(change)
@@ -224,6 +269,13 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
   }
 
   // MARK: - Observing
+
+  /// Lets a feed follow the collection or a key of it; see ``TopicFeeds/add(_:to:)``.
+  func follow(_ part: StoreFeedPart, by feed: FollowedFeed) -> Bool { feeds.add(feed, to: part) }
+
+  func endFollowing(_ part: StoreFeedPart, by feed: FollowedFeed) { feeds.remove(feed, from: part) }
+
+  func removeReleasedFeeds() { feeds.removeReleased() }
 
   /// Returns the changes of one key, or `nil` if it isn't observed.
   func changes(of id: String?) -> MulticastStream<StoreChange<Value>, Never>? {
@@ -272,9 +324,13 @@ protocol AnyTopic: AnyObject {
   var isCollectionObserved: Bool { get }
   func isObserved(_ id: String?) -> Bool
   func holdsContent(of id: String?) -> Bool
-  func recordQuarantineOfAll()
+  func recordQuarantineOfAll(reason: String)
   func releaseContent(of id: String?)
-  func flush()
+  var hasUnsent: Bool { get }
+  var isFed: Bool { get }
+  func flush(collecting collect: (StoreFeedChange, FollowedFeed) -> Void)
+  func endFollowing(_ part: StoreFeedPart, by feed: FollowedFeed)
+  func removeReleasedFeeds()
 }
 
 extension AnyTopic {

@@ -19,7 +19,9 @@ internal import Foundation
 /// If the id of the key is too long for the name of the value, the header also has `id`: the id in the form that it
 /// would have in the name; see ``LongKeyName``. Future formats keep this key, so that their values can be listed.
 enum Envelope {
-  /// The format that is written, and the only one that can be read. Lower numbers were used before the first release.
+  /// The format that is written, and the only one that can be read.
+  ///
+  /// Lower numbers were used before the first release.
   static let format = 3
 
   /// The contents of the header line.

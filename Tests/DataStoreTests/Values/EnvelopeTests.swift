@@ -106,7 +106,8 @@ import Testing
 
   @Test(arguments: [
     "", "\n", "corrupt", "{}", "{}\n{}", "null\nnull", "{\"format\":3,\"schema\":1,\"savedAt\":0}\n1", "{\"format\":3}",
-    "{\"format\":4,\"schema\":1,\"savedAt\":0}\n1", "{\"checksum\":\"c32a4c14\",\"format\":3}", "{\"checksum\":\"C32A4C13\",\"format\":3}",
+    "{\"format\":4,\"schema\":1,\"savedAt\":0}\n1", "{\"checksum\":\"c32a4c14\",\"format\":3}",
+    "{\"checksum\":\"C32A4C13\",\"format\":3}",
     "{\"checksum\":\"", "{\"checksum\":\"c32a",
     "{\"checksum\":\"00000000\",\"format\":3,\"savedAt\":0,\"schema\":1}\n1",
     #"{"khecksum":"9a43ff51","format":3,"savedAt":1,"schema":1,"tag":"00112233445566778899aabbccddeeff"}"# + "\n1",

@@ -373,6 +373,13 @@
       return log.takeReport()
     }
 
+    /// Takes the store's lock, which a commit has until the server has ended it.
+    package mutating func settle() throws(StoreError) {
+      try retrying(StoreError.readFailed) { (backend, connection) throws(StoreError) in
+        try backend.performTransaction(PostgreSQLLayout.beginChange, on: connection, StoreError.readFailed) { _ in }
+      }
+    }
+
     /// Begins to follow the log after its last change, so that earlier changes aren't reported.
     private mutating func beginLog(on connection: PostgreSQLConnection) throws(SystemError) {
       log.begin(at: try connection.first(PostgreSQLLayout.newestEntry) { $0.integer(0) } ?? 0)

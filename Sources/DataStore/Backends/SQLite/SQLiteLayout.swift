@@ -12,7 +12,9 @@
     /// The application ID that marks a database as a store's: `DStr`.
     static let applicationID: Int64 = 0x4453_7472
 
-    /// The layout's version, kept as `user_version`. Layout 1 was used before the first release.
+    /// The layout's version, kept as `user_version`.
+    ///
+    /// Layout 1 was used before the first release.
     static let version: Int64 = 2
 
     /// The count of the latest changes that remain in the log of changes when it is truncated, except by an erasure.
