@@ -76,6 +76,22 @@ enum DocCommentExamples {
     try await store.commit(batch)
   }
 
+  struct Message: Codable, Sendable {}
+
+  struct Settings: Codable, Sendable {}
+
+  static func storeFeed(_ store: any KeyValueStore, show: ([StoreFeedChange]) -> Void) async throws {
+    let feed = await store.feed()
+    try await feed.follow(collection: "inbox", as: Message.self)
+    try await feed.follow(StoreKey<Settings>("settings"))
+    for await element in feed.elements {
+      switch element {
+      case .began(_, let changes): show(changes)
+      case .committed(let transaction): show(transaction.changes)
+      }
+    }
+  }
+
   static func manualTaskExecutor(_ stream: MulticastStream<Int, Never>, record: @escaping @Sendable (Int) -> Void) {
     let executor = ManualTaskExecutor()
     let reader = Task(executorPreference: executor) { for await value in stream { record(value) } }

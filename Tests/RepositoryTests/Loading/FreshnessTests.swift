@@ -22,7 +22,6 @@ import Testing
     #expect(Freshness.age(savedAt: saveTime, now: saveTime) == .zero)
     #expect(Freshness.age(savedAt: saveTime, now: saveTime + 90.5) == .milliseconds(90_500))
     #expect(Freshness.age(savedAt: saveTime, now: saveTime - 1) == nil)
-    #expect(LoadedValue("a", savedAt: saveTime).age(at: saveTime + 2) == .seconds(2))
   }
 
   @Test(arguments: [-Double.infinity, -1e300, .infinity, .nan])

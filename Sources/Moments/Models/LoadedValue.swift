@@ -1,4 +1,5 @@
 public import Foundation
+internal import Repository
 
 /// A value with the time from which its age counts, and whether it includes unconfirmed changes.
 public struct LoadedValue<Value> {
@@ -7,7 +8,7 @@ public struct LoadedValue<Value> {
 
   /// The time from which the age of the value counts, disregarding its unconfirmed changes.
   ///
-  /// For a value from a repository, it is ``RepositoryState/fetchedAt``: the time at which the value was fetched or, if
+  /// For a value from a repository, it is `RepositoryState.fetchedAt`: the time at which the value was fetched or, if
   /// that isn't known, last saved.
   public var savedAt: Date
 
@@ -28,7 +29,7 @@ public struct LoadedValue<Value> {
 
   /// Returns the age of the value; `nil` if ``savedAt`` is in the future or implausibly long ago.
   ///
-  /// See ``Freshness/age(savedAt:now:)``.
+  /// See `Freshness.age(savedAt:now:)`.
   public func age(at now: Date) -> Duration? {
     Freshness.age(savedAt: savedAt, now: now)
   }

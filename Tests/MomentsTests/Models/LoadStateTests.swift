@@ -1,5 +1,5 @@
 import Foundation
-import Repository
+import Moments
 import Testing
 
 @Suite struct LoadStateTests {
@@ -15,6 +15,10 @@ import Testing
     .idle, .loading(previous: nil), .loading(previous: old), .loaded(old), .failed(firstFailure, previous: nil),
     .failed(firstFailure, previous: old),
   ]
+
+  @Test func `The age of a loaded value counts from its time`() {
+    #expect(Self.new.age(at: Date(timeIntervalSinceReferenceDate: 4)) == .seconds(2))
+  }
 
   /// Returns the results of a transition from each of ``states``.
   private func statesAfter(_ transition: (inout State) -> Void) -> [State] {
