@@ -70,7 +70,8 @@ struct APISessionErrorTests {
   }
 
   @Test(arguments: [
-    (413, "Send less at once."), (414, "Shorten them."), (431, "Shorten them."), (404, "the credentials of the request."),
+    (413, "Send less at once."), (414, "Shorten them."), (431, "Shorten them."),
+    (404, "the credentials of the request."),
   ])
   func `The description of a request that no server accepts says what to change`(status: Int, advice: String) {
     #expect(APISessionError.statusCode(status, bodyExcerpt: "<html>").description.hasSuffix(advice))

@@ -83,7 +83,9 @@ extension TestChild {
     await withTaskGroup { group in
       for key in keys {
         group.addTask { await reportVanishedEdits(in: repository.values(of: key).subscribe(), of: key) }
-        group.addTask { await makeEdits(of: key, as: writer, numbers: first..<first + maximumEditCount, by: repository) }
+        group.addTask {
+          await makeEdits(of: key, as: writer, numbers: first..<first + maximumEditCount, by: repository)
+        }
       }
     }
   }
