@@ -100,7 +100,7 @@ final class Election<Source: RepositorySource> {
     lease = nil
     events.emit(.leadershipReleased)
     engine.queue.isLedElsewhere = false
-    engine.queue.follow(in: engine)
+    engine.performer.follow(in: engine)
   }
 
   /// Attempts to lead beside the addition of a mutation, so that it can be sent as soon as it is durable.
@@ -135,7 +135,7 @@ final class Election<Source: RepositorySource> {
       if status == .leading, !leads { return false }
       leadingSince = clock.elapsed()
       engine.queue.isLedElsewhere = false
-      engine.queue.lead(as: status, in: engine)
+      engine.performer.lead(as: status, in: engine)
       return true
     } catch {
       events.emit(.storeFailed(error))
@@ -194,7 +194,7 @@ final class Election<Source: RepositorySource> {
     lossCount += 1
     self.lease = nil
     events.emit(.leadershipLost)
-    engine.queue.follow(in: engine)
+    engine.performer.follow(in: engine)
     return false
   }
 

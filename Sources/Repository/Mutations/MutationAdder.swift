@@ -12,12 +12,10 @@ final class MutationAdder<Source: RepositorySource> {
   typealias Key = Source.Key
   typealias Mutation = Source.Mutation
   typealias Failure = RepositoryError<Source.Failure>
-  typealias State = MutationQueueState<Key, Mutation>
-  typealias Entry = State.Entry
+  typealias Entry = MutationQueue<Key, Mutation>.Entry
   typealias Record = MutationRecord
 
   private let capabilities: SourceCapabilities<Source>
-  private let state: State
   private let records: MutationRecords
   private let calls: MutationCalls<Source>
   private let limits: QueueLimits
@@ -26,11 +24,10 @@ final class MutationAdder<Source: RepositorySource> {
   private let format: MutationFormat<Mutation>
 
   init(
-    _ capabilities: SourceCapabilities<Source>, _ state: State, _ records: MutationRecords,
-    _ calls: MutationCalls<Source>, configuration: RepositoryConfiguration, events: RepositoryEvents
+    _ capabilities: SourceCapabilities<Source>, _ records: MutationRecords, _ calls: MutationCalls<Source>,
+    configuration: RepositoryConfiguration, events: RepositoryEvents
   ) {
-    (self.capabilities, self.state, self.records) = (capabilities, state, records)
-    (self.calls, self.events) = (calls, events)
+    (self.capabilities, self.records, self.calls, self.events) = (capabilities, records, calls, events)
     (limits, now) = (configuration.queueLimits, configuration.now)
     format = MutationFormat(repository: capabilities.source.name)
   }
@@ -52,11 +49,13 @@ final class MutationAdder<Source: RepositorySource> {
     let cell = try await engine.use(key)
     defer { engine.endUse(cell) }
     // Another process may have decided about the replaced mutation while the value was read.
-    if let replaced, state[replaced.id]?.isLive ?? true { throw .cancelled }
+    if let replaced, engine.queue[replaced.id]?.isLive ?? true { throw .cancelled }
     let lane = capabilities.lane(of: mutation, on: key)
     var record = try makeRecord(of: mutation, as: id, on: key, lane)
     record.isOutcomeUnknown = replaced?.id == id
-    guard replaced != nil || hasRoom(for: record) else { throw .queueFull }
+    guard replaced != nil || engine.queue.hasRoom(for: record.byteCount, limits: limits, now: now()) else {
+      throw .queueFull
+    }
     do throws(MutationConflict) {
       try cell.state.add(id, mutation)
     } catch {
@@ -65,13 +64,13 @@ final class MutationAdder<Source: RepositorySource> {
       throw .conflict(error)
     }
     // The mutation isn't sent until ``makeDurable(_:replacing:in:)`` has stored its record.
-    state.add(id, mutation, key: key, lane: lane, record: record)
+    engine.queue.add(id, mutation, key: key, lane: lane, record: record)
     if hasCaller { calls.open(id) }
     // If another repository sends the mutation, that repository decides whether the mutation is in conflict.
-    if let entry = state[id], !state.sends(entry) { cell.deferDecision(on: id) }
+    if let entry = engine.queue[id], !engine.queue.sends(entry) { cell.deferDecision(on: id) }
     // The value is published before the changes of the queue, because the user waits for the value.
     engine.publish(cell)
-    engine.queue.reportChanges(in: engine)
+    engine.performer.reportChanges(in: engine)
     let isAdded: Bool
     do throws(StoreError) {
       isAdded = try await makeDurable(id, replacing: replaced, in: engine)
@@ -98,11 +97,6 @@ final class MutationAdder<Source: RepositorySource> {
     }
   }
 
-  /// Whether the limits allow another mutation.
-  private func hasRoom(for record: Record) -> Bool {
-    state.hasRoom(for: record.byteCount, limits: limits, now: now())
-  }
-
   /// Makes an added mutation durable, and lets it be sent unless it has come into conflict meanwhile.
   ///
   /// If the record isn't stored, the mutation is forgotten. If it was to be sent again under its old id, it is instead
@@ -119,11 +113,11 @@ final class MutationAdder<Source: RepositorySource> {
   private func makeDurable(
     _ id: MutationID, replacing replaced: Entry?, in engine: isolated Engine
   ) async throws(StoreError) -> Bool {
-    guard let entry = state[id] else { return false }
+    guard let entry = engine.queue[id] else { return false }
     // The repository attempts to lead beside the write. The order of the writes is that of the additions, so none of
     // them may wait.
     let acquiring =
-      entry.ownsMark && !state.sends
+      entry.ownsMark && !engine.queue.sends
       ? Task(executorPreference: engine.tasks.executor) { await engine.acquireLead() } : nil
     let addition: (record: Record, commit: StoreCommit, isChangedSince: Bool)?
     do throws(StoreError) {
@@ -137,10 +131,10 @@ final class MutationAdder<Source: RepositorySource> {
       return false
     }
     let sequence = addition.record.sequence
-    let isBehindGap = state.recordAddition(
+    let isBehindGap = engine.queue.recordAddition(
       of: id, sequence: sequence, tag: addition.commit.tag, revision: addition.commit.revision)
-    if let replaced, replaced.id != id { state.remove(replaced.id) }
-    guard state[id]?.isLive ?? false else {
+    if let replaced, replaced.id != id { engine.queue.remove(replaced.id) }
+    guard engine.queue[id]?.isLive ?? false else {
       // It came into conflict while it was being written. If its user signed out instead, after the record was stored,
       // these statements do nothing.
       await engine.writer.save(id, in: engine)
@@ -149,27 +143,27 @@ final class MutationAdder<Source: RepositorySource> {
       return true
     }
     events.emit(.mutationEnqueued(id, orderingKey: "\(entry.lane)"))
-    state.release(id)
+    engine.queue.release(id)
     // Another process may have changed the record since it was stored.
     if addition.isChangedSince { engine.start { engine in await engine.reader.reload(id, in: engine) } }
     if isBehindGap {
       // Stored mutations before this one may not be known yet. It waits until they have been read.
       engine.start { engine in await engine.reader.readPredecessors(of: id, sequence, in: engine) }
     }
-    engine.queue.reportChanges(in: engine)
+    engine.performer.reportChanges(in: engine)
     engine.sender.pump(in: engine)
     // If this repository sends and the lane was free, the record was stored with a mark; see
     // ``MutationRecord/isMarked``. If sending was paused during the write, the attempt that the mark announces doesn't
     // begin.
     // A repository that is being suspended removes it before it gives the lead up.
-    if state.isPaused, !state.isSuspended { engine.writer.removeMark(of: id, in: engine) }
+    if engine.queue.isPaused, !engine.queue.isSuspended { engine.writer.removeMark(of: id, in: engine) }
     if let acquiring {
       engine.start { engine in if await !acquiring.value { engine.writer.removeMark(of: id, in: engine) } }
     }
     // A waiting call ends at once if the lane is stalled, and after a timeout if another repository sends the mutation.
-    if state.isStalled(entry.lane) {
+    if engine.queue.isStalled(entry.lane) {
       calls.end(id, .success(.queued))
-    } else if !state.sends {
+    } else if !engine.queue.sends {
       calls.startTimeout(of: id, in: engine)
     }
     return true
@@ -194,7 +188,7 @@ final class MutationAdder<Source: RepositorySource> {
         }
         // The user's record has changed. Reading it removes the mutation from the queue if the user has signed out.
         try await engine.users.reload(UserDigest(userID), in: engine)
-        if state[entry.id] == nil { return nil }
+        if engine.queue[entry.id] == nil { return nil }
       }
     }
   }
@@ -204,11 +198,11 @@ final class MutationAdder<Source: RepositorySource> {
   /// If it was to be sent again under its old id, it is instead refused or in conflict as before.
   private func forgetUndurable(_ id: MutationID, replacing replaced: Entry?, in engine: isolated Engine) {
     // If the user has signed out meanwhile, the mutation is no longer in the queue.
-    let isInQueue = state[id] != nil
-    state.remove(id)
-    if let replaced, replaced.id == id, isInQueue { state.restoreRefused(replaced) }
+    let isInQueue = engine.queue[id] != nil
+    engine.queue.remove(id)
+    if let replaced, replaced.id == id, isInQueue { engine.queue.restoreRefused(replaced) }
     calls.close(id)
-    engine.queue.reportChanges(in: engine)
+    engine.performer.reportChanges(in: engine)
     engine.sender.pump(in: engine)
   }
 }

@@ -6,24 +6,20 @@ internal import DataStore
 final class MutationDecisions<Source: RepositorySource> {
   typealias Engine = SyncEngine<Source>
   typealias Mutation = Source.Mutation
-  typealias Entry = MutationQueueState<Source.Key, Mutation>.Entry
+  typealias Entry = MutationQueue<Source.Key, Mutation>.Entry
 
-  private let state: MutationQueueState<Source.Key, Mutation>
   private let records: MutationRecords
   private let calls: MutationCalls<Source>
   private let events: RepositoryEvents
 
-  init(
-    _ state: MutationQueueState<Source.Key, Mutation>, _ records: MutationRecords,
-    _ calls: MutationCalls<Source>, events: RepositoryEvents
-  ) {
-    (self.state, self.records, self.calls, self.events) = (state, records, calls, events)
+  init(_ records: MutationRecords, _ calls: MutationCalls<Source>, events: RepositoryEvents) {
+    (self.records, self.calls, self.events) = (records, calls, events)
   }
 
   /// Cancels a mutation that is waiting, needs a sign-in, or is in conflict.
   func cancel(_ id: MutationID, in engine: isolated Engine) async throws(PendingMutationError) {
     let entry = try await find(id, in: engine)
-    switch state.standing(of: entry) {
+    switch engine.queue.standing(of: entry) {
     case .inFlight, .refused: throw .alreadySent(id)
     case .waiting, .needsSignIn, .conflicted: break
     }
@@ -31,7 +27,7 @@ final class MutationDecisions<Source: RepositorySource> {
     // the write of that value confirms the mutation, which can't be cancelled during that write.
     if isBeingConfirmed(entry, in: engine) { throw .alreadySent(id) }
     // The mutation stays visible, and keeps its place in its lane, until its removal is certain.
-    state.hold(id)
+    engine.queue.hold(id)
     let isRemoved: Bool
     do throws(StoreError) {
       isRemoved = try await removeUnsent(id, in: engine)
@@ -42,7 +38,7 @@ final class MutationDecisions<Source: RepositorySource> {
       }
       isRemoved = true
     }
-    guard isRemoved, !isBeingConfirmed(entry, in: engine), state.remove(id) != nil else {
+    guard isRemoved, !isBeingConfirmed(entry, in: engine), engine.queue.remove(id) != nil else {
       release(id, in: engine)
       if !isRemoved { await engine.reader.reload(id, in: engine) }
       throw .alreadySent(id)
@@ -50,7 +46,7 @@ final class MutationDecisions<Source: RepositorySource> {
     engine.removeFromOverlay([id], of: entry.key)
     events.emit(.mutationCancelled(id))
     calls.end(id, .failure(.cancelled))
-    engine.queue.reportChanges(in: engine)
+    engine.performer.reportChanges(in: engine)
     engine.sender.pump(in: engine)
   }
 
@@ -75,7 +71,7 @@ final class MutationDecisions<Source: RepositorySource> {
     _ id: MutationID, in engine: isolated Engine
   ) async throws(PendingMutationError) -> MutationID {
     let entry = try await find(id, in: engine)
-    guard case .refused = state.standing(of: entry) else { throw .notRefused(id) }
+    guard case .refused = engine.queue.standing(of: entry) else { throw .notRefused(id) }
     return try await requeue(entry, in: engine)
   }
 
@@ -84,7 +80,7 @@ final class MutationDecisions<Source: RepositorySource> {
     _ id: MutationID, _ resolution: Resolution<Mutation>, in engine: isolated Engine
   ) async throws(PendingMutationError) -> MutationID? {
     let entry = try await find(id, in: engine)
-    guard case .conflicted = state.standing(of: entry) else { throw .notConflicted(id) }
+    guard case .conflicted = engine.queue.standing(of: entry) else { throw .notConflicted(id) }
     switch resolution {
     case .retry: return try await requeue(entry, in: engine)
     case .replace(let mutation): return try await replace(entry, by: mutation, in: engine)
@@ -96,9 +92,9 @@ final class MutationDecisions<Source: RepositorySource> {
 
   /// Discards a mutation that was refused or is in conflict, or that this program can't read.
   func discard(_ id: MutationID, in engine: isolated Engine) async throws(PendingMutationError) {
-    if state.heldMutation(id) != nil { return try await discardHeld(id, in: engine) }
+    if engine.queue.heldMutation(id) != nil { return try await discardHeld(id, in: engine) }
     let entry = try await find(id, in: engine)
-    switch state.standing(of: entry) {
+    switch engine.queue.standing(of: entry) {
     case .refused, .conflicted: try await discard(entry, in: engine)
     case .waiting, .inFlight, .needsSignIn: throw .notRefused(id)
     }
@@ -117,7 +113,7 @@ final class MutationDecisions<Source: RepositorySource> {
   private func replace(
     _ entry: Entry, by mutation: Mutation, as id: MutationID = MutationID(), in engine: isolated Engine
   ) async throws(PendingMutationError) -> MutationID {
-    state.hold(entry.id)
+    engine.queue.hold(entry.id)
     do throws(Engine.Failure) {
       _ = try await engine.adder.add(mutation, on: entry.key, as: id, replacing: entry, hasCaller: false, in: engine)
       events.emit(.mutationRequeued(entry.id))
@@ -138,7 +134,7 @@ final class MutationDecisions<Source: RepositorySource> {
   }
 
   private func discard(_ entry: Entry, in engine: isolated Engine) async throws(PendingMutationError) {
-    state.hold(entry.id)
+    engine.queue.hold(entry.id)
     let isRemoved: Bool
     do throws(StoreError) {
       isRemoved = try await removeUndecided(entry.id, in: engine)
@@ -153,13 +149,13 @@ final class MutationDecisions<Source: RepositorySource> {
       throw .unknown(entry.id)
     }
     events.emit(.mutationDiscarded(entry.id))
-    engine.queue.reportChanges(in: engine)
+    engine.performer.reportChanges(in: engine)
     release(entry.id, in: engine)
   }
 
   /// Discards a mutation that this program can't read, unless a program that can read it may be sending it.
   private func discardHeld(_ id: MutationID, in engine: isolated Engine) async throws(PendingMutationError) {
-    guard let held = state.heldMutation(id) else { throw .unknown(id) }
+    guard let held = engine.queue.heldMutation(id) else { throw .unknown(id) }
     // While this repository leads, no program that can read the mutation is sending it.
     if held.record.isMarked, !engine.election.leads {
       _ = await engine.election.acquire(in: engine)
@@ -191,7 +187,7 @@ final class MutationDecisions<Source: RepositorySource> {
     } catch {
       throw .store(error)
     }
-    guard let entry = state[id], !entry.isBeingDecided else { throw .unknown(id) }
+    guard let entry = engine.queue[id], !entry.isBeingDecided else { throw .unknown(id) }
     // A mutation that isn't durable yet will be shortly, and may then be sent at once.
     guard entry.tag != nil else { throw .alreadySent(id) }
     return entry
@@ -199,7 +195,7 @@ final class MutationDecisions<Source: RepositorySource> {
 
   /// Ends a decision about a mutation, so that the mutation may be sent if it still exists.
   private func release(_ id: MutationID, in engine: isolated Engine) {
-    state.release(id)
+    engine.queue.release(id)
     engine.sender.pump(in: engine)
   }
 
@@ -208,16 +204,18 @@ final class MutationDecisions<Source: RepositorySource> {
   ///
   /// - Returns: Whether it was removed.
   private func removeUnsent(_ id: MutationID, in engine: isolated Engine) async throws(StoreError) -> Bool {
-    while let entry = state[id], let tag = entry.tag {
+    while let entry = engine.queue[id], let tag = entry.tag {
       switch try await records.remove(id, if: .unsent, tag: tag) {
       case .removed: return true
       case .gone:
-        if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
+        if let entry = engine.queue[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
         return false
       case .written, .unchanged, .kept, .keptVerdict:
         // Tries again if this repository has since written the record, or received a newer version of it. Because the
         // mutation is held, it can be in flight only at another repository.
-        guard let entry = state[id], entry.tag != tag, state.standing(of: entry) != .inFlight else { return false }
+        guard let entry = engine.queue[id], entry.tag != tag, engine.queue.standing(of: entry) != .inFlight else {
+          return false
+        }
       }
     }
     return false
@@ -227,13 +225,13 @@ final class MutationDecisions<Source: RepositorySource> {
   ///
   /// - Returns: Whether it was removed.
   private func removeUndecided(_ id: MutationID, in engine: isolated Engine) async throws(StoreError) -> Bool {
-    guard let tag = state[id]?.tag else { return false }
+    guard let tag = engine.queue[id]?.tag else { return false }
     switch try await records.remove(id, if: .undecided, tag: tag) {
     case .removed:
-      state.remove(id)
+      engine.queue.remove(id)
       return true
     case .gone:
-      if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
+      if let entry = engine.queue[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
       return false
     case .written, .unchanged, .kept, .keptVerdict: return false
     }

@@ -6,11 +6,10 @@ internal import Multicast
 /// Belongs to one ``SyncEngine`` and is used in its isolation only.
 final class MutationReader<Source: RepositorySource> {
   typealias Engine = SyncEngine<Source>
-  typealias Entry = MutationQueueState<Source.Key, Source.Mutation>.Entry
+  typealias Entry = MutationQueue<Source.Key, Source.Mutation>.Entry
   typealias Record = MutationRecord
 
   private let capabilities: SourceCapabilities<Source>
-  private let state: MutationQueueState<Source.Key, Source.Mutation>
   private let records: MutationRecords
   private let calls: MutationCalls<Source>
   private let format: MutationFormat<Source.Mutation>
@@ -25,11 +24,10 @@ final class MutationReader<Source: RepositorySource> {
   private var endSubscription: (@Sendable () -> Void)?
 
   init(
-    _ capabilities: SourceCapabilities<Source>, _ state: MutationQueueState<Source.Key, Source.Mutation>,
-    _ records: MutationRecords, _ calls: MutationCalls<Source>, events: RepositoryEvents
+    _ capabilities: SourceCapabilities<Source>, _ records: MutationRecords, _ calls: MutationCalls<Source>,
+    events: RepositoryEvents
   ) {
-    (self.capabilities, self.state, self.records) = (capabilities, state, records)
-    (self.calls, self.events) = (calls, events)
+    (self.capabilities, self.records, self.calls, self.events) = (capabilities, records, calls, events)
     format = MutationFormat(repository: capabilities.source.name)
   }
 
@@ -48,7 +46,7 @@ final class MutationReader<Source: RepositorySource> {
       defer { engine.sender.endBatch(in: engine) }
       let isFirstRead = endSubscription == nil
       let found = reading.stored.sorted { $0.stored.value.sequence < $1.stored.value.sequence }
-      state.recordReading(upTo: max(reading.lastSequence, found.last?.stored.value.sequence ?? 0))
+      engine.queue.recordReading(upTo: max(reading.lastSequence, found.last?.stored.value.sequence ?? 0))
       let added: [Entry] = found.compactMap {
         if isFirstRead { return restore($0, in: engine) }
         // A record that is being written may be this repository's own.
@@ -56,18 +54,18 @@ final class MutationReader<Source: RepositorySource> {
         return handleRecord($0.key, $0.stored, in: engine)
       }
       if isFirstRead {
-        for id in state.endRestoring(at: engine.moment) { engine.queue.refuseInterrupted(id, in: engine) }
+        for id in engine.queue.endRestoring(at: engine.moment) { engine.performer.refuseInterrupted(id, in: engine) }
       }
       subscribe(to: reading.changes, in: engine)
-      engine.queue.reportChanges(in: engine)
+      engine.performer.reportChanges(in: engine)
       // No cell is open during the first read. A cell that is opened later shows the mutations in the queue.
       for entry in added where !isFirstRead { await engine.external.show(entry, in: engine) }
       let foundIDs = Set(found.map(\.key.id))
-      let missing = state.durableIDs.filter { !foundIDs.contains($0.rawValue) }
-      for id in try await externallyFinished(missing) {
-        if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
+      let missing = engine.queue.durableIDs.filter { !foundIDs.contains($0.rawValue) }
+      for id in try await externallyFinished(missing, in: engine) {
+        if let entry = engine.queue[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
       }
-      for held in state.heldMutations where !foundIDs.contains(held.id.rawValue) {
+      for held in engine.queue.heldMutations where !foundIDs.contains(held.id.rawValue) {
         endHolding(held.id, in: engine)
       }
     }
@@ -77,7 +75,7 @@ final class MutationReader<Source: RepositorySource> {
   func readForSignIn(in engine: isolated Engine) {
     guard hasBegunReading else { return }
     signInCount += 1
-    state.forgetReading()
+    engine.queue.forgetReading()
     engine.start { engine in
       await engine.keepTrying { (engine) async throws(StoreError) in try await engine.reader.read(in: engine) }
       engine.sender.pump(in: engine)
@@ -97,20 +95,20 @@ final class MutationReader<Source: RepositorySource> {
   /// Adds a mutation that the first read has found, unless its record is ignored.
   private func restore(_ found: StoreObservation<Record>.Entry, in engine: isolated Engine) -> Entry? {
     guard let entry = findEntry(found.key, found.stored, in: engine) else { return nil }
-    state.restore(entry)
+    engine.queue.restore(entry)
     return entry
   }
 
   /// Reads the queue until every mutation before this one is known, and then lets this one be sent.
   func readPredecessors(of id: MutationID, _ sequence: UInt64, in engine: isolated Engine) async {
     var attempt = 0
-    while state[id] != nil, state.knownSequence < sequence {
+    while engine.queue[id] != nil, engine.queue.knownSequence < sequence {
       do throws(StoreError) {
         let signInCountBefore = signInCount
         try await read(in: engine)
         // The record and those before it were stored before the read, so the read has found them. But it may have
         // ignored the records of a user who signed in during the read.
-        if signInCount == signInCountBefore { state.recordReading(upTo: sequence) }
+        if signInCount == signInCountBefore { engine.queue.recordReading(upTo: sequence) }
       } catch {
         events.emit(.storeFailed(error))
         // The mutation now waits for the store, and not only for its turn.
@@ -120,7 +118,7 @@ final class MutationReader<Source: RepositorySource> {
       }
       if Task.isCancelled { return }
     }
-    state.recordPredecessors(of: id)
+    engine.queue.recordPredecessors(of: id)
     engine.sender.pump(in: engine)
   }
 
@@ -154,19 +152,19 @@ final class MutationReader<Source: RepositorySource> {
 
   /// Holds a mutation that this program can't read.
   private func hold(_ mutation: HeldMutation<Source.Key>, in engine: isolated Engine) {
-    let earlier = state.heldMutation(mutation.id)
-    state.hold(mutation)
+    let earlier = engine.queue.heldMutation(mutation.id)
+    engine.queue.hold(mutation)
     if earlier?.reason != mutation.reason { events.emit(RepositoryEvent(mutation)) }
     calls.end(mutation.id, .success(.queued))
-    calls.endQueued(state.live.filter { state.isStalled($0.lane) }.map(\.id))
+    calls.endQueued(engine.queue.live.filter { engine.queue.isStalled($0.lane) }.map(\.id))
     if let key = mutation.key { engine.publish(key) }
   }
 
   /// Forgets a held mutation, because its record was removed, or because this program can read it now.
   func endHolding(_ id: MutationID, in engine: isolated Engine) {
-    guard let mutation = state.removeHeld(id) else { return }
+    guard let mutation = engine.queue.removeHeld(id) else { return }
     if let key = mutation.key { engine.publish(key) }
-    engine.queue.reportChanges(in: engine)
+    engine.performer.reportChanges(in: engine)
     engine.sender.pump(in: engine)
   }
 
@@ -195,11 +193,11 @@ final class MutationReader<Source: RepositorySource> {
       guard case .removed(let key, let revision) = change, let id = key.id.map(MutationID.init(rawValue:)) else {
         continue
       }
-      if let held = state.heldMutation(id), revision > held.revision { endHolding(id, in: engine) }
-      guard let entry = state[id], entry.tag != nil, revision > entry.revision else { continue }
+      if let held = engine.queue.heldMutation(id), revision > held.revision { endHolding(id, in: engine) }
+      guard let entry = engine.queue[id], entry.tag != nil, revision > entry.revision else { continue }
       await engine.external.receiveRemoval(of: entry, in: engine)
     }
-    engine.queue.reportChanges(in: engine)
+    engine.performer.reportChanges(in: engine)
     engine.sender.pump(in: engine)
   }
 
@@ -207,12 +205,12 @@ final class MutationReader<Source: RepositorySource> {
   func reload(_ id: MutationID, in engine: isolated Engine) async {
     do throws(StoreError) {
       let stored = try await records.load(id)
-      guard let entry = state[id] else { return }
+      guard let entry = engine.queue[id] else { return }
       guard let stored else { return await engine.external.receiveRemoval(of: entry, in: engine) }
       if let added = handleRecord(records.keys.record(id), stored, in: engine) {
         await engine.external.show(added, in: engine)
       }
-      engine.queue.reportChanges(in: engine)
+      engine.performer.reportChanges(in: engine)
       engine.sender.pump(in: engine)
     } catch {
       // The next write of the record, or the app's next decision about the mutation, fails its precondition and reads
@@ -229,7 +227,7 @@ final class MutationReader<Source: RepositorySource> {
   ) -> Entry? {
     guard let rawID = key.id else { return nil }
     let id = MutationID(rawValue: rawID)
-    if let known = state[id] {
+    if let known = engine.queue[id] {
       guard known.tag != nil, stored.revision > known.revision else { return nil }
       let isReadable = stored.value.problem == nil && stored.value.hasSameMutation(as: known.record)
       if isReadable, known.isLive || !stored.value.isLive {
@@ -238,30 +236,32 @@ final class MutationReader<Source: RepositorySource> {
       }
       // It was refused or in conflict, and another repository sends it again. Or another version of the program has
       // changed it.
-      state.remove(id)
+      engine.queue.remove(id)
       engine.removeFromOverlay([id], of: known.key)
     } else if records.isRemoved(id) {
       return nil
-    } else if let held = state.heldMutation(id), stored.revision <= held.revision {
+    } else if let held = engine.queue.heldMutation(id), stored.revision <= held.revision {
       return nil
     }
     guard let entry = findEntry(key, stored, in: engine) else { return nil }
     endHolding(id, in: engine)
-    switch state.addExternal(entry, at: engine.moment) {
+    switch engine.queue.addExternal(entry, at: engine.moment) {
     case .nothing: break
-    case .refused: engine.queue.refuseInterrupted(id, in: engine)
+    case .refused: engine.performer.refuseInterrupted(id, in: engine)
     case .behindGap:
       let sequence = entry.record.sequence
       engine.start { engine in await engine.reader.readPredecessors(of: id, sequence, in: engine) }
     }
-    return state[id].flatMap { $0.isLive ? $0 : nil }
+    return engine.queue[id].flatMap { $0.isLive ? $0 : nil }
   }
 
   private func update(_ entry: Entry, with stored: StoredValue<Record>, in engine: isolated Engine) {
-    guard let verdict = state.receive(stored, of: entry, at: engine.moment) else {
+    guard let verdict = engine.queue.receive(stored, of: entry, at: engine.moment) else {
       // The record may show that the leader, the repository that sends the mutations, makes the lane wait, for example
       // because an attempt failed. The calls of the lane's mutations then end with the result `queued`.
-      if !state.sends, state.isStalled(entry.lane) { calls.endQueued(state.waiting(in: entry.lane)) }
+      if !engine.queue.sends, engine.queue.isStalled(entry.lane) {
+        calls.endQueued(engine.queue.waiting(in: entry.lane))
+      }
       return
     }
     engine.removeFromOverlay([entry.id], of: entry.key)
@@ -277,33 +277,33 @@ final class MutationReader<Source: RepositorySource> {
   ///
   /// The store reports no removal of the record to the observers of the records.
   func receiveQuarantine(of id: MutationID, _ error: StoreError, in engine: isolated Engine) async {
-    if state.heldMutation(id) != nil { return endHolding(id, in: engine) }
-    guard state[id] != nil || calls.isOpen(id) else { return }
-    records.recordQuarantine(of: id, error) { state[$0] != nil || calls.isOpen($0) }
+    if engine.queue.heldMutation(id) != nil { return endHolding(id, in: engine) }
+    guard engine.queue[id] != nil || calls.isOpen(id) else { return }
+    records.recordQuarantine(of: id, error) { engine.queue[$0] != nil || calls.isOpen($0) }
     // If the record is being written, the write finds that it is missing, or removes it because the mutation is
     // confirmed.
-    if state[id]?.tag != nil, !records.isBeingWritten(id) { await reload(id, in: engine) }
+    if engine.queue[id]?.tag != nil, !records.isBeingWritten(id) { await reload(id, in: engine) }
   }
 
   /// Returns those of the given mutations whose records another repository or process has removed.
   ///
   /// - Complexity: Loads the record of each mutation.
   func externallyFinished(
-    _ ids: [MutationID], isolation: isolated (any Actor)? = #isolation
+    _ ids: [MutationID], in engine: isolated Engine
   ) async throws(StoreError) -> [MutationID] {
-    let durable = ids.filter { state[$0]?.tag != nil }
-    return try await records.externallyRemoved(durable).filter { state[$0] != nil }
+    let durable = ids.filter { engine.queue[$0]?.tag != nil }
+    return try await records.externallyRemoved(durable).filter { engine.queue[$0] != nil }
   }
 
   /// Forgets mutations whose records another repository or process has removed, and completes the calls that wait for
   /// them.
   func finishExternally(_ ids: [MutationID], in engine: isolated Engine) {
-    let finished = ids.compactMap { state.remove($0) }
+    let finished = ids.compactMap { engine.queue.remove($0) }
     for entry in finished where calls.isOpen(entry.id) {
       let signOutCount = engine.users.signOutCount(of: entry.key.userID)
       engine.start { engine in await engine.reader.endCall(of: entry, signOutCount, in: engine) }
     }
-    engine.queue.reportChanges(in: engine)
+    engine.performer.reportChanges(in: engine)
     engine.sender.pump(in: engine)
   }
 

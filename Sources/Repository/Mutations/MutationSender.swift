@@ -5,7 +5,7 @@ internal import DataStore
 /// Belongs to one ``SyncEngine`` and is used in its isolation only.
 final class MutationSender<Source: RepositorySource> {
   typealias Engine = SyncEngine<Source>
-  typealias Entry = MutationQueue<Source>.Entry
+  typealias Entry = MutationQueue<Source.Key, Source.Mutation>.Entry
   typealias SendResult = Result<MutationReply<Source.Value>, Source.Failure>
 
   /// The time without attempts after which a repository gives the lead up.
@@ -129,13 +129,13 @@ final class MutationSender<Source: RepositorySource> {
     // If this repository hasn't become a follower, the attempt itself has called ``pump(in:)``, unless the repository
     // was released.
     if engine.queue.sends { return }
-    engine.queue.handOffIfFollowing(entry, in: engine)
+    engine.performer.handOffIfFollowing(entry, in: engine)
     pump(in: engine)
   }
 
   /// Makes one attempt to send a mutation.
   private func attempt(_ dequeued: Entry, in engine: isolated Engine) async {
-    let queue = engine.queue
+    let performer = engine.performer
     let cell: SyncCell<Source>
     do throws(StoreError) {
       guard let opened = try await engine.openUnlessSignedOut(dequeued.key) else {
@@ -145,31 +145,31 @@ final class MutationSender<Source: RepositorySource> {
       // Without this read, each attempt would send the mutation again, and its reply couldn't be stored.
       if cell.hasFutureValue { _ = try await engine.external.load(cell.storeKey) }
       cell.hasFutureValue = false
-      queue.recordValue(of: dequeued.id, isReadable: true)
+      engine.queue.recordValue(of: dequeued.id, isReadable: true)
       try await engine.writer.storeVerdicts(in: dequeued.lane, in: engine)
       // The stored mark lets a later process know of the attempt if this one ends during it. A repository that has lost
       // its lead must not mark mutations. The lead is confirmed again after the mark is stored.
-      if engine.writer.needsMark(dequeued.id), await !engine.election.confirmLead(in: engine) {
-        return queue.abandonAttemptAfterLoss(dequeued, in: engine)
+      if engine.queue.needsMark(dequeued.id), await !engine.election.confirmLead(in: engine) {
+        return performer.abandonAttemptAfterLoss(dequeued, in: engine)
       }
       try await engine.writer.mark(dequeued.id, in: engine)
     } catch {
       events.emit(.storeFailed(error))
-      if case .newerFormat = error { queue.recordValue(of: dequeued.id, isReadable: false) }
+      if case .newerFormat = error { engine.queue.recordValue(of: dequeued.id, isReadable: false) }
       return abandon(dequeued, reason: error.description, in: engine)
     }
     let isStillLeading = await engine.election.confirmLead(in: engine)
-    guard isStillLeading else { return queue.abandonAttemptAfterLoss(dequeued, in: engine) }
+    guard isStillLeading else { return performer.abandonAttemptAfterLoss(dequeued, in: engine) }
     if Task.isCancelled { return await endCancelled(dequeued, cell, in: engine) }
-    if engine.writer.needsMark(dequeued.id) {
+    if engine.queue.needsMark(dequeued.id) {
       return abandon(dequeued, reason: "another process has changed the mutation's record", in: engine)
     }
-    guard let sending = capabilities.sending, let entry = queue.beginRequest(dequeued.id) else {
+    guard let sending = capabilities.sending, let entry = engine.queue.beginRequest(dequeued.id) else {
       // The mutation was removed, refused or found in conflict meanwhile.
       advanceLane(after: dequeued, in: engine)
       return engine.release(cell)
     }
-    queue.reportChanges(in: engine)
+    performer.reportChanges(in: engine)
     let requestedAt = cell.state.beginSending(entry.id)
     events.emit(.mutationSending(entry.id, attempt: entry.record.attempts))
     let result: SendResult
@@ -180,7 +180,7 @@ final class MutationSender<Source: RepositorySource> {
     }
     if engine.suspension.hasLeftAttempts {
       cell.state.fail(entry.id)
-      return queue.interruptAttempt(entry)
+      return performer.interruptAttempt(entry, in: engine)
     }
     // A failure matters only if this repository still leads. A new leader sends the mutation again, and gets an answer
     // of its own.
@@ -188,10 +188,10 @@ final class MutationSender<Source: RepositorySource> {
     if case .failure = result { hasLostLead = await !engine.election.confirmLead(in: engine) }
     // The user has signed out, so the answer no longer matters.
     if cell.isClosed { return advanceLane(after: dequeued, in: engine) }
-    if hasLostLead { return queue.handOffAttempt(entry) }
+    if hasLostLead { return engine.queue.recordFailure(of: entry.id, isOutcomeUnknown: true) }
     switch result {
     case .success(let reply):
-      queue.recordAnswer(to: entry)
+      engine.queue.recordAnswer(to: entry)
       cell.state.receive(
         .mutation(entry.id, completeValue(of: reply, cell), isTrusted: !entry.record.isOutcomeUnknown),
         requestedAt: requestedAt)
@@ -199,7 +199,7 @@ final class MutationSender<Source: RepositorySource> {
       pump(in: engine)
     case .failure(let failure): await receive(failure, of: entry, cell, in: engine)
     }
-    queue.reportChanges(in: engine)
+    performer.reportChanges(in: engine)
   }
 
   private func completeValue(
@@ -212,7 +212,7 @@ final class MutationSender<Source: RepositorySource> {
   private func receive(
     _ failure: Source.Failure, of entry: Entry, _ cell: SyncCell<Source>, in engine: isolated Engine
   ) async {
-    let (queue, reason) = (engine.queue, String(describing: failure))
+    let (performer, reason) = (engine.performer, String(describing: failure))
     if Task.isCancelled { return await endCancelled(entry, cell, in: engine) }
     let isLastAttempt = !policy.allows(attempt: entry.record.attempts + 1)
     switch capabilities.source.disposition(of: failure) {
@@ -233,11 +233,11 @@ final class MutationSender<Source: RepositorySource> {
       // ``MutationResult/queued``.
       engine.publish(cell)
       events.emit(.signInRequired(entry.id, reason: reason))
-      queue.waitForSignIn(entry, in: engine)
+      performer.waitForSignIn(entry, in: engine)
       pump(in: engine)
     case .conflict:
       engine.removeFromOverlay([entry.id], of: entry.key)
-      queue.recordConflict(entry.id, MutationConflict(reason), isFromServer: true, in: engine)
+      performer.recordConflict(entry.id, MutationConflict(reason), isFromServer: true, in: engine)
       advanceLane(after: entry, in: engine)
       engine.release(cell)
     }
@@ -252,9 +252,9 @@ final class MutationSender<Source: RepositorySource> {
       engine.queue.recordUnknownOutcome(of: entry.id)
     } else {
       cell.state.fail(entry.id)
-      engine.queue.interruptAttempt(entry)
+      engine.performer.interruptAttempt(entry, in: engine)
       engine.publish(cell)
-      engine.queue.reportChanges(in: engine)
+      engine.performer.reportChanges(in: engine)
       // The repository may have been resumed meanwhile.
       pump(in: engine)
     }
@@ -271,7 +271,7 @@ final class MutationSender<Source: RepositorySource> {
     _ entry: Entry, _ refusal: MutationRefusal, _ failure: Source.Failure, isOutcomeUnknown: Bool = false,
     _ cell: SyncCell<Source>, in engine: isolated Engine
   ) async {
-    await engine.queue.refuse(
+    await engine.performer.refuse(
       entry.id, refusal, .server(failure), isOutcomeUnknown: isOutcomeUnknown, in: engine)
     advanceLane(after: entry, in: engine)
     engine.release(cell)
@@ -281,7 +281,7 @@ final class MutationSender<Source: RepositorySource> {
     of entry: Entry, isOutcomeUnknown: Bool, _ cell: SyncCell<Source>, in engine: isolated Engine
   ) {
     cell.state.fail(entry.id)
-    engine.queue.recordFailure(of: entry.id, isOutcomeUnknown: isOutcomeUnknown, in: engine)
+    engine.performer.recordFailure(of: entry.id, isOutcomeUnknown: isOutcomeUnknown, in: engine)
     // Publishing may find a conflict, because the mutation is no longer in flight: now the present value, not the
     // server, decides whether it is possible.
     engine.publish(cell)
@@ -310,7 +310,7 @@ final class MutationSender<Source: RepositorySource> {
     if engine.queue[entry.id]?.isLive ?? false {
       let delay = max(engine.backoff.delay(forAttempt: engine.queue.failures(of: entry)), serverDelay ?? .zero)
       events.emit(.retryScheduled(entry.id, attempt: attempt, delay: delay, reason: reason))
-      engine.queue.backOff(
+      engine.performer.backOff(
         entry, for: delay, isServerDelay: serverDelay != nil, reason: reason,
         hasRequested: hasRequested, in: engine)
     } else {

@@ -6,17 +6,13 @@ internal import DataStore
 final class MutationWriter<Source: RepositorySource> {
   typealias Engine = SyncEngine<Source>
 
-  private let state: MutationQueueState<Source.Key, Source.Mutation>
   private let records: MutationRecords
   private let events: RepositoryEvents
   /// The tasks that write the marks of mutations whose turn comes next; see ``mark(_:in:)``.
   private var marking: [MutationID: Task<Void, Never>] = [:]
 
-  init(
-    _ state: MutationQueueState<Source.Key, Source.Mutation>, _ records: MutationRecords,
-    events: RepositoryEvents
-  ) {
-    (self.state, self.records, self.events) = (state, records, events)
+  init(_ records: MutationRecords, events: RepositoryEvents) {
+    (self.records, self.events) = (records, events)
   }
 
   /// Writes the present record of a mutation.
@@ -28,25 +24,25 @@ final class MutationWriter<Source: RepositorySource> {
   /// - Returns: The error if the write failed.
   func write(_ id: MutationID, unlessChanged: Bool = false, in engine: isolated Engine) async -> StoreError? {
     // A mutation without a tag isn't durable yet: ``MutationAdder`` is writing it.
-    while let entry = state[id], let tag = entry.tag {
+    while let entry = engine.queue[id], let tag = entry.tag {
       do throws(StoreError) {
         let (outcome, isChangedSince) = try await records.replace(
           id, by: entry.record, tag: tag, unlessChanged: unlessChanged)
         switch outcome {
         case .written(let record, let commit):
-          state.recordWrite(record, of: id, commit)
+          engine.queue.recordWrite(record, of: id, commit)
           // Another process may have changed the record since this commit.
           if isChangedSince { await engine.reader.reload(id, in: engine) }
         case .kept:
           await engine.reader.reload(id, in: engine)
-          guard let reloaded = state[id], reloaded.ownsMark else { return nil }
+          guard let reloaded = engine.queue[id], reloaded.ownsMark else { return nil }
           // This repository still owns the mark, so the reload found no record that another repository wrote. If the
           // tag is new, another write of this repository has changed the record.
           if reloaded.tag != tag { continue }
           // The changed record could not be read, so the mark isn't stored.
-          state.unmark([id])
+          engine.queue.unmark([id])
         case .keptVerdict: await engine.reader.reload(id, in: engine)
-        case .gone: if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
+        case .gone: if let entry = engine.queue[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
         case .removed, .unchanged: break
         }
         return nil
@@ -88,7 +84,7 @@ final class MutationWriter<Source: RepositorySource> {
   ///
   /// - Throws: A `StoreError` if a verdict can't be written.
   func storeVerdicts(in lane: LaneID, in engine: isolated Engine) async throws(StoreError) {
-    for id in state.unstoredVerdicts(in: lane) where state.hasUnstoredVerdict(id) {
+    for id in engine.queue.unstoredVerdicts(in: lane) where engine.queue.hasUnstoredVerdict(id) {
       if let error = await write(id, in: engine) { throw error }
     }
   }
@@ -98,10 +94,10 @@ final class MutationWriter<Source: RepositorySource> {
   ///
   /// A record that can't be written is written later.
   func storeStandings(in engine: isolated Engine) async {
-    for id in state.unstoredVerdicts where state[id]?.tag != nil { await save(id, in: engine) }
-    for id in state.waitingWithMarks {
+    for id in engine.queue.unstoredVerdicts where engine.queue[id]?.tag != nil { await save(id, in: engine) }
+    for id in engine.queue.waitingWithMarks {
       await marking[id]?.value
-      if state.removeMark(of: id) { await save(id, in: engine) }
+      if engine.queue.removeMark(of: id) { await save(id, in: engine) }
     }
   }
 
@@ -110,20 +106,20 @@ final class MutationWriter<Source: RepositorySource> {
   /// Marks a mutation: stores that an attempt to send it will begin, in case this process ends during the attempt.
   ///
   /// The next mutations of the lane are marked too, without waiting for these marks to be stored. A record that another
-  /// process has changed stays as it is. If its mutation is still live, ``needsMark(_:)`` is then still `true`.
+  /// process has changed stays as it is. If its mutation is live, ``MutationQueue/needsMark(_:)`` stays `true`.
   ///
   /// - Throws: A `StoreError` if the mark can't be written. It then counts as not written.
   func mark(_ id: MutationID, in engine: isolated Engine) async throws(StoreError) {
     // The mark may be one of those that are being written beside an earlier attempt.
     await marking[id]?.value
-    let ids = state.mark(id)
+    let ids = engine.queue.mark(id)
     let next = ids.filter { $0 != id }
     if !next.isEmpty {
       let writing = Task(executorPreference: engine.tasks.executor) { await engine.writeMarks(of: next) }
       for nextID in next { marking[nextID] = writing }
     }
     guard ids.contains(id), let error = await write(id, unlessChanged: true, in: engine) else { return }
-    state.unmark([id])
+    engine.queue.unmark([id])
     throw error
   }
 
@@ -136,22 +132,19 @@ final class MutationWriter<Source: RepositorySource> {
     }
     for id in ids { marking[id] = nil }
     // If sending was paused during the writes, ``removeMarks(of:in:)`` skipped these marks, so they are removed now.
-    if state.isPaused { for id in ids { removeMark(of: id, in: engine) } }
+    if engine.queue.isPaused { for id in ids { removeMark(of: id, in: engine) } }
   }
 
   /// Writes the mark of a mutation whose turn comes next, unless another process has changed its record.
   func writeMark(of id: MutationID, in engine: isolated Engine) async {
     guard let error = await write(id, unlessChanged: true, in: engine) else { return }
     events.emit(.storeFailed(error))
-    state.unmark([id])
+    engine.queue.unmark([id])
   }
-
-  /// Whether a mutation must be marked before it is sent.
-  func needsMark(_ id: MutationID) -> Bool { state[id].map { $0.isLive && !$0.ownsMark } ?? false }
 
   /// Removes the mark of a waiting mutation, so that a later process doesn't count an attempt that never began.
   func removeMark(of id: MutationID, in engine: isolated Engine) {
-    guard state.removeMark(of: id) else { return }
+    guard engine.queue.removeMark(of: id) else { return }
     engine.start { engine in await engine.writer.save(id, in: engine) }
   }
 

@@ -6,7 +6,7 @@ internal import Multicast
 /// Belongs to one ``SyncEngine`` and is used in its isolation only.
 final class QueueReports<Source: RepositorySource> {
   typealias Engine = SyncEngine<Source>
-  typealias State = MutationQueueState<Source.Key, Source.Mutation>
+  typealias State = MutationQueue<Source.Key, Source.Mutation>
   typealias List = [PendingMutation<Source.Key, Source.Mutation>]
 
   private let listKey: String
@@ -58,7 +58,7 @@ final class QueueReports<Source: RepositorySource> {
     let count = state.count
     engine.start { engine in
       if count > Self.maximumCountSentAtOnce { await engine.pause(for: Self.interval(ofListsWith: count)) }
-      engine.queue.sendList()
+      engine.performer.sendList(in: engine)
     }
   }
 

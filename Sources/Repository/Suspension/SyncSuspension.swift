@@ -74,7 +74,7 @@ final class SyncSuspension<Source: RepositorySource> {
   ///
   /// Ends early if the repository is to run again.
   private func stop(in engine: isolated Engine) async {
-    engine.queue.pause(.suspended, in: engine)
+    engine.performer.pause(.suspended, in: engine)
     await wait(until: clock.elapsed() + Self.maximumAttemptTime, in: engine) { engine in
       engine.suspension.state.isRunning
         || engine.queue.isSettled && !engine.election.isTrying && !engine.isStarting
@@ -86,7 +86,7 @@ final class SyncSuspension<Source: RepositorySource> {
     }
     if state.isRunning { return }
     hasLeftAttempts = true
-    await engine.queue.leaveAttempts(in: engine)
+    await engine.performer.leaveAttempts(in: engine)
     await engine.election.surrender(in: engine)
     if state.isRunning { return }
     await store.suspend()

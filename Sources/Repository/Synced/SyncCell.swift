@@ -203,7 +203,7 @@ final class SyncCell<Source: RepositorySource> {
   ///   - entry: The mutation.
   ///   - isSentHere: Whether this repository sends the mutation. Otherwise the repository that sends it decides whether
   ///     it is in conflict, because this repository may not know the value that the mutation was made for.
-  func restore(_ entry: MutationQueue<Source>.Entry, isSentHere: Bool) {
+  func restore(_ entry: MutationQueue<Source.Key, Source.Mutation>.Entry, isSentHere: Bool) {
     state.restore(entry.id, entry.mutation)
     openVersion = nil
     if !isSentHere { deferDecision(on: entry.id) }

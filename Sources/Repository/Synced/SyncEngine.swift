@@ -10,10 +10,10 @@ internal import Multicast
 ///   to the observers of the whole repository.
 /// - ``UnreadObservations`` reads again what is observed and could not be read.
 /// - ``SyncLoader`` fetches values, and ``SyncWrites`` stores the replies.
-/// - ``MutationQueue`` keeps the mutations. ``MutationAdder`` adds them, and ``MutationSender`` sends them while the
-///   ``Election`` permits it. ``MutationReader`` and ``MutationWriter`` read and write the mutations' records,
-///   ``MutationCalls`` completes the calls that wait for mutations, and ``MutationDecisions`` performs the operations
-///   of ``PendingMutations``.
+/// - The mutations are a ``MutationQueue``, whose decisions ``QueuePerformer`` carries out. ``MutationAdder`` adds them,
+///   and ``MutationSender`` sends them while the ``Election`` permits it. ``MutationReader`` and ``MutationWriter`` read
+///   and write the mutations' records, ``MutationCalls`` completes the calls that wait for mutations, and
+///   ``MutationDecisions`` performs the operations of ``PendingMutations``.
 /// - ``SyncExternalChanges`` applies the changes of other repositories and processes.
 /// - ``SyncUsers`` tracks which users have signed in and out, and ``SignOuts`` erases a user's data.
 /// - ``SyncEvictions`` removes stored values that exceed the limits of the ``EvictionPolicy``.
@@ -44,7 +44,9 @@ actor SyncEngine<Source: RepositorySource> {
   /// The key of the channel for observers of the queue.
   nonisolated let listKey: String
 
-  let queue: MutationQueue<Source>
+  /// The mutations, their order, and the next one to send.
+  var queue: MutationQueue<Key, Mutation>
+  let performer: QueuePerformer<Source>
   let adder: MutationAdder<Source>
   let sender: MutationSender<Source>
   let reader: MutationReader<Source>
@@ -86,17 +88,16 @@ actor SyncEngine<Source: RepositorySource> {
     channels = SyncChannels(capabilities)
     cells = SyncCells(channels)
     backoff = Backoff(configuration.retryPolicy, clock: clock, random: configuration.random)
-    let mutations = MutationQueueState<Key, Mutation>(
+    queue = MutationQueue(
       maximumInFlight: configuration.maximumConcurrentSends,
       maximumInterruptedAttempts: configuration.retryPolicy.maximumInterruptedAttempts)
     calls = MutationCalls(CallTimeouts(clock, tasks))
-    queue = MutationQueue(
-      capabilities, mutations, records, calls, events: events, liveCounts: liveCounts, version: queueVersion,
-      lists: channels.lists)
-    adder = MutationAdder(capabilities, mutations, records, calls, configuration: configuration, events: events)
-    reader = MutationReader(capabilities, mutations, records, calls, events: events)
-    writer = MutationWriter(mutations, records, events: events)
-    decisions = MutationDecisions(mutations, records, calls, events: events)
+    performer = QueuePerformer(
+      records, calls, events: events, liveCounts: liveCounts, version: queueVersion, lists: channels.lists)
+    adder = MutationAdder(capabilities, records, calls, configuration: configuration, events: events)
+    reader = MutationReader(capabilities, records, calls, events: events)
+    writer = MutationWriter(records, events: events)
+    decisions = MutationDecisions(records, calls, events: events)
     sender = MutationSender(
       capabilities, policy: configuration.retryPolicy, clock: clock, events: events, tasks: tasks)
     loader = SyncLoader(capabilities, configuration: configuration, events: events)
@@ -182,7 +183,7 @@ actor SyncEngine<Source: RepositorySource> {
       hasStarted = true
       // An earlier attempt may have failed. Then the observers of the list wait for the first list, and everything else
       // waits for its next attempt.
-      queue.sendFirstList()
+      performer.sendFirstList(in: self)
       backoff.endWaits()
       sender.pump(in: self)
     }
@@ -260,22 +261,22 @@ actor SyncEngine<Source: RepositorySource> {
       // Subscribes before reading, so that no change is missed. A change that the read already included is ignored,
       // because its revision isn't newer than that of the base.
       let changes = try await store.changes(of: storeKey).subscribe()
-      var mutations: [MutationQueue<Source>.Entry]
+      var pending: [MutationQueue<Key, Mutation>.Entry]
       var stored: StoredValue<Value>?
       repeat {
-        mutations = queue.liveMutations(of: key)
+        pending = queue.liveMutations(of: key)
         stored = try await external.load(storeKey)
         // A value that is newer than a mutation's record may come from the commit that confirmed the mutation and
         // removed the record. A mutation whose record is gone is removed from the queue, so that it isn't applied to a
         // value that may include it.
         let revision = stored?.revision ?? 0
         let finished = await external.finishedMutations(
-          among: mutations.filter { revision > $0.revision }.map(\.id), in: self)
+          among: pending.filter { revision > $0.revision }.map(\.id), in: self)
         reader.finishExternally(finished, in: self)
         // Reads again if mutations were added or removed during the read. One that was added wasn't checked above, and
         // the value may already include it. One that was removed may have been confirmed after the value was read, so
         // the value may lack it.
-      } while mutations.map(\.id) != queue.liveMutations(of: key).map(\.id)
+      } while pending.map(\.id) != queue.liveMutations(of: key).map(\.id)
       if cell.isClosed { return }
       cells.open(cell, stored)
       for mutation in queue.liveMutations(of: key) { cell.restore(mutation, isSentHere: queue.sends(mutation)) }
@@ -388,7 +389,7 @@ actor SyncEngine<Source: RepositorySource> {
   func observeList() async {
     do throws(StoreError) {
       try await start()
-      queue.sendFirstList()
+      performer.sendFirstList(in: self)
     } catch {
       events.emit(.storeFailed(error))
     }
@@ -428,7 +429,7 @@ actor SyncEngine<Source: RepositorySource> {
   func publish(_ cell: Cell) {
     guard cell.isOpen, !cell.isClosed else { return }
     cell.hasHeldMutation = queue.holdsMutation(of: cell.key)
-    for conflicted in cell.state.fold() { queue.recordConflict(conflicted.id, conflicted.conflict, in: self) }
+    for conflicted in cell.state.fold() { performer.recordConflict(conflicted.id, conflicted.conflict, in: self) }
     channels.send(cell, newestValue)
   }
 
@@ -523,14 +524,14 @@ actor SyncEngine<Source: RepositorySource> {
   }
 
   /// Makes this repository decide whether a mutation is in conflict, because it sends the mutation now.
-  func beginDeciding(_ entry: MutationQueue<Source>.Entry) {
+  func beginDeciding(_ entry: MutationQueue<Key, Mutation>.Entry) {
     guard let cell = cells[entry.key], cell.isOpen else { return }
     cell.beginDeciding(on: entry.id)
     publish(cell)
   }
 
   /// Reverses ``beginDeciding(_:)``, because another repository sends the mutation.
-  func endDeciding(_ entry: MutationQueue<Source>.Entry) {
+  func endDeciding(_ entry: MutationQueue<Key, Mutation>.Entry) {
     guard let cell = cells[entry.key], cell.isOpen else { return }
     cell.deferDecision(on: entry.id)
   }
@@ -600,7 +601,7 @@ actor SyncEngine<Source: RepositorySource> {
 
   /// Lets the mutations of a user be sent again, because the user's credentials have changed.
   private func resumeMutations(of userID: String?) {
-    queue.signedIn(userID: userID, in: self)
+    performer.signedIn(userID: userID, in: self)
     sender.pump(in: self)
   }
 
@@ -646,7 +647,7 @@ actor SyncEngine<Source: RepositorySource> {
     for cell in closed { channels.close(cell.key) }
     // The key of the newest value may not be in use.
     newestValue.forget(where: isOfUser)
-    queue.forget(user, in: self)
+    performer.forget(user, in: self)
     // Earlier events, which new subscribers would otherwise receive, may name the user's keys.
     events.forget()
   }
@@ -737,6 +738,7 @@ actor SyncEngine<Source: RepositorySource> {
     report.storeFailure = storeFailure
     report.stored = evictions.usage.map { .init(count: $0.count, byteCount: $0.byteCount) }
     queue.report(to: &report, at: clock.elapsed())
+    report.leadership = capabilities.sending == nil ? nil : queue.leadership
     return report
   }
 

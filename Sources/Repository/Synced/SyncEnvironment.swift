@@ -50,7 +50,7 @@ final class SyncEnvironment<Source: RepositorySource> {
       changeCount += 1
       guard isOnline else { return }
       isOnline = false
-      engine.queue.pause(.offline, in: engine)
+      engine.performer.pause(.offline, in: engine)
       engine.observedLoading.setOnline(false, in: engine)
     case .online, .unknown:
       // Reconnects even if an answer or a retry has set `isOnline` before, because fetches may have failed since.

@@ -22,7 +22,7 @@ final class SyncExternalChanges<Source: RepositorySource> {
   typealias Engine = SyncEngine<Source>
   typealias Value = Source.Value
   typealias Cell = SyncCell<Source>
-  typealias Entry = MutationQueue<Source>.Entry
+  typealias Entry = MutationQueue<Source.Key, Source.Mutation>.Entry
 
   private let store: any KeyValueStore
   private let events: RepositoryEvents
@@ -104,7 +104,7 @@ final class SyncExternalChanges<Source: RepositorySource> {
     guard cell.state.isWriting else { return false }
     if !cell.heldChanges.isEmpty || cell.state.mayBeWritten(stored?.value) { return true }
     do throws(StoreError) {
-      return try await !engine.queue.records.areStored(cell.state.idsBeingConfirmed)
+      return try await !engine.performer.records.areStored(cell.state.idsBeingConfirmed)
     } catch {
       return true
     }
@@ -134,7 +134,7 @@ final class SyncExternalChanges<Source: RepositorySource> {
   /// can't be read.
   func finishedMutations(among ids: [MutationID], in engine: isolated Engine) async -> [MutationID] {
     do throws(StoreError) {
-      return try await engine.reader.externallyFinished(ids)
+      return try await engine.reader.externallyFinished(ids, in: engine)
     } catch {
       // A mutation stays pending as long as its record can't be read.
       return []
@@ -149,7 +149,7 @@ final class SyncExternalChanges<Source: RepositorySource> {
     of cell: Cell, in engine: isolated Engine
   ) async -> (ids: [MutationID], stored: StoredValue<Value>?) {
     do throws(StoreError) {
-      let ids = try await engine.reader.externallyFinished(cell.state.pendingIDs)
+      let ids = try await engine.reader.externallyFinished(cell.state.pendingIDs, in: engine)
       return ids.isEmpty ? ([], nil) : (ids, try await loadIfReadable(cell.storeKey))
     } catch {
       // A mutation stays pending as long as its record or the value can't be read.

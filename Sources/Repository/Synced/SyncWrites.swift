@@ -54,7 +54,7 @@ final class SyncWrites<Source: RepositorySource> {
   }
 
   private func perform(_ write: Write, _ cell: Cell, in engine: isolated Engine) async throws(StoreError) {
-    let records = engine.queue.records
+    let records = engine.performer.records
     var commit: StoreCommit?
     var savedAt = now()
     records.beginWriting(write.confirmed)
@@ -75,7 +75,7 @@ final class SyncWrites<Source: RepositorySource> {
     // Without a commit there is no new base, so `revision` and `tag` aren't used.
     cell.state.commit(revision: commit?.revision ?? 0, tag: commit?.tag ?? StoreTag())
     if write.isRefreshed { cell.recordFetch(at: savedAt) }
-    engine.queue.confirm(write.confirmed, commit, in: engine)
+    engine.performer.confirm(write.confirmed, commit, in: engine)
     applyHeldChanges(of: cell, in: engine)
     engine.publish(cell)
     if let value = write.value, let commit {
@@ -87,7 +87,7 @@ final class SyncWrites<Source: RepositorySource> {
     }
     for fetch in write.accepted { engine.loader.end(fetch, .success(true)) }
     for fetch in write.rejected { engine.loader.end(fetch, .success(false)) }
-    engine.queue.reportChanges(in: engine)
+    engine.performer.reportChanges(in: engine)
   }
 
   /// Applies the changes that were reported during a write, in tasks of their own.
@@ -144,7 +144,7 @@ final class SyncWrites<Source: RepositorySource> {
       cell.hasFutureValue = true
       for id in write.confirmed {
         cell.state.fail(id)
-        await engine.queue.returnAnswered(id, in: engine)
+        await engine.performer.returnAnswered(id, in: engine)
       }
       let hasOtherReplies = cell.state.discardReplies(to: write.confirmed)
       engine.publish(cell)
@@ -155,7 +155,7 @@ final class SyncWrites<Source: RepositorySource> {
       // the server has the mutations. Their outcome counts as unknown, so that they keep their ids if they are sent
       // again.
       for id in write.confirmed {
-        await engine.queue.refuse(id, .unstorable(error), .store(error), isOutcomeUnknown: true, in: engine)
+        await engine.performer.refuse(id, .unstorable(error), .store(error), isOutcomeUnknown: true, in: engine)
       }
       let hasOtherReplies = cell.state.discardReplies(to: write.confirmed)
       return hasOtherReplies

@@ -11,7 +11,7 @@ ADDER = "Mutations/MutationAdder.swift"
 DECISIONS = "Mutations/MutationDecisions.swift"
 LANES = "Mutations/MutationLanes.swift"
 LEDGER = "Mutations/MutationLedger.swift"
-QUEUE_STATE = "Mutations/MutationQueueState.swift"
+QUEUE = "Mutations/MutationQueue.swift"
 READER = "Mutations/MutationReader.swift"
 SENDER = "Mutations/MutationSender.swift"
 STATE = "Synced/SyncState.swift"
@@ -218,7 +218,7 @@ MUTANTS = [
         "one-mutation-too-many",
         "a mutation that would exceed the limits of the queue isn't made (L11)",
         (
-            QUEUE_STATE,
+            QUEUE,
             "    guard ledger.count + held.count < limits.maximumCount,",
             "    guard ledger.count + held.count <= limits.maximumCount,",
         ),
@@ -351,7 +351,7 @@ MUTANTS = [
         "back-off-forgotten-at-launch",
         "the delay after a failed attempt goes on after a relaunch and in other processes (L16)",
         (
-            QUEUE_STATE,
+            QUEUE,
             "    resumeBackOff(of: entry.id, entry.record, in: entry.lane, at: now)\n",
             "",
         ),
