@@ -49,15 +49,16 @@ extension StoreConformance {
       let feed = await store.feed()
       try await feed.follow(collection: key.collection, as: Note.self)
       try await feed.follow(otherKey)
-      for number in 1...20 {
+      for number in 1...24 {
         var batch = StoreBatch()
         batch.save(Note("\(number)"), for: key)
         batch.save(Note("\(number)"), for: otherKey)
         try await other.commit(batch)
         // Different calls notice the commit.
-        switch number % 5 {
+        switch number % 6 {
         case 0: try await feed.catchUp()
         case 1: _ = try await store.load(key)
+        case 5: _ = try await store.load(otherKey)
         case 2: try await store.save(Note("own"), for: Key("note", id: "own"))
         case 3: _ = try await store.observe(collection: otherKey.collection, as: Note.self)
         default: try await store.save(Note("own"), for: Key("unrelated", id: "own"))
@@ -65,7 +66,7 @@ extension StoreConformance {
       }
       try await feed.catchUp()
       var (first, second) = ("", "")
-      for element in try await readFeedUntil("20", feed, on: harness) {
+      for element in try await readFeedUntil("24", feed, on: harness) {
         guard case .committed(let transaction) = element else { continue }
         for change in transaction.changes {
           first = change.stored(for: key)?.value.text ?? first
@@ -81,12 +82,15 @@ extension StoreConformance {
       let feed = await store.feed()
       try await feed.follow(collection: key.collection, as: Note.self)
       try await feed.follow(otherKey)
+      // A suspended store notices nothing by itself.
+      await store.suspend()
       try await other.save(Note("a"), for: key)
       try await other.save(Note("b"), for: otherKey)
       try await other.remove(removedKey)
       try await feed.catchUp()
       // The marker is sent after everything that the feed has.
       try await store.save(Note("marker"), for: Key("note", id: "marker"))
+      await store.resume()
       let elements = try await readFeedUntil("marker", feed, on: harness)
       let texts = elements.dropFirst(2).flatMap { describe($0).changes }
       try expect(

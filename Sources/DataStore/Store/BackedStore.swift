@@ -464,7 +464,8 @@ public actor BackedStore<Backend: StoreBackend>: PlacedStore {
   public nonisolated var feedIsWhole: Bool { true }
 
   /// Creates a feed of the commits, which follows nothing yet.
-  public func feed() -> any StoreFeed {
+  public func feed() async -> any StoreFeed {
+    // The function is `async` because a call would mean the default implementation otherwise.
     lastFeedNumber += 1
     let number = lastFeedNumber
     let (feed, elements) = FollowedFeed.make { [weak self] in self?.releaseFeed(number) }

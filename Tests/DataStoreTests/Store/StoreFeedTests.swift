@@ -28,15 +28,18 @@ import Testing
   }
 
   @Test func `A feed that was released costs nothing`() async throws {
-    let backend = BackedStore(backend: InMemoryBackend(storage: storage))
-    for _ in 0..<3 {
-      let feed = await backend.feed()
+    let store = BackedStore(backend: InMemoryBackend(storage: storage))
+    for number in 1...3 {
+      let feed = await store.feed()
       try await feed.follow(key)
       try await feed.follow(collection: "b", as: Int.self)
+      // The jobs that remove the earlier feeds have arrived before this call.
+      #expect(await store.feedCount == 1, "\(number)")
+      #expect(await store.observedCount(in: "a") == 1)
+      extendLifetime(feed)
     }
-    // The jobs that remove the feeds have arrived before this call.
-    #expect(await backend.feedCount == 0)
-    #expect(await backend.observedCount(in: "a") == 0)
+    #expect(await store.feedCount == 0)
+    #expect(await store.observedCount(in: "a") == 0)
   }
 
   @Test func `A key of another type can't be followed`() async throws {
@@ -60,6 +63,23 @@ import Testing
       if case .committed(let transaction) = element { transaction.changes.count } else { 0 }
     }
     #expect(changes == [1, 1])
+  }
+
+  @Test func `A call that notices a part of a commit of another store sends all of it as one element`() async throws {
+    let store = BackedStore(backend: SteppedBackend(SteppedBackend.Control(), storage: storage, wakes: false))
+    let feed = await store.feed()
+    let keys = [key, StoreKey<Int>("b", id: "0"), StoreKey<Int>("c")]
+    for key in keys { try await feed.follow(key) }
+    var batch = StoreBatch()
+    for key in keys { batch.save(1, for: key) }
+    try await InMemoryStore(storage: storage).commit(batch)
+    #expect(try await store.load(keys[1])?.value == 1)
+    guard case .committed(let transaction) = await feed.elements.first(4).last else {
+      Issue.record("expected the commit")
+      return
+    }
+    #expect(Set(transaction.changes.map(\.key)) == Set(keys.map(\.keyName)))
+    #expect(transaction.ownTag == nil)
   }
 
   @Test func `A feed tells what this program can't read, and then what replaces it`() async throws {

@@ -64,9 +64,14 @@ struct SteppedBackend: StoreBackend, Sendable {
 
   let control: Control
   private var base: InMemoryBackend
+  private let wakes: Bool
 
-  init(_ control: Control, storage: InMemoryStorage = InMemoryStorage()) {
-    self.control = control
+  /// - Parameters:
+  ///   - control: What a test knows and decides of the backend.
+  ///   - storage: The stored bytes.
+  ///   - wakes: Whether the backend wakes its store when another one changes the storage.
+  init(_ control: Control, storage: InMemoryStorage = InMemoryStorage(), wakes: Bool = true) {
+    (self.control, self.wakes) = (control, wakes)
     base = InMemoryBackend(storage: storage)
   }
 
@@ -91,7 +96,7 @@ struct SteppedBackend: StoreBackend, Sendable {
   mutating func startWatching(_ onChange: @escaping @Sendable () -> Void) throws(StoreError) {
     try control.begin(.startWatching)
     control.begin(onChange: onChange)
-    base.startWatching(onChange)
+    base.startWatching { [wakes] in if wakes { onChange() } }
   }
 
   mutating func takeExternalChanges() throws(StoreError) -> ExternalChanges {

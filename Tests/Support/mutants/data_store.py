@@ -248,4 +248,30 @@ MUTANTS = [
             "    _ = closings\n",
         ),
     ),
+    # Feeds
+    mutant(
+        "feed-tears-commits",
+        "a feed receives a commit of another store as one element",
+        (
+            CHECKER,
+            "    if slot.topic.hasUnsent, slot.topic.isCollectionObserved || slot.topic.isFed { checkForChanges() }\n",
+            "    if slot.topic.hasUnsent, slot.topic.isCollectionObserved { checkForChanges() }\n",
+        ),
+    ),
+    mutant(
+        "feed-flushed-by-topic",
+        "a commit is one element of a feed, however many collections it changes",
+        (
+            CONTENTS,
+            "      topic.flush { change, feed in if feed.collect(change) { feeds.append(feed) } }\n",
+            "      topic.flush { change, feed in if feed.collect(change) { feeds.append(feed) } }\n"
+            "      for feed in feeds { feed.sendCollected(revision: revision, ownTag: ownTag) }\n"
+            "      feeds = []\n",
+        ),
+    ),
+    mutant(
+        "feed-catches-up-with-nothing",
+        "after a feed has caught up, it has each commit that another store has made before",
+        (CHECKER, "    publish(try readChanges(takesReport: watch.isWatching, mayRepeat: true))\n", ""),
+    ),
 ]
