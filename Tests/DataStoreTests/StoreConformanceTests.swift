@@ -82,6 +82,28 @@ import Testing
       on: StoreHarness(isWatched: true, hasLocks: false) { MinimalStore(base: InMemoryStore(storage: storage)) })
   }
 
+  @Test func `The default feed catches up with a value that became unreadable, and ends to wait for what it left`()
+    async throws
+  {
+    let storage = InMemoryStorage()
+    let (store, key) = (MinimalStore(base: InMemoryStore(storage: storage)), StoreKey<Int>("a", id: "0"))
+    _ = try await store.save(1, for: key)
+    let feed = await store.feed()
+    try await feed.follow(collection: "a", as: Int.self)
+    try await InMemoryStore(storage: storage).save("text", for: StoreKey<String>("a", id: "0"))
+    try await feed.catchUp()
+    guard case .committed(let transaction) = await feed.elements.first(2).last,
+      case .unusable(key.keyName, schema: nil, _, _) = transaction.changes.first
+    else {
+      Issue.record("expected a value that can't be used")
+      return
+    }
+    try await InMemoryStore(storage: storage).remove(StoreKey<String>("a", id: "0"))
+    try await feed.catchUp()
+    await feed.endFollowing(.collection("a"))
+    try await feed.catchUp()
+  }
+
   @Test func `A watched store that stays suspended fails the check of external changes`() async throws {
     /// A store that never ends a suspension.
     struct SleepingStore: ForwardingStore {

@@ -126,15 +126,6 @@ public enum StoreFeedChange: Sendable {
     return stored as? StoredValue<Value>
   }
 
-  /// Returns the change with the type of its values; `nil` if they have another one, or if the value can't be used.
-  public func typed<Value>(as type: Value.Type) -> StoreChange<Value>? {
-    switch self {
-    case .saved(let key, let stored): (stored as? StoredValue<Value>).map { .saved(StoreKey(key), $0) }
-    case .removed(let key, let revision): .removed(StoreKey(key), revision: revision)
-    case .unusable: nil
-    }
-  }
-
   init<Value>(_ change: StoreChange<Value>) {
     switch change {
     case .saved(let key, let stored): self = .saved(key.keyName, stored)
