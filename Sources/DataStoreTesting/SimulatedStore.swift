@@ -8,8 +8,9 @@ public import Multicast
 /// simulate the stores of several processes, and ``disconnect()`` simulates that a process is killed. ``Hooks`` delay
 /// calls and make them fail.
 ///
-/// A store notices the commits of other stores in ``noticeExternalChanges()`` and ``observe(collection:as:)``, and by
-/// any call for a key that they changed. It notices them in the order in which they were made.
+/// A store notices the commits of other stores in ``noticeExternalChanges()`` and ``observe(collection:as:)``, by any
+/// call for a key that they changed, and, while it has a feed, by each commit. It notices them in the order in which they
+/// were made.
 ///
 /// Values are kept without encoding. So no call fails because a value can't be encoded or decoded, and there are no
 /// schemas.
@@ -17,6 +18,8 @@ public actor SimulatedStore: KeyValueStore {
   /// The closures that a store calls before and after its operations.
   public struct Hooks: Sendable {
     /// Called before a read, with the keys of the call.
+    ///
+    /// A feed that catches up has none.
     ///
     /// For a call about a whole collection, the only key is the collection's. If the hook throws, the call throws the
     /// same error.
@@ -75,6 +78,7 @@ public actor SimulatedStore: KeyValueStore {
   private var noticedCount: Int
   /// The numbers of the store's own commits, without those below ``noticedCount``.
   private var ownCommits: Set<Int> = []
+  private var feeds: [SimulatedFeed] = []
 
   /// Opens a store.
   public init(storage: SimulatedStorage = SimulatedStorage(), hooks: Hooks = Hooks()) {
@@ -172,6 +176,55 @@ public actor SimulatedStore: KeyValueStore {
     entries.sort { $0.wasSaved(before: $1) }
     return StoreObservation(stored: entries, changes: topic(of: collection, Value.self).subscribeToCollection())
   }
+
+  // MARK: - Feeds
+
+  /// Whether each commit is one element of a feed.
+  public nonisolated var feedIsWhole: Bool { true }
+
+  /// Creates a feed of the commits, which follows nothing yet.
+  public func feed() async -> any StoreFeed {
+    let (feed, elements) = SimulatedFeed.make()
+    feeds.removeAll { !$0.isReferenced }
+    feeds.append(feed)
+    return SimulatedStoreFeed(feed, of: self, elements: elements)
+  }
+
+  fileprivate func follow<Value>(_ key: StoreKey<Value>, by feed: SimulatedFeed) async throws(StoreError) {
+    try check(key)
+    try await beginRead(of: [key.keyName])
+    let topic = topic(of: key.collection, Value.self)
+    let (record, count) = storage.read(key.keyName)
+    notice(upTo: count)
+    let change = record.map { SimulatedStorage.Change(key: key.keyName, record: $0) }
+    feed.begin(.key(key.keyName), [change].compactMap(\.self).map { topic.feedChange($0, revisions[$0.key] ?? 0) })
+  }
+
+  fileprivate func follow<Value: Codable & Sendable>(
+    _ collection: String, as type: Value.Type, by feed: SimulatedFeed
+  ) async throws(StoreError) {
+    try check(StoreKey<Value>(collection))
+    try await beginRead(of: [StoreKeyName(collection)])
+    let (records, count) = storage.read(collection: collection)
+    notice(upTo: count)
+    var entries = records.map { key, record in
+      StoreObservation.Entry(key: StoreKey<Value>(key), stored: stored(record, key, Value.self))
+    }
+    entries.sort { $0.wasSaved(before: $1) }
+    // The topic knows the type of the changes that follow.
+    _ = topic(of: collection, Value.self)
+    feed.begin(.collection(collection), entries.map { .saved($0.key.keyName, $0.stored) })
+  }
+
+  fileprivate func endFollowing(_ part: StoreFeedPart, by feed: SimulatedFeed) { feed.end(part) }
+
+  fileprivate func catchUp(_ feed: SimulatedFeed) async throws(StoreError) {
+    try await beginRead(of: [])
+    noticeExternalChanges()
+    feed.send(.caughtUp)
+  }
+
+  // MARK: - Erasing and locking
 
   /// Erases items in one commit.
   ///
@@ -276,11 +329,11 @@ public actor SimulatedStore: KeyValueStore {
     }
     hooks.didCommit(requests.map(\.key))
     // Even a commit that changes nothing notices the earlier external changes of its keys.
-    notice(upTo: commit.number, of: keys)
+    if feeds.isEmpty { notice(upTo: commit.number, of: keys) } else { notice(upTo: commit.number) }
     if commit.changesSomething {
       if noticedCount == commit.number { noticedCount += 1 } else { ownCommits.insert(commit.number) }
-      send(storage.changes(ofCommit: commit.number))
     }
+    send(commit.changesSomething ? storage.changes(ofCommit: commit.number) : [], own: (commit.tag, keys))
     return StoreCommit(revision: lastRevision, tag: commit.tag, savedAt: commit.time)
   }
 
@@ -305,8 +358,12 @@ public actor SimulatedStore: KeyValueStore {
   }
 
   /// Gives the changes of one commit the next revision, and sends them to their observers.
-  private func send(_ changes: [SimulatedStorage.Change]) {
-    lastRevision += 1
+  ///
+  /// - Parameters:
+  ///   - changes: The changes.
+  ///   - own: The tag and the keys of the commit, if this store has made it.
+  private func send(_ changes: [SimulatedStorage.Change], own: (tag: StoreTag, keys: Set<StoreKeyName>)? = nil) {
+    if !changes.isEmpty { lastRevision += 1 }
     var changesByCollection: [(collection: String, changes: [SimulatedStorage.Change])] = []
     for change in changes {
       revisions[change.key] = lastRevision
@@ -317,7 +374,67 @@ public actor SimulatedStore: KeyValueStore {
       }
     }
     for (collection, changes) in changesByCollection { topics[collection]?.send(changes, revision: lastRevision) }
+    feeds.removeAll { !$0.isReferenced }
+    for feed in feeds {
+      let followed = changes.filter { feed.follows($0.key) }
+      if followed.isEmpty, !(own?.keys.contains(where: feed.follows) ?? false) { continue }
+      let feedChanges = followed.compactMap { topics[$0.key.collection]?.feedChange($0, lastRevision) }
+      feed.send(.committed(StoreTransaction(changes: feedChanges, revision: lastRevision, ownTag: own?.tag)))
+    }
   }
+}
+
+/// A feed as its store has it.
+///
+/// Used only in the isolation of the store.
+private final class SimulatedFeed: @unchecked Sendable {
+  // Unchecked because `SimulatedStoreFeed` passes it to its store, and only the store uses `followed`.
+  private let channel: UnownedChannel<StoreFeedElement>
+  private var followed: Set<StoreFeedPart> = []
+
+  private init(_ channel: UnownedChannel<StoreFeedElement>) { self.channel = channel }
+
+  deinit { channel.finish() }
+
+  static func make() -> (feed: SimulatedFeed, elements: MulticastSubscription<StoreFeedElement, Never>) {
+    let (channel, stream) = UnownedChannel<StoreFeedElement>.makeStream(replay: 0)
+    return (SimulatedFeed(channel), stream.subscribe())
+  }
+
+  var isReferenced: Bool { channel.isReferenced }
+
+  func follows(_ key: StoreKeyName) -> Bool {
+    followed.contains(.key(key)) || followed.contains(.collection(key.collection))
+  }
+
+  func begin(_ part: StoreFeedPart, _ changes: [StoreFeedChange]) {
+    if followed.insert(part).inserted { send(.began(part, changes)) }
+  }
+
+  func end(_ part: StoreFeedPart) { followed.remove(part) }
+
+  func send(_ element: StoreFeedElement) { channel.send(element) }
+}
+
+/// A feed of a ``SimulatedStore``, which doesn't keep the store alive.
+private final class SimulatedStoreFeed: StoreFeed {
+  let elements: MulticastSubscription<StoreFeedElement, Never>
+  private let feed: SimulatedFeed
+  private weak let store: SimulatedStore?
+
+  init(_ feed: SimulatedFeed, of store: SimulatedStore, elements: MulticastSubscription<StoreFeedElement, Never>) {
+    (self.feed, self.store, self.elements) = (feed, store, elements)
+  }
+
+  func follow<Value>(_ key: StoreKey<Value>) async throws(StoreError) { try await store?.follow(key, by: feed) }
+
+  func follow<Value: Codable & Sendable>(collection: String, as type: Value.Type) async throws(StoreError) {
+    try await store?.follow(collection, as: type, by: feed)
+  }
+
+  func endFollowing(_ part: StoreFeedPart) async { await store?.endFollowing(part, by: feed) }
+
+  func catchUp() async throws(StoreError) { try await store?.catchUp(feed) }
 }
 
 /// The channels of a collection's observers.
@@ -325,6 +442,7 @@ public actor SimulatedStore: KeyValueStore {
 /// A topic belongs to one ``SimulatedStore``, and is used only in its isolation.
 private protocol SimulatedTopic: AnyObject {
   func send(_ changes: [SimulatedStorage.Change], revision: UInt64)
+  func feedChange(_ change: SimulatedStorage.Change, _ revision: UInt64) -> StoreFeedChange
 }
 
 private final class TypedTopic<Value: Codable & Sendable>: SimulatedTopic {
@@ -353,6 +471,13 @@ private final class TypedTopic<Value: Codable & Sendable>: SimulatedTopic {
     let (channel, stream) = UnownedChannel<[StoreChange<Value>]>.makeStream(replay: 0)
     collectionChannel = channel
     return stream.subscribe()
+  }
+
+  func feedChange(_ change: SimulatedStorage.Change, _ revision: UInt64) -> StoreFeedChange {
+    guard let record = change.record else { return .removed(change.key, revision: revision) }
+    return .saved(
+      change.key,
+      StoredValue(value: record.value as! Value, savedAt: record.savedAt, revision: revision, tag: record.tag))
   }
 
   func send(_ changes: [SimulatedStorage.Change], revision: UInt64) {

@@ -88,6 +88,7 @@ enum DocCommentExamples {
       switch element {
       case .began(_, let changes): show(changes)
       case .committed(let transaction): show(transaction.changes)
+      case .caughtUp: break
       }
     }
   }

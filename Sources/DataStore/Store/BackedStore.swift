@@ -526,12 +526,13 @@ public actor BackedStore<Backend: StoreBackend>: PlacedStore {
     }
   }
 
-  func catchUp() throws(StoreError) {
+  func catchUp(_ number: UInt64) throws(StoreError) {
     commits.performPending()
     try naming(StoreError.readFailed) { () throws(StoreError) in
       try contents.withBackend { (backend: inout Backend) throws(StoreError) in try backend.settle() }
       try checker.catchUp()
     }
+    feeds[number]?.send(.caughtUp)
   }
 
   /// Calls `body`, and gives its errors the case that names what the caller asked for.

@@ -249,7 +249,7 @@ final class CommitQueue<Backend: StoreBackend> {
   private func recordAndSend(_ commit: PendingCommit) {
     if case .failure(let error) = commit.result { return commit.complete(.failure(error)) }
     let (storeCommit, replacedValues) = contents.record(commit)
-    contents.flush(ownTag: storeCommit.tag)
+    contents.flush(own: commit)
     commit.complete(.success(storeCommit))
     // The replaced values are released after the caller was resumed, because releasing them may take long.
     extendLifetime(replacedValues)

@@ -50,6 +50,8 @@ struct TopicFeeds {
   private var ofCollection: [FollowedFeed] = []
   private var ofKeys: [String?: [FollowedFeed]] = [:]
 
+  var isEmpty: Bool { ofCollection.isEmpty && ofKeys.isEmpty }
+
   var followsCollection: Bool { ofCollection.contains(where: \.isReferenced) }
 
   /// Whether any feed follows the collection or a key.
@@ -119,5 +121,5 @@ final class BackedFeed<Backend: StoreBackend>: StoreFeed {
 
   func endFollowing(_ part: StoreFeedPart) async { await store?.endFollowing(part, by: number) }
 
-  func catchUp() async throws(StoreError) { try await store?.catchUp() }
+  func catchUp() async throws(StoreError) { try await store?.catchUp(number) }
 }

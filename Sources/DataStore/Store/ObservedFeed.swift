@@ -47,10 +47,7 @@ actor ObservedFeed<Store: KeyValueStore>: StoreFeed {
 
     /// Whether all saves were forwarded that a read has found.
     func covers(_ found: [StoreKeyName: Save]) -> Bool {
-      hasEnded
-        || found.allSatisfy { key, save in
-          saves[key] == save || (save.revision > 0 && lastRevision >= save.revision)
-        }
+      hasEnded || found.allSatisfy { key, save in saves[key] == save || lastRevision >= save.revision }
     }
   }
 
@@ -164,13 +161,24 @@ actor ObservedFeed<Store: KeyValueStore>: StoreFeed {
     for part in Array(parts.values) {
       let before = part.progress.value.saves
       let (found, missing) = try await part.read(Array(before.keys))
-      for await progress in part.progress.stream where progress.covers(found) { break }
+      // What was forwarded before the read may be followed by a newer save, which has another revision.
+      let awaited = found.filter { before[$0.key] != $0.value && $0.value.revision > 0 }
+      for await progress in part.progress.stream where progress.covers(awaited) { break }
       let now = part.progress.value
-      let unsent = now.hasEnded ? [] : missing.filter { before[$0.key] == now.saves[$0.key] }
-      if unsent.isEmpty { continue }
-      relay.send(.committed(StoreTransaction(changes: unsent, revision: 0, ownTag: nil)))
+      var unsent: [StoreFeedChange] = []
+      for change in missing where !now.hasEnded && before[change.key] == now.saves[change.key] {
+        if case .removed(let key, _) = change {
+          // The revision of the removal isn't known. It is newer than the save, and not newer than a later one.
+          unsent.append(.removed(key, revision: (before[key]?.revision ?? 0) + 1))
+        } else {
+          unsent.append(change)
+        }
+      }
+      guard let revision = unsent.map(\.revision).max() else { continue }
+      relay.send(.committed(StoreTransaction(changes: unsent, revision: revision, ownTag: nil)))
       part.progress.update { progress in for change in unsent { progress.record(change) } }
     }
+    relay.send(.caughtUp)
   }
 }
 

@@ -193,15 +193,22 @@ final class StoreContents<Backend: StoreBackend> {
   /// They are those of one commit of this store, or those of external commits that were noticed together, so each feed
   /// receives them as one element.
   ///
-  /// - Parameter ownTag: The tag of the commit, if this store has made it.
-  func flush(ownTag: StoreTag? = nil) {
+  /// - Parameter own: The commit, if this store has made it. A feed that follows one of its keys receives an element even
+  ///   if the commit has changed nothing.
+  func flush(own: PendingCommit? = nil) {
     let flushedTopics = topicsWithUnsent
     topicsWithUnsent = []
     var feeds: [FollowedFeed] = []
     for topic in flushedTopics {
       topic.flush { change, feed in if feed.collect(change) { feeds.append(feed) } }
     }
-    for feed in feeds { feed.sendCollected(revision: revision, ownTag: ownTag) }
+    for key in own?.keys ?? [] {
+      let name = key.keyName
+      for feed in topics[name.collection]?.feeds(of: name.id) ?? [] where !feeds.contains(where: { $0 === feed }) {
+        feeds.append(feed)
+      }
+    }
+    for feed in feeds { feed.sendCollected(revision: revision, ownTag: own?.tag) }
   }
 
   /// Quarantines corrupt bytes.

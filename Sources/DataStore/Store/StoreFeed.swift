@@ -14,6 +14,7 @@ public import Multicast
 ///   switch element {
 ///   case .began(_, let changes): show(changes)
 ///   case .committed(let transaction): show(transaction.changes)
+///   case .caughtUp: break
 ///   }
 /// }
 /// ```
@@ -43,11 +44,13 @@ public protocol StoreFeed: Sendable {
   /// Ends to follow a key or a collection. Elements that were sent before stay in the subscription.
   func endFollowing(_ part: StoreFeedPart) async
 
-  /// Waits until every commit that was made before this call, by any process, is among the elements.
+  /// Waits until every commit that was made before this call, by any process, is among the elements, followed by
+  /// ``StoreFeedElement/caughtUp``.
   ///
   /// When it returns, no earlier call of this store object whose outcome is unknown can still take effect.
   ///
-  /// - Throws: ``StoreError/readFailed(_:)``, or another ``StoreError``, if the store can't be read.
+  /// - Throws: ``StoreError/readFailed(_:)``, or another ``StoreError``, if the store can't be read. The element
+  ///   ``StoreFeedElement/caughtUp`` then doesn't follow.
   /// - Complexity: The reading of the followed values that have changed. All of them are read if the store isn't
   ///   watching its medium, for example because it is suspended.
   func catchUp() async throws(StoreError)
@@ -70,7 +73,15 @@ public enum StoreFeedElement: Sendable {
   case began(StoreFeedPart, [StoreFeedChange])
 
   /// A commit has changed what the feed follows.
+  ///
+  /// A commit of the feed's store object that has changed nothing is an element, too, without changes, if the feed
+  /// follows one of its keys.
   case committed(StoreTransaction)
+
+  /// A call of ``StoreFeed/catchUp()`` has succeeded: every commit that was made before the call precedes this element.
+  ///
+  /// Each call sends one.
+  case caughtUp
 }
 
 /// The changes of one commit, as far as a ``StoreFeed`` follows them.

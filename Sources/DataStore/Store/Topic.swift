@@ -275,6 +275,9 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
 
   func endFollowing(_ part: StoreFeedPart, by feed: FollowedFeed) { feeds.remove(feed, from: part) }
 
+  /// The feeds that follow an id.
+  func feeds(of id: String?) -> [FollowedFeed] { feeds.isEmpty ? [] : feeds.feeds(of: id) }
+
   func removeReleasedFeeds() { feeds.removeReleased() }
 
   /// Returns the changes of one key, or `nil` if it isn't observed.
@@ -330,6 +333,7 @@ protocol AnyTopic: AnyObject {
   var isFed: Bool { get }
   func flush(collecting collect: (StoreFeedChange, FollowedFeed) -> Void)
   func endFollowing(_ part: StoreFeedPart, by feed: FollowedFeed)
+  func feeds(of id: String?) -> [FollowedFeed]
   func removeReleasedFeeds()
 }
 

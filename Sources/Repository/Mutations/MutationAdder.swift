@@ -75,15 +75,21 @@ final class MutationAdder<Source: RepositorySource> {
     do throws(StoreError) {
       isAdded = try await makeDurable(id, replacing: replaced, in: engine)
     } catch {
-      engine.removeFromOverlay([id], of: key)
+      endAddition(of: id, on: key, in: engine)
       throw .store(error)
     }
     guard isAdded else {
-      engine.removeFromOverlay([id], of: key)
+      endAddition(of: id, on: key, in: engine)
       // If the user hasn't signed out, another process has decided about the mutation that this one replaces.
       throw cell.isClosed ? .signedOut : .cancelled
     }
     return id
+  }
+
+  /// Ends an addition that has failed.
+  private func endAddition(of id: MutationID, on key: Key, in engine: isolated Engine) {
+    engine.removeFromOverlay([id], of: key)
+    engine.reader.endAddition(of: id, in: engine)
   }
 
   /// Returns the record of a new mutation, which gets its sequence number when it is stored.
@@ -119,21 +125,18 @@ final class MutationAdder<Source: RepositorySource> {
     let acquiring =
       entry.ownsMark && !engine.queue.sends
       ? Task(executorPreference: engine.tasks.executor) { await engine.acquireLead() } : nil
-    let addition: (record: Record, commit: StoreCommit, isChangedSince: Bool)?
     do throws(StoreError) {
-      addition = try await writeAddition(of: entry, replacing: replaced, in: engine)
+      guard try await writeAddition(of: entry, replacing: replaced, in: engine) else {
+        forgetUndurable(id, replacing: replaced, in: engine)
+        return false
+      }
     } catch {
-      forgetUndurable(id, replacing: replaced, in: engine)
-      throw error
+      // It is durable nevertheless if the feed has shown its record.
+      if engine.queue[id]?.tag == nil {
+        forgetUndurable(id, replacing: replaced, in: engine)
+        throw error
+      }
     }
-    guard let addition else {
-      forgetUndurable(id, replacing: replaced, in: engine)
-      return false
-    }
-    let sequence = addition.record.sequence
-    let isBehindGap = engine.queue.recordAddition(
-      of: id, sequence: sequence, tag: addition.commit.tag, revision: addition.commit.revision)
-    if let replaced, replaced.id != id { engine.queue.remove(replaced.id) }
     guard engine.queue[id]?.isLive ?? false else {
       // It came into conflict while it was being written. If its user signed out instead, after the record was stored,
       // these statements do nothing.
@@ -144,12 +147,6 @@ final class MutationAdder<Source: RepositorySource> {
     }
     events.emit(.mutationEnqueued(id, orderingKey: "\(entry.lane)"))
     engine.queue.release(id)
-    // Another process may have changed the record since it was stored.
-    if addition.isChangedSince { engine.start { engine in await engine.reader.reload(id, in: engine) } }
-    if isBehindGap {
-      // Stored mutations before this one may not be known yet. It waits until they have been read.
-      engine.start { engine in await engine.reader.readPredecessors(of: id, sequence, in: engine) }
-    }
     engine.performer.reportChanges(in: engine)
     engine.sender.pump(in: engine)
     // If this repository sends and the lane was free, the record was stored with a mark; see
@@ -171,12 +168,11 @@ final class MutationAdder<Source: RepositorySource> {
 
   /// Adds the record of a mutation.
   ///
-  /// - Returns: `nil` if its user signs out meanwhile, or if another process has requeued, resolved or discarded the
-  ///   mutation that it replaces. Otherwise the stored record, its commit, and whether another process has changed the
-  ///   record since.
+  /// - Returns: Whether it was added; `false` if its user signs out meanwhile, or if another process has requeued,
+  ///   resolved or discarded the mutation that it replaces.
   private func writeAddition(
     of entry: Entry, replacing replaced: Entry?, in engine: isolated Engine
-  ) async throws(StoreError) -> (record: Record, commit: StoreCommit, isChangedSince: Bool)? {
+  ) async throws(StoreError) -> Bool {
     while true {
       let requirement = engine.users.requirement(of: entry.key.userID)
       do throws(StoreError) {
@@ -188,7 +184,7 @@ final class MutationAdder<Source: RepositorySource> {
         }
         // The user's record has changed. Reading it removes the mutation from the queue if the user has signed out.
         try await engine.users.reload(UserDigest(userID), in: engine)
-        if engine.queue[entry.id] == nil { return nil }
+        if engine.queue[entry.id] == nil { return false }
       }
     }
   }

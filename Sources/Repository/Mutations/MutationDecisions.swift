@@ -38,12 +38,10 @@ final class MutationDecisions<Source: RepositorySource> {
       }
       isRemoved = true
     }
-    guard isRemoved, !isBeingConfirmed(entry, in: engine), engine.queue.remove(id) != nil else {
+    guard isRemoved else {
       release(id, in: engine)
-      if !isRemoved { await engine.reader.reload(id, in: engine) }
       throw .alreadySent(id)
     }
-    engine.removeFromOverlay([id], of: entry.key)
     events.emit(.mutationCancelled(id))
     calls.end(id, .failure(.cancelled))
     engine.performer.reportChanges(in: engine)
@@ -127,7 +125,7 @@ final class MutationDecisions<Source: RepositorySource> {
       // The user has signed out, or another process has decided about the mutation. The errors `server` and `queueFull`
       // don't occur here.
       case .server, .queueFull, .signedOut, .cancelled:
-        await engine.reader.reload(entry.id, in: engine)
+        await engine.writer.catchUp(in: engine)
         throw .unknown(entry.id)
       }
     }
@@ -145,7 +143,7 @@ final class MutationDecisions<Source: RepositorySource> {
     // If the mutation wasn't removed, another process has already decided about it, or its user has signed out.
     guard isRemoved else {
       release(entry.id, in: engine)
-      await engine.reader.reload(entry.id, in: engine)
+      await engine.writer.catchUp(in: engine)
       throw .unknown(entry.id)
     }
     events.emit(.mutationDiscarded(entry.id))
@@ -199,8 +197,8 @@ final class MutationDecisions<Source: RepositorySource> {
     engine.sender.pump(in: engine)
   }
 
-  /// Removes the record of a held mutation, unless another process has begun to send it, or has completed it, since
-  /// this process read the record.
+  /// Removes the record of a mutation that waits for the decision, unless another process has begun to send it, or has
+  /// completed it, since this process read the record.
   ///
   /// - Returns: Whether it was removed.
   private func removeUnsent(_ id: MutationID, in engine: isolated Engine) async throws(StoreError) -> Bool {
@@ -208,9 +206,11 @@ final class MutationDecisions<Source: RepositorySource> {
       switch try await records.remove(id, if: .unsent, tag: tag) {
       case .removed: return true
       case .gone:
-        if let entry = engine.queue[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
+        await engine.writer.catchUp(in: engine)
+        engine.reader.endCall(of: id)
         return false
       case .written, .unchanged, .kept, .keptVerdict:
+        await engine.writer.catchUp(in: engine)
         // Tries again if this repository has since written the record, or received a newer version of it. Because the
         // mutation is held, it can be in flight only at another repository.
         guard let entry = engine.queue[id], entry.tag != tag, engine.queue.standing(of: entry) != .inFlight else {
@@ -226,14 +226,7 @@ final class MutationDecisions<Source: RepositorySource> {
   /// - Returns: Whether it was removed.
   private func removeUndecided(_ id: MutationID, in engine: isolated Engine) async throws(StoreError) -> Bool {
     guard let tag = engine.queue[id]?.tag else { return false }
-    switch try await records.remove(id, if: .undecided, tag: tag) {
-    case .removed:
-      engine.queue.remove(id)
-      return true
-    case .gone:
-      if let entry = engine.queue[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
-      return false
-    case .written, .unchanged, .kept, .keptVerdict: return false
-    }
+    guard case .removed = try await records.remove(id, if: .undecided, tag: tag) else { return false }
+    return true
   }
 }

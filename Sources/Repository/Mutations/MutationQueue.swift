@@ -266,11 +266,6 @@ struct MutationQueue<Key: RepositoryKey, Mutation: Codable & Sendable> {
     knownSequence = max(knownSequence, sequence)
   }
 
-  /// Records that some stored mutations may be unknown until the queue is read again.
-  mutating func forgetReading() {
-    knownSequence = 0
-  }
-
   /// Adds a stored mutation that the first read of the queue has found.
   ///
   /// The caller adds these mutations in order, and then calls ``endRestoring(at:)``.
@@ -768,8 +763,8 @@ struct MutationQueue<Key: RepositoryKey, Mutation: Codable & Sendable> {
   func hasUnstoredVerdict(_ id: MutationID) -> Bool { ledger.hasUnstoredVerdict(id) }
 
   /// Records that a record is durable.
-  mutating func recordWrite(_ record: Record, of id: MutationID, _ commit: StoreCommit) {
-    ledger.recordWrite(record, of: id, tag: commit.tag, revision: commit.revision)
+  mutating func recordWrite(_ record: Record, of id: MutationID, tag: StoreTag, revision: UInt64) {
+    ledger.recordWrite(record, of: id, tag: tag, revision: revision)
   }
 
   /// Records that another repository, in this or another process, has written the record of a mutation.

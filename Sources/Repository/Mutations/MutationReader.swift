@@ -15,13 +15,12 @@ final class MutationReader<Source: RepositorySource> {
   private let format: MutationFormat<Source.Mutation>
   private let events: RepositoryEvents
   private let readQueue = AsyncSerialQueue()
-  private var hasBegunReading = false
-  /// The number of times the records were read.
-  private var readingCount = 0
-  /// The number of sign-ins of users whose records may have been ignored before.
-  private var signInCount = 0
-  /// Cancels the subscription to the changes that the store reports after the last read; `nil` before the first read.
-  private var endSubscription: (@Sendable () -> Void)?
+  private var hasRead = false
+  /// The last sequence number in the stored counter.
+  private var lastSequence: UInt64 = 0
+  private var withdrawals = MutationWithdrawals()
+  /// The last changes, by other processes, of the records of mutations that are being added again under their ids.
+  private var changesDuringAddition: [MutationID: StoreFeedChange] = [:]
 
   init(
     _ capabilities: SourceCapabilities<Source>, _ records: MutationRecords, _ calls: MutationCalls<Source>,
@@ -33,104 +32,87 @@ final class MutationReader<Source: RepositorySource> {
 
   // MARK: - Reading
 
-  /// Reads the stored mutations and subscribes to their changes, unless the source is read-only.
+  /// Reads the stored mutations and follows their changes, unless the source is read-only.
   ///
-  /// If they were read before, also handles what other repositories and processes have added, changed or removed since.
+  /// If they were read before, waits until everything that was stored before this call is applied.
   func read(in engine: isolated Engine) async throws(StoreError) {
     guard capabilities.sending != nil else { return }
-    hasBegunReading = true
-    records.reportEvents(to: events) { [weak engine] id, error in await engine?.receiveQuarantine(of: id, error) }
     try await readQueue.run { () async throws(StoreError) in
-      let reading = try await records.read()
-      engine.sender.beginBatch()
-      defer { engine.sender.endBatch(in: engine) }
-      let isFirstRead = endSubscription == nil
-      let found = reading.stored.sorted { $0.stored.value.sequence < $1.stored.value.sequence }
-      engine.queue.recordReading(upTo: max(reading.lastSequence, found.last?.stored.value.sequence ?? 0))
-      let added: [Entry] = found.compactMap {
-        if isFirstRead { return restore($0, in: engine) }
-        // A record that is being written may be this repository's own.
-        guard records.recordReport(of: $0.key, revision: $0.stored.revision) else { return nil }
-        return handleRecord($0.key, $0.stored, in: engine)
+      if hasRead { return try await engine.feed.catchUp(in: engine) }
+      records.reportEvents(to: events)
+      let keys = records.keys
+      try await engine.feed.follow(keys.withdrawals, in: engine) { changes, engine in
+        engine.reader.receiveWithdrawals(changes)
       }
-      if isFirstRead {
-        for id in engine.queue.endRestoring(at: engine.moment) { engine.performer.refuseInterrupted(id, in: engine) }
+      // The mutations up to the counter's number were stored before the counter.
+      try await engine.feed.follow(keys.counter, in: engine) { changes, engine in engine.reader.receiveCounter(changes)
       }
-      subscribe(to: reading.changes, in: engine)
-      engine.performer.reportChanges(in: engine)
-      // No cell is open during the first read. A cell that is opened later shows the mutations in the queue.
-      for entry in added where !isFirstRead { await engine.external.show(entry, in: engine) }
-      let foundIDs = Set(found.map(\.key.id))
-      let missing = engine.queue.durableIDs.filter { !foundIDs.contains($0.rawValue) }
-      for id in try await externallyFinished(missing, in: engine) {
-        if let entry = engine.queue[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
+      try await engine.feed.follow(collection: keys.collection, as: Record.self, in: engine) { changes, engine in
+        engine.reader.restore(changes, in: engine)
       }
-      for held in engine.queue.heldMutations where !foundIDs.contains(held.id.rawValue) {
-        endHolding(held.id, in: engine)
-      }
+      hasRead = true
     }
   }
 
-  /// Reads the mutations again, because records of a user may have been ignored before that user signed in.
-  func readForSignIn(in engine: isolated Engine) {
-    guard hasBegunReading else { return }
-    signInCount += 1
-    engine.queue.forgetReading()
-    engine.start { engine in
-      await engine.keepTrying { (engine) async throws(StoreError) in try await engine.reader.read(in: engine) }
-      engine.sender.pump(in: engine)
+  /// Adds the mutations that are stored when the repository begins to follow them.
+  private func restore(_ changes: [StoreFeedChange], in engine: isolated Engine) {
+    let found = saves(in: changes)
+    for (id, stored) in found {
+      if let entry = findEntry(id, stored, in: engine) { engine.queue.restore(entry) }
+    }
+    engine.queue.recordReading(upTo: max(lastSequence, found.last?.stored.value.sequence ?? 0))
+    for id in engine.queue.endRestoring(at: engine.moment) { engine.performer.refuseInterrupted(id, in: engine) }
+  }
+
+  /// The saved records, in the order of their mutations.
+  private func saves(in changes: [StoreFeedChange]) -> [(id: MutationID, stored: StoredValue<Record>)] {
+    let saves = changes.compactMap { change -> (MutationID, StoredValue<Record>)? in
+      guard change.key.collection == records.keys.collection, let id = change.key.id else { return nil }
+      return change.stored(for: records.keys.record(MutationID(rawValue: id))).map { (MutationID(rawValue: id), $0) }
+    }
+    return saves.sorted { $0.1.value.sequence < $1.1.value.sequence }
+  }
+
+  private func receiveCounter(_ changes: [StoreFeedChange]) {
+    for change in changes {
+      guard let counter = change.stored(for: records.keys.counter) else { continue }
+      lastSequence = max(lastSequence, counter.value.last)
     }
   }
 
-  private func subscribe(
-    to changes: MulticastSubscription<[StoreChange<Record>], Never>, in engine: isolated Engine
-  ) {
-    endSubscription?()
-    readingCount += 1
-    endSubscription = engine.tasks.start { [weak engine, readingCount] in
-      for await batch in changes { await engine?.receive(batch, ofReading: readingCount) }
+  private func receiveWithdrawals(_ changes: [StoreFeedChange]) {
+    for change in changes {
+      if let stored = change.stored(for: records.keys.withdrawals) { withdrawals = stored.value }
     }
   }
 
-  /// Adds a mutation that the first read has found, unless its record is ignored.
-  private func restore(_ found: StoreObservation<Record>.Entry, in engine: isolated Engine) -> Entry? {
-    guard let entry = findEntry(found.key, found.stored, in: engine) else { return nil }
-    engine.queue.restore(entry)
-    return entry
-  }
-
-  /// Reads the queue until every mutation before this one is known, and then lets this one be sent.
+  /// Waits until every mutation before this one is known, and then lets this one be sent.
+  ///
+  /// A store that isn't watching its medium reports late what other processes have stored.
   func readPredecessors(of id: MutationID, _ sequence: UInt64, in engine: isolated Engine) async {
-    var attempt = 0
-    while engine.queue[id] != nil, engine.queue.knownSequence < sequence {
+    await engine.keepTrying { (engine) async throws(StoreError) in
+      guard engine.queue[id] != nil, engine.queue.knownSequence < sequence else { return }
       do throws(StoreError) {
-        let signInCountBefore = signInCount
-        try await read(in: engine)
-        // The record and those before it were stored before the read, so the read has found them. But it may have
-        // ignored the records of a user who signed in during the read.
-        if signInCount == signInCountBefore { engine.queue.recordReading(upTo: sequence) }
+        try await engine.feed.catchUp(in: engine)
       } catch {
-        events.emit(.storeFailed(error))
         // The mutation now waits for the store, and not only for its turn.
-        calls.end(id, .success(.queued))
-        attempt += 1
-        await engine.backoff.wait(afterAttempt: attempt)
+        engine.calls.end(id, .success(.queued))
+        throw error
       }
-      if Task.isCancelled { return }
+      engine.queue.recordReading(upTo: sequence)
     }
+    if Task.isCancelled { return }
     engine.queue.recordPredecessors(of: id)
     engine.sender.pump(in: engine)
   }
 
   /// Returns the mutation of a record; `nil` if the record is ignored, or the mutation is held.
   private func findEntry(
-    _ key: StoreKey<Record>, _ stored: StoredValue<Record>, in engine: isolated Engine
+    _ id: MutationID, _ stored: StoredValue<Record>, in engine: isolated Engine
   ) -> Entry? {
-    guard let id = key.id.map(MutationID.init(rawValue:)) else { return nil }
     let record = stored.value
     let valueKey = record.keys.count == 1 ? Source.Key(storeID: record.keys[0]) : nil
-    // The record is ignored if its user has signed out, as far as this repository knows. If the user has signed in
-    // again, ``readForSignIn(in:)`` finds the record.
+    // The record of a user who has signed out is about to be erased.
     let user = valueKey.map { UserDigest($0.userID) } ?? record.user.map { UserDigest(text: $0) }
     if let user, !engine.users.isOpen(user) { return nil }
     do throws(UnreadableReason) {
@@ -168,82 +150,89 @@ final class MutationReader<Source: RepositorySource> {
     engine.sender.pump(in: engine)
   }
 
-  // MARK: - External changes
+  // MARK: - Changes
 
-  /// Handles changes of records that the store reports together.
-  ///
-  /// The store can't always tell the order of commits. So the saved records are handled in the order of their
-  /// mutations, and the removals after them.
+  /// Who has made a change of a record.
+  enum Origin {
+    case external
+    /// This repository, which knows what it has changed.
+    case own
+    /// This repository has added the mutation.
+    case addition
+  }
+
+  /// Applies the changes of a commit.
   ///
   /// - Parameters:
-  ///   - changes: The changes.
-  ///   - number: The number of the read that they follow. Changes that follow an earlier read are already known.
+  ///   - changes: The changes, including those of other collections.
   ///   - engine: The engine.
-  func receive(_ changes: [StoreChange<Record>], ofReading number: Int, in engine: isolated Engine) async {
-    guard number == readingCount else { return }
-    engine.sender.beginBatch()
-    defer { engine.sender.endBatch(in: engine) }
-    let external = changes.filter { records.recordReport(of: $0.key, revision: $0.revision) }
-    let saved = external.compactMap { change in change.stored.map { (key: change.key, stored: $0) } }
-    let added = saved.sorted { $0.stored.value.sequence < $1.stored.value.sequence }.compactMap {
-      handleRecord($0.key, $0.stored, in: engine)
+  ///   - origin: Returns who has made a change.
+  func receive(_ changes: [StoreFeedChange], in engine: isolated Engine, origin: (StoreFeedChange) -> Origin) {
+    let keys = records.keys
+    // Another process has stored the mutations up to its counter's number in this commit or in earlier ones. A counter
+    // of this repository follows mutations of others that may not be reported yet.
+    for change in changes where change.key == keys.counter.keyName && origin(change) == .external {
+      receiveCounter([change])
+      engine.queue.recordReading(upTo: lastSequence)
     }
-    for entry in added { await engine.external.show(entry, in: engine) }
-    for change in external {
-      guard case .removed(let key, let revision) = change, let id = key.id.map(MutationID.init(rawValue:)) else {
-        continue
-      }
-      if let held = engine.queue.heldMutation(id), revision > held.revision { endHolding(id, in: engine) }
-      guard let entry = engine.queue[id], entry.tag != nil, revision > entry.revision else { continue }
-      await engine.external.receiveRemoval(of: entry, in: engine)
+    receiveWithdrawals(changes.filter { $0.key == keys.withdrawals.keyName })
+    var origins: [MutationID: Origin] = [:]
+    for change in changes where change.key.collection == keys.collection {
+      if let id = change.key.id { origins[MutationID(rawValue: id)] = origin(change) }
     }
-    engine.performer.reportChanges(in: engine)
-    engine.sender.pump(in: engine)
-  }
-
-  /// Reads a record again, because a write by this repository has shown that another process may have changed it.
-  func reload(_ id: MutationID, in engine: isolated Engine) async {
-    do throws(StoreError) {
-      let stored = try await records.load(id)
-      guard let entry = engine.queue[id] else { return }
-      guard let stored else { return await engine.external.receiveRemoval(of: entry, in: engine) }
-      if let added = handleRecord(records.keys.record(id), stored, in: engine) {
-        await engine.external.show(added, in: engine)
+    for (id, stored) in saves(in: changes) {
+      if let origin = origins[id], origin != .external, let known = engine.queue[id] {
+        receiveOwn(known, stored, isAddition: origin == .addition, in: engine)
+      } else {
+        receive(id, stored, in: engine)
       }
-      engine.performer.reportChanges(in: engine)
-      engine.sender.pump(in: engine)
-    } catch {
-      // The next write of the record, or the app's next decision about the mutation, fails its precondition and reads
-      // the record again.
-      events.emit(.storeFailed(error))
+    }
+    for change in changes where change.key.collection == keys.collection {
+      guard let id = change.key.id.map(MutationID.init(rawValue:)) else { continue }
+      switch change {
+      case .saved: break
+      case .removed(_, let revision):
+        receiveRemoval(of: id, revision, isOwn: origins[id] != .external, in: engine)
+      case .unusable: receiveUnusable(id, in: engine)
+      }
     }
   }
 
-  /// Handles a record that another repository or process wrote.
-  ///
-  /// - Returns: The mutation, if it was added to the queue and has to be shown.
-  private func handleRecord(
-    _ key: StoreKey<Record>, _ stored: StoredValue<Record>, in engine: isolated Engine
-  ) -> Entry? {
-    guard let rawID = key.id else { return nil }
-    let id = MutationID(rawValue: rawID)
+  /// Applies a record that this repository has written.
+  private func receiveOwn(
+    _ entry: Entry, _ stored: StoredValue<Record>, isAddition: Bool, in engine: isolated Engine
+  ) {
+    let (id, sequence) = (entry.id, stored.value.sequence)
+    guard isAddition else {
+      // An earlier record of a mutation that is being added again under its id is about to be replaced.
+      guard entry.tag != nil else { return }
+      return engine.queue.recordWrite(stored.value, of: id, tag: stored.tag, revision: stored.revision)
+    }
+    changesDuringAddition[id] = nil
+    let isBehindGap = engine.queue.recordAddition(
+      of: id, sequence: sequence, tag: stored.tag, revision: stored.revision)
+    guard isBehindGap else { return }
+    engine.start { engine in await engine.reader.readPredecessors(of: id, sequence, in: engine) }
+  }
+
+  /// Applies a record that another repository or process has written.
+  private func receive(_ id: MutationID, _ stored: StoredValue<Record>, in engine: isolated Engine) {
     if let known = engine.queue[id] {
-      guard known.tag != nil, stored.revision > known.revision else { return nil }
-      let isReadable = stored.value.problem == nil && stored.value.hasSameMutation(as: known.record)
-      if isReadable, known.isLive || !stored.value.isLive {
-        update(known, with: stored, in: engine)
-        return nil
+      guard known.tag != nil else {
+        changesDuringAddition[id] = .saved(records.keys.record(id).keyName, stored)
+        return
       }
+      guard stored.revision > known.revision else { return }
+      let isReadable = stored.value.problem == nil && stored.value.hasSameMutation(as: known.record)
+      if isReadable, known.isLive || !stored.value.isLive { return update(known, with: stored, in: engine) }
       // It was refused or in conflict, and another repository sends it again. Or another version of the program has
       // changed it.
       engine.queue.remove(id)
       engine.removeFromOverlay([id], of: known.key)
-    } else if records.isRemoved(id) {
-      return nil
     } else if let held = engine.queue.heldMutation(id), stored.revision <= held.revision {
-      return nil
+      return
     }
-    guard let entry = findEntry(key, stored, in: engine) else { return nil }
+    guard let entry = findEntry(id, stored, in: engine) else { return }
     endHolding(id, in: engine)
     switch engine.queue.addExternal(entry, at: engine.moment) {
     case .nothing: break
@@ -252,7 +241,22 @@ final class MutationReader<Source: RepositorySource> {
       let sequence = entry.record.sequence
       engine.start { engine in await engine.reader.readPredecessors(of: id, sequence, in: engine) }
     }
-    return engine.queue[id].flatMap { $0.isLive ? $0 : nil }
+    if let added = engine.queue[id], added.isLive { engine.show(added) }
+  }
+
+  private func receiveRemoval(of id: MutationID, _ revision: UInt64, isOwn: Bool, in engine: isolated Engine) {
+    if engine.queue.heldMutation(id) != nil { endHolding(id, in: engine) }
+    guard let entry = engine.queue[id] else { return }
+    guard entry.tag != nil else {
+      changesDuringAddition[id] = .removed(records.keys.record(id).keyName, revision: revision)
+      return
+    }
+    guard revision > entry.revision || isOwn else { return }
+    engine.removeFromOverlay([id], of: entry.key)
+    engine.queue.remove(id)
+    // The part that has removed the record ends the call.
+    if !isOwn, !records.isBeingRemoved(id) { endCall(of: id) }
+    engine.sender.pump(in: engine)
   }
 
   private func update(_ entry: Entry, with stored: StoredValue<Record>, in engine: isolated Engine) {
@@ -273,67 +277,37 @@ final class MutationReader<Source: RepositorySource> {
     engine.sender.pump(in: engine)
   }
 
-  /// Handles the quarantine of a record: its mutation is lost.
-  ///
-  /// The store reports no removal of the record to the observers of the records.
-  func receiveQuarantine(of id: MutationID, _ error: StoreError, in engine: isolated Engine) async {
-    if engine.queue.heldMutation(id) != nil { return endHolding(id, in: engine) }
-    guard engine.queue[id] != nil || calls.isOpen(id) else { return }
-    records.recordQuarantine(of: id, error) { engine.queue[$0] != nil || calls.isOpen($0) }
-    // If the record is being written, the write finds that it is missing, or removes it because the mutation is
-    // confirmed.
-    if engine.queue[id]?.tag != nil, !records.isBeingWritten(id) { await reload(id, in: engine) }
-  }
-
-  /// Returns those of the given mutations whose records another repository or process has removed.
-  ///
-  /// - Complexity: Loads the record of each mutation.
-  func externallyFinished(
-    _ ids: [MutationID], in engine: isolated Engine
-  ) async throws(StoreError) -> [MutationID] {
-    let durable = ids.filter { engine.queue[$0]?.tag != nil }
-    return try await records.externallyRemoved(durable).filter { engine.queue[$0] != nil }
-  }
-
-  /// Forgets mutations whose records another repository or process has removed, and completes the calls that wait for
-  /// them.
-  func finishExternally(_ ids: [MutationID], in engine: isolated Engine) {
-    let finished = ids.compactMap { engine.queue.remove($0) }
-    for entry in finished where calls.isOpen(entry.id) {
-      let signOutCount = engine.users.signOutCount(of: entry.key.userID)
-      engine.start { engine in await engine.reader.endCall(of: entry, signOutCount, in: engine) }
+  /// Applies what another process has stored while a mutation was being added again, which has failed.
+  func endAddition(of id: MutationID, in engine: isolated Engine) {
+    switch changesDuringAddition.removeValue(forKey: id) {
+    case .saved(_, let stored)?: if let stored = stored as? StoredValue<Record> { receive(id, stored, in: engine) }
+    case .removed(_, let revision)?: receiveRemoval(of: id, revision, isOwn: false, in: engine)
+    case .unusable, nil: break
     }
-    engine.performer.reportChanges(in: engine)
-    engine.sender.pump(in: engine)
+  }
+
+  /// Ends a mutation whose record this program can't use anymore, unless the record is still stored.
+  private func receiveUnusable(_ id: MutationID, in engine: isolated Engine) {
+    guard let tag = engine.queue[id]?.tag ?? engine.queue.heldMutation(id)?.tag else { return }
+    engine.start { engine in
+      await engine.keepTrying { (engine) async throws(StoreError) in
+        guard try await engine.reader.records.isMissing(id) else { return }
+        if engine.queue.heldMutation(id)?.tag == tag { engine.reader.endHolding(id, in: engine) }
+        guard let entry = engine.queue[id], entry.tag == tag else { return }
+        engine.removeFromOverlay([id], of: entry.key)
+        engine.queue.remove(id)
+        let quarantine = await engine.reader.records.quarantine(of: id)
+        if let quarantine { engine.calls.end(id, .failure(.store(quarantine))) }
+        engine.reader.endCall(of: id)
+        engine.performer.reportChanges(in: engine)
+        engine.sender.pump(in: engine)
+      }
+    }
   }
 
   /// Completes the call of a mutation whose record another repository or process has removed, because the mutation was
-  /// confirmed, withdrawn or erased, or whose record was quarantined.
-  ///
-  /// - Parameters:
-  ///   - entry: The mutation.
-  ///   - signOutCount: The number of sign-outs of the mutation's user that were known to have begun when the removal of
-  ///     the record was found. A sign-out erases records too, and the store may report the removal before the sign-out.
-  ///   - engine: The engine.
-  private func endCall(of entry: Entry, _ signOutCount: UInt64, in engine: isolated Engine) async {
-    // The timeout ends the call even if the store keeps failing.
-    calls.startTimeout(of: entry.id, in: engine)
-    await engine.keepTrying { (engine) async throws(StoreError) in
-      let withdrawals = try await engine.reader.records.withdrawals()
-      if let userID = entry.key.userID { try await engine.users.reload(UserDigest(userID), in: engine) }
-      let hasSignedOut = engine.users.signOutCount(of: entry.key.userID) != signOutCount
-      let quarantine = await engine.reader.records.quarantine(of: entry.id)
-      let outcome: MutationCalls<Source>.Outcome =
-        if withdrawals.contains(entry.id) {
-          .failure(.cancelled)
-        } else if hasSignedOut {
-          .failure(.signedOut)
-        } else if let quarantine {
-          .failure(.store(quarantine))
-        } else {
-          .success(.confirmed)
-        }
-      engine.calls.end(entry.id, outcome)
-    }
+  /// confirmed or withdrawn.
+  func endCall(of id: MutationID) {
+    calls.end(id, withdrawals.contains(id) ? .failure(.cancelled) : .success(.confirmed))
   }
 }

@@ -62,8 +62,6 @@ final class MutationRecordStore: Sendable {
     /// Nothing was written or removed, because the record no longer exists: another process has removed it, or it was
     /// erased after a sign-out.
     ///
-    /// If another write of this repository, still in flight, may have removed it, ``MutationRecords`` returns
-    /// ``unchanged`` instead.
     case gone
     /// Nothing was written or removed: another write of this repository may have removed the record, or another process
     /// sends the mutation or has requeued it.
@@ -80,6 +78,8 @@ final class MutationRecordStore: Sendable {
     var write: Write
     /// Whether a commit with the write has failed, and may nevertheless have been made.
     var mayBeMade = false
+    /// Whether the write is repeated on a record that another process has changed.
+    var isRepeated = false
     let continuation: CheckedContinuation<Result<Outcome, StoreError>, Never>
   }
 
@@ -100,12 +100,14 @@ final class MutationRecordStore: Sendable {
   }
 
   private let store: any KeyValueStore
+  private let own: OwnCommits
   private let keys: MutationKeys
   private let tasks: OwnedTasks
   private let writeState = Lock(WriteState())
 
-  init(_ store: any KeyValueStore, _ keys: MutationKeys, _ tasks: OwnedTasks) {
+  init(_ store: any KeyValueStore, _ own: OwnCommits, _ keys: MutationKeys, _ tasks: OwnedTasks) {
     self.store = store
+    self.own = own
     self.keys = keys
     self.tasks = tasks
   }
@@ -256,6 +258,7 @@ final class MutationRecordStore: Sendable {
         }
         // The server may have made the change at an attempt of the other process.
         if stored.value.isOutcomeUnknown || stored.value.isMarked { record.isOutcomeUnknown = true }
+        repeated.isRepeated = true
         repeated.write = .replace(record, tag: stored.tag, unlessChanged: false)
         return await write([repeated], &shared)
       case .add(let makeRecord, let replaced?, let requirement):
@@ -331,7 +334,9 @@ final class MutationRecordStore: Sendable {
       batch.save(withdrawals.value, for: keys.withdrawals)
       batch.requireFound(withdrawals.tag, of: keys.withdrawals)
     }
-    let commit = try await store.commit(batch)
+    let added = turns.compactMap { turn in if case .add = turn.write { turn.id } else { nil } }
+    let commit = try await own.commit(
+      batch, as: turns.contains(where: \.isRepeated) ? .external : .known(adding: Set(added)))
     if isAdding { shared.counter = (counter.value, commit.tag) }
     if !withdrawn.isEmpty { shared.withdrawals = (withdrawals.value, commit.tag) }
     return storedRecords.map { $0.map { .written($0, commit) } ?? .removed(commit) }

@@ -143,7 +143,7 @@ final class MutationSender<Source: RepositorySource> {
       }
       cell = opened
       // Without this read, each attempt would send the mutation again, and its reply couldn't be stored.
-      if cell.hasFutureValue { _ = try await engine.external.load(cell.storeKey) }
+      if cell.hasFutureValue { _ = try await engine.feed.load(cell.storeKey) }
       cell.hasFutureValue = false
       engine.queue.recordValue(of: dequeued.id, isReadable: true)
       try await engine.writer.storeVerdicts(in: dequeued.lane, in: engine)

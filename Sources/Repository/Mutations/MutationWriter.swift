@@ -26,24 +26,17 @@ final class MutationWriter<Source: RepositorySource> {
     // A mutation without a tag isn't durable yet: ``MutationAdder`` is writing it.
     while let entry = engine.queue[id], let tag = entry.tag {
       do throws(StoreError) {
-        let (outcome, isChangedSince) = try await records.replace(
-          id, by: entry.record, tag: tag, unlessChanged: unlessChanged)
-        switch outcome {
-        case .written(let record, let commit):
-          engine.queue.recordWrite(record, of: id, commit)
-          // Another process may have changed the record since this commit.
-          if isChangedSince { await engine.reader.reload(id, in: engine) }
+        switch try await records.replace(id, by: entry.record, tag: tag, unlessChanged: unlessChanged) {
         case .kept:
-          await engine.reader.reload(id, in: engine)
-          guard let reloaded = engine.queue[id], reloaded.ownsMark else { return nil }
-          // This repository still owns the mark, so the reload found no record that another repository wrote. If the
-          // tag is new, another write of this repository has changed the record.
-          if reloaded.tag != tag { continue }
-          // The changed record could not be read, so the mark isn't stored.
+          await catchUp(in: engine)
+          guard let changed = engine.queue[id], changed.ownsMark else { return nil }
+          // This repository still owns the mark, so no other repository has written the record. If the tag is new,
+          // another write of this repository has changed it.
+          if changed.tag != tag { continue }
+          // The change could not be read, so the mark isn't stored.
           engine.queue.unmark([id])
-        case .keptVerdict: await engine.reader.reload(id, in: engine)
-        case .gone: if let entry = engine.queue[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
-        case .removed, .unchanged: break
+        case .gone, .keptVerdict: await catchUp(in: engine)
+        case .written, .removed, .unchanged: break
         }
         return nil
       } catch {
@@ -51,6 +44,17 @@ final class MutationWriter<Source: RepositorySource> {
       }
     }
     return nil
+  }
+
+  /// Applies what other processes have stored, because a write has found that they have changed a record.
+  ///
+  /// If that fails, the next write of the record finds the same.
+  func catchUp(in engine: isolated Engine) async {
+    do throws(StoreError) {
+      try await engine.feed.catchUp(in: engine)
+    } catch {
+      events.emit(.storeFailed(error))
+    }
   }
 
   /// Writes the present record of a mutation.

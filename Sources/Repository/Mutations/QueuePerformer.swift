@@ -30,7 +30,7 @@ internal import Multicast
 ///    finds the mark later treats the outcome as unknown. If the attempt fails but may be repeated, the lane backs off,
 ///    and the mutation stays visible.
 /// 4. **Confirm.** In one commit, ``SyncWrites`` removes the record and, if the stored value must change, stores the
-///    value with the change. ``confirm(_:_:in:)`` then forgets the mutation. For observers, the mutation stops being
+///    value with the change. ``confirm(_:in:)`` then forgets the mutation. For observers, the mutation stops being
 ///    applied in the same step in which the stored value gains the change.
 ///
 /// A mutation ends earlier if it is refused, conflicted or cancelled, or if its user signs out. Then it is rolled back:
@@ -246,11 +246,8 @@ final class QueuePerformer<Source: RepositorySource> {
   // MARK: - Removing
 
   /// Forgets confirmed mutations, whose records a commit removed.
-  ///
-  /// The commit is `nil` only if no mutation was confirmed.
-  func confirm(_ ids: [MutationID], _ commit: StoreCommit?, in engine: isolated Engine) {
+  func confirm(_ ids: [MutationID], in engine: isolated Engine) {
     for id in ids { engine.queue.remove(id) }
-    if let commit { records.recordRemoval(of: ids, commit) }
     engine.sender.pump(in: engine)
   }
 

@@ -74,8 +74,8 @@ final class SyncCell<Source: RepositorySource> {
   /// Serializes attempts to open the key.
   let opening = AsyncSerialQueue()
 
-  /// Ends the subscription to the store's changes.
-  var endWatching: (@Sendable () -> Void)?
+  /// Ends to follow the stored value.
+  var endFollowing: (() -> Void)?
 
   /// Whether the cell shows and stores nothing, because the key's user has signed out.
   private(set) var isClosed = false
@@ -88,13 +88,6 @@ final class SyncCell<Source: RepositorySource> {
 
   /// Whether a task is writing the replies that have arrived, one write after the other.
   var isWriting = false
-
-  /// The changes that were reported while a write was in progress, and that the write may have made or preceded.
-  var heldChanges: [StoreChange<Source.Value>] = []
-
-  /// The mutations whose records another repository or process removed while a write was in progress, if the write may
-  /// have preceded that.
-  var heldRemovals: [MutationID] = []
 
   /// Whether a mutation of the key is one that this program can't read; see ``HeldMutation``.
   var hasHeldMutation = false
@@ -223,7 +216,7 @@ final class SyncCell<Source: RepositorySource> {
   /// Closes the cell, because its user has signed out.
   func close() {
     isClosed = true
-    endWatching?()
+    endFollowing?()
   }
 
   /// Records an external change.

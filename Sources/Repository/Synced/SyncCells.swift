@@ -115,7 +115,7 @@ final class SyncCells<Source: RepositorySource> {
   /// - Returns: Whether this call released the cell.
   func releaseUnlessInUse(_ cell: Cell) -> Bool {
     guard cell.isIdle, cells[cell.key] === cell, !channels.isObserved(cell.key) else { return false }
-    cell.endWatching?()
+    cell.endFollowing?()
     cells[cell.key] = nil
     channels.forgetCurrent(of: cell.key)
     if residues.count >= Self.residueLimit { residues = [:] }

@@ -14,7 +14,7 @@ internal import Multicast
 ///   and ``MutationSender`` sends them while the ``Election`` permits it. ``MutationReader`` and ``MutationWriter`` read
 ///   and write the mutations' records, ``MutationCalls`` completes the calls that wait for mutations, and
 ///   ``MutationDecisions`` performs the operations of ``PendingMutations``.
-/// - ``SyncExternalChanges`` applies the changes of other repositories and processes.
+/// - ``SyncFeed`` applies what the store has committed, whoever has made the commit.
 /// - ``SyncUsers`` tracks which users have signed in and out, and ``SignOuts`` erases a user's data.
 /// - ``SyncEvictions`` removes stored values that exceed the limits of the ``EvictionPolicy``.
 /// - ``SyncSuspension`` suspends and resumes the repository, and drains the queue.
@@ -54,7 +54,7 @@ actor SyncEngine<Source: RepositorySource> {
   let calls: MutationCalls<Source>
   let loader: SyncLoader<Source>
   let writes: SyncWrites<Source>
-  let external: SyncExternalChanges<Source>
+  let feed: SyncFeed<Source>
   let newestValue: NewestValue<Source>
   let unread: UnreadObservations<Source>
   let observedLoading: ObservedLoading<Source>
@@ -80,7 +80,8 @@ actor SyncEngine<Source: RepositorySource> {
   init(_ source: Source, store: any KeyValueStore, configuration: RepositoryConfiguration) {
     let clock = ElapsedClock(configuration.clock)
     let tasks = OwnedTasks(executor: configuration.taskExecutor)
-    let records = MutationRecords(store, repository: source.name, tasks)
+    feed = SyncFeed(store, events: events)
+    let records = MutationRecords(store, feed.own, repository: source.name, tasks)
     self.store = store
     self.tasks = tasks
     (name, listKey) = (source.name, records.keys.collection)
@@ -101,8 +102,7 @@ actor SyncEngine<Source: RepositorySource> {
     sender = MutationSender(
       capabilities, policy: configuration.retryPolicy, clock: clock, events: events, tasks: tasks)
     loader = SyncLoader(capabilities, configuration: configuration, events: events)
-    writes = SyncWrites(store, now: configuration.now, events: events)
-    external = SyncExternalChanges(store, events: events)
+    writes = SyncWrites(now: configuration.now, events: events)
     observedLoading = ObservedLoading(configuration, clock: clock, events: events, tasks: tasks)
     election = Election(
       configuration.leadership, records.keys.collection, on: store, clock: clock, events: events)
@@ -257,33 +257,51 @@ actor SyncEngine<Source: RepositorySource> {
     cell.useCount += 1
     defer { cell.useCount -= 1 }
     try await cell.opening.run { () async throws(StoreError) in
-      if cell.isOpen { return }
-      // Subscribes before reading, so that no change is missed. A change that the read already included is ignored,
-      // because its revision isn't newer than that of the base.
-      let changes = try await store.changes(of: storeKey).subscribe()
-      var pending: [MutationQueue<Key, Mutation>.Entry]
-      var stored: StoredValue<Value>?
-      repeat {
-        pending = queue.liveMutations(of: key)
-        stored = try await external.load(storeKey)
-        // A value that is newer than a mutation's record may come from the commit that confirmed the mutation and
-        // removed the record. A mutation whose record is gone is removed from the queue, so that it isn't applied to a
-        // value that may include it.
-        let revision = stored?.revision ?? 0
-        let finished = await external.finishedMutations(
-          among: pending.filter { revision > $0.revision }.map(\.id), in: self)
-        reader.finishExternally(finished, in: self)
-        // Reads again if mutations were added or removed during the read. One that was added wasn't checked above, and
-        // the value may already include it. One that was removed may have been confirmed after the value was read, so
-        // the value may lack it.
-      } while pending.map(\.id) != queue.liveMutations(of: key).map(\.id)
-      if cell.isClosed { return }
-      cells.open(cell, stored)
-      for mutation in queue.liveMutations(of: key) { cell.restore(mutation, isSentHere: queue.sends(mutation)) }
-      cell.endWatching = tasks.start { [weak self] in
-        for await change in changes { await self?.receive(change, key) }
+      while !cell.isOpen {
+        try await feed.follow(storeKey, in: self) { changes, engine in
+          guard let cell = engine.cell(key) else { return }
+          if let change = changes.first { engine.begin(cell, change) } else { engine.open(cell, nil) }
+        }
+        if cell.isOpen || cell.isClosed || tasks.areCancelled { return }
+        // This program can't use what is stored. The load says why.
+        do throws(StoreError) {
+          let stored = try await feed.load(storeKey)
+          if cell.isOpen { return }
+          if stored == nil { return open(cell, nil) }
+        } catch {
+          if cell.isOpen { return }
+          feed.endFollowing(.key(storeKey.keyName), in: self)
+          throw error
+        }
+        feed.endFollowing(.key(storeKey.keyName), in: self)
       }
     }
+  }
+
+  /// Opens a cell with the stored value that the feed has reported, unless this program can't use the value.
+  func begin(_ cell: Cell, _ change: StoreFeedChange) {
+    switch change {
+    case .saved: if let stored = change.stored(for: cell.storeKey) { open(cell, stored) }
+    case .removed: open(cell, nil)
+    case .unusable: break
+    }
+  }
+
+  /// Opens a cell: applies the pending mutations to the stored value.
+  private func open(_ cell: Cell, _ stored: StoredValue<Value>?) {
+    if cell.isClosed { return feed.endFollowing(.key(cell.storeKey.keyName), in: self) }
+    cells.open(cell, stored)
+    for mutation in queue.liveMutations(of: cell.key) { cell.restore(mutation, isSentHere: queue.sends(mutation)) }
+    cell.endFollowing = { [weak self, name = cell.storeKey.keyName] in
+      self?.assumeIsolated { engine in engine.feed.endFollowing(.key(name), in: engine) }
+    }
+  }
+
+  /// Applies a mutation that another repository has added, if its key is in use.
+  func show(_ entry: MutationQueue<Key, Mutation>.Entry) {
+    guard let cell = cells[entry.key], cell.isOpen else { return }
+    cell.restore(entry, isSentHere: queue.sends(entry))
+    publish(cell)
   }
 
   /// Opens a key for a call, and keeps its cell until ``endUse(_:)``.
@@ -427,7 +445,7 @@ actor SyncEngine<Source: RepositorySource> {
   ///
   /// Nothing is known of a key before it is open, and nothing may be shown of one whose user has signed out.
   func publish(_ cell: Cell) {
-    guard cell.isOpen, !cell.isClosed else { return }
+    guard cell.isOpen, !cell.isClosed, !feed.postponesPublishing(cell) else { return }
     cell.hasHeldMutation = queue.holdsMutation(of: cell.key)
     for conflicted in cell.state.fold() { performer.recordConflict(conflicted.id, conflicted.conflict, in: self) }
     channels.send(cell, newestValue)
@@ -656,7 +674,6 @@ actor SyncEngine<Source: RepositorySource> {
   ///
   /// Sends the user's values to the existing observers, and fetches those that are observed with a loading policy.
   func reopen(_ user: UserDigest) {
-    reader.readForSignIn(in: self)
     newestValue.openStored(of: user, in: self)
     for key in channels.observedKeys where UserDigest(key.userID) == user {
       start { engine in
@@ -664,11 +681,6 @@ actor SyncEngine<Source: RepositorySource> {
         engine.observedLoading.invalidate(.key(key), in: engine)
       }
     }
-  }
-
-  /// Receives a change of a user's record.
-  func receive(_ change: StoreChange<UserRecord>) {
-    users.receive(change, in: self)
   }
 
   // MARK: - Eviction
@@ -769,22 +781,15 @@ actor SyncEngine<Source: RepositorySource> {
   /// Whether a condition holds that ``SyncSuspension`` waits for.
   func holds(_ condition: @Sendable (isolated SyncEngine<Source>) -> Bool) -> Bool { condition(self) }
 
-  // MARK: - External changes
+  // MARK: - Feed
 
-  /// Receives a change of a value that the store reports.
-  func receive(_ change: StoreChange<Value>, _ key: Key) async {
-    await external.receive(change, key, in: self)
-  }
-
-  /// Receives the quarantine of a mutation's record.
-  func receiveQuarantine(of id: MutationID, _ error: StoreError) async {
-    await reader.receiveQuarantine(of: id, error, in: self)
-  }
-
-  /// Receives changes of mutations' records that the store reports together.
+  /// Waits until everything that is stored is applied.
   ///
-  /// `number` says which read of the queue the changes follow.
-  func receive(_ changes: [StoreChange<MutationRecord>], ofReading number: Int) async {
-    await reader.receive(changes, ofReading: number, in: self)
+  /// - Parameter isRepeated: Whether to repeat that until it succeeds or the repository is released.
+  func catchUp(isRepeated: Bool) async throws(StoreError) {
+    guard isRepeated else { return try await feed.catchUp(in: self) }
+    await keepTrying { (engine) async throws(StoreError) in try await engine.feed.catchUp(in: engine) }
   }
+
+  func recordEndOfFollowing(_ part: StoreFeedPart) { feed.recordEnd(of: part) }
 }

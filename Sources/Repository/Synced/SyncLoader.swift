@@ -74,7 +74,7 @@ final class SyncLoader<Source: RepositorySource> {
     defer { engine.endUse(cell) }
     if isFresh(cell) { return false }
     // Another process may have stored a value that the store hasn't reported yet.
-    await engine.external.receiveUnreported(cell, in: engine)
+    await engine.feed.receiveUnreported(cell, in: engine)
     if isFresh(cell) { return false }
     let invalidationCount = cell.invalidationCount
     var wasServerAsked = try await load(key, part, in: engine)

@@ -139,20 +139,8 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     }
   }
 
-  /// Whether a write is in progress.
-  var isWriting: Bool { writing != nil }
-
-  /// A number that grows with the beginning and the end of each write.
-  private(set) var writeVersion: UInt64 = 0
-
-  /// The mutations that end with the write in progress.
-  var idsBeingConfirmed: [MutationID] { writing?.write.confirmed ?? [] }
-
   /// Whether a mutation ends with the write in progress.
-  func isBeingConfirmed(_ id: MutationID) -> Bool { idsBeingConfirmed.contains(id) }
-
-  /// Whether a stored value may be that of the write in progress.
-  func mayBeWritten(_ value: Value?) -> Bool { value != nil && value == writing?.write.value }
+  func isBeingConfirmed(_ id: MutationID) -> Bool { writing?.write.confirmed.contains(id) ?? false }
 
   // MARK: - Stored value
 
@@ -302,7 +290,6 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     let write = judgement.write
     writing = Writing(
       write: write, arrivals: judgedArrivals, versions: earlierVersions, recentChanges: earlierChanges)
-    writeVersion += 1
     return write
   }
 
@@ -312,7 +299,6 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   mutating func commit(revision: UInt64, tag: StoreTag) {
     guard let ended = writing else { return }
     writing = nil
-    writeVersion += 1
     let write = ended.write
     // The commit fails if another writer has changed the base. This is a precaution against a store that makes it.
     if let value = write.value, ended.externalRevision ?? 0 < revision {
@@ -331,7 +317,6 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   mutating func abandon(keepsFetches: Bool) {
     guard let earlier = writing else { return }
     writing = nil
-    writeVersion += 1
     versions.restoreBarriers(of: earlier.versions)
     if let replacedAt = earlier.replacedAt { versions.recordReplacement(at: replacedAt) }
     recentChanges.restoreChanges(of: earlier.recentChanges)

@@ -13,7 +13,6 @@ final class SyncWrites<Source: RepositorySource> {
   typealias Cell = SyncCell<Source>
   typealias Write = SyncState<Source.Value, Source.Mutation>.Write
 
-  private let store: any KeyValueStore
   private let now: @Sendable () -> Date
   private let events: RepositoryEvents
   /// The cells whose writing task was started, but hasn't begun to run.
@@ -21,9 +20,11 @@ final class SyncWrites<Source: RepositorySource> {
   /// The task takes its cell from here, because it can't capture a cell, which isn't `Sendable`. It doesn't take the
   /// engine's cell for the key: if the user has signed out and in again, that is a new one.
   private var cellsToWrite: [ObjectIdentifier: Cell] = [:]
+  /// The writes in progress whose commits the feed hasn't shown yet, by the tags of the commits.
+  private var commits: [StoreTag: (write: Write, cell: Cell)] = [:]
 
-  init(_ store: any KeyValueStore, now: @escaping @Sendable () -> Date, events: RepositoryEvents) {
-    (self.store, self.now, self.events) = (store, now, events)
+  init(now: @escaping @Sendable () -> Date, events: RepositoryEvents) {
+    (self.now, self.events) = (now, events)
   }
 
   /// Starts a task that writes the replies that have arrived, unless one is running or the cell is closed.
@@ -54,12 +55,11 @@ final class SyncWrites<Source: RepositorySource> {
   }
 
   private func perform(_ write: Write, _ cell: Cell, in engine: isolated Engine) async throws(StoreError) {
-    let records = engine.performer.records
     var commit: StoreCommit?
-    var savedAt = now()
-    records.beginWriting(write.confirmed)
-    defer { records.endWriting(write.confirmed) }
-    if !write.isEmpty {
+    if write.isEmpty {
+      // Without a commit there is no new base, so the revision and the tag aren't used.
+      apply(write, StoreCommit(revision: 0, tag: StoreTag(), savedAt: now()), cell, in: engine)
+    } else {
       var batch = StoreBatch()
       // Required even if no value is saved, because another repository may have stored a value that lacks the mutations
       // whose records are removed.
@@ -67,17 +67,15 @@ final class SyncWrites<Source: RepositorySource> {
       batch.requireFound(write.baseTag, of: cell.storeKey)
       engine.users.requirement(of: cell.key.userID)?.add(to: &batch)
       if let value = write.value { batch.save(value, for: cell.storeKey) }
-      for id in write.confirmed { batch.remove(records.keys.record(id)) }
-      commit = try await store.commit(batch)
-      // The time according to the store, which is also the time that the next process will read.
-      if write.value != nil, let commit { savedAt = commit.savedAt }
+      for id in write.confirmed { batch.remove(engine.performer.records.keys.record(id)) }
+      let tag = batch.tag
+      commits[tag] = (write, cell)
+      defer { commits[tag] = nil }
+      let made = try await engine.feed.own.commit(batch)
+      // Has no effect unless the repository was released, because the feed has applied the commit already.
+      apply(made, in: engine)
+      commit = made
     }
-    // Without a commit there is no new base, so `revision` and `tag` aren't used.
-    cell.state.commit(revision: commit?.revision ?? 0, tag: commit?.tag ?? StoreTag())
-    if write.isRefreshed { cell.recordFetch(at: savedAt) }
-    engine.performer.confirm(write.confirmed, commit, in: engine)
-    applyHeldChanges(of: cell, in: engine)
-    engine.publish(cell)
     if let value = write.value, let commit {
       await engine.evictions.makeRoom(afterSaving: value, of: cell, commit, in: engine)
     }
@@ -90,26 +88,18 @@ final class SyncWrites<Source: RepositorySource> {
     engine.performer.reportChanges(in: engine)
   }
 
-  /// Applies the changes that were reported during a write, in tasks of their own.
-  ///
-  /// The write's own change isn't newer than the base, and is ignored.
-  ///
-  /// The tasks are needed because an external change is applied together with the mutations that it confirms. Finding
-  /// these requires reading records from the store.
-  private func applyHeldChanges(of cell: Cell, in engine: isolated Engine) {
-    let (changes, removals) = (cell.heldChanges, cell.heldRemovals)
-    (cell.heldChanges, cell.heldRemovals) = ([], [])
-    let (key, newChanges) = (cell.key, changes.filter { cell.state.isNew($0.revision) })
-    if !newChanges.isEmpty {
-      engine.start { engine in
-        for change in newChanges { await engine.receive(change, key) }
-      }
-    }
-    for id in removals {
-      engine.start { engine in
-        if let entry = engine.queue[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
-      }
-    }
+  /// Applies a commit if it is that of a write, when the feed shows it.
+  func apply(_ commit: StoreCommit, in engine: isolated Engine) {
+    guard let (write, cell) = commits.removeValue(forKey: commit.tag) else { return }
+    apply(write, commit, cell, in: engine)
+  }
+
+  private func apply(_ write: Write, _ commit: StoreCommit, _ cell: Cell, in engine: isolated Engine) {
+    cell.state.commit(revision: commit.revision, tag: commit.tag)
+    // The time according to the store, which is also the time that the next process will read.
+    if write.isRefreshed { cell.recordFetch(at: write.value == nil ? now() : commit.savedAt) }
+    engine.performer.confirm(write.confirmed, in: engine)
+    engine.publish(cell)
   }
 
   /// Handles a failed write.
@@ -118,14 +108,15 @@ final class SyncWrites<Source: RepositorySource> {
   private func recover(
     from error: StoreError, _ write: Write, _ cell: Cell, in engine: isolated Engine
   ) async -> Bool {
-    if case .preconditionFailed(let keyName) = error {
+    // A released repository doesn't learn what others have stored. The next one on the store sends the mutations again.
+    if case .preconditionFailed(let keyName) = error, !engine.feed.hasEnded {
       do throws(StoreError) {
         if let userID = cell.key.userID, engine.users.requirement(of: userID)?.key.keyName == keyName {
           // The user has signed out, or in.
           try await engine.users.reload(UserDigest(userID), in: engine)
         }
-        if !cell.isClosed { try await reloadBase(of: cell, in: engine) }
-        if !cell.isClosed { return true }
+        let hasChanged = cell.isClosed ? false : try await catchUp(cell, keyName, after: write, in: engine)
+        if hasChanged, !cell.isClosed { return true }
       } catch let loadError {
         return await recover(from: loadError, write, cell, in: engine)
       }
@@ -138,7 +129,6 @@ final class SyncWrites<Source: RepositorySource> {
     events.emit(.storeFailed(error))
     cell.state.abandon(keepsFetches: false)
     for fetch in write.accepted + write.rejected { engine.loader.end(fetch, .failure(.store(error))) }
-    applyHeldChanges(of: cell, in: engine)
     engine.publish(cell)
     if case .newerFormat = error {
       cell.hasFutureValue = true
@@ -177,18 +167,26 @@ final class SyncWrites<Source: RepositorySource> {
     return false
   }
 
-  /// Replaces the base by the value that is stored now, so that the next write judges the replies against it.
-  private func reloadBase(of cell: Cell, in engine: isolated Engine) async throws(StoreError) {
-    let finished = await engine.external.finishedMutations(of: cell, in: engine).ids
-    let stored = try await engine.external.load(cell.storeKey)
-    cell.state.abandon(keepsFetches: true)
-    applyHeldChanges(of: cell, in: engine)
-    if let stored {
-      cell.receive(.saved(cell.storeKey, stored))
-    } else {
-      cell.state.removeBase()
+  /// Applies what is stored now, so that the next write judges the replies against it.
+  ///
+  /// - Returns: Whether the next write may succeed.
+  private func catchUp(
+    _ cell: Cell, _ failedKey: StoreKeyName, after write: Write, in engine: isolated Engine
+  ) async throws(StoreError) -> Bool {
+    try await engine.feed.catchUp(in: engine)
+    if cell.isClosed { return false }
+    if failedKey == cell.storeKey.keyName, cell.state.base?.tag == write.baseTag {
+      // The feed hasn't reported the stored value. Usually the reason is that this program can't use it.
+      if let stored = try await engine.feed.load(cell.storeKey) {
+        cell.receive(.saved(cell.storeKey, stored))
+        if cell.state.base?.tag == write.baseTag { return false }
+      } else {
+        cell.state.removeBase()
+      }
     }
-    engine.external.finish(finished, of: cell.key, in: engine)
+    cell.state.abandon(keepsFetches: true)
+    engine.publish(cell)
+    return true
   }
 }
 

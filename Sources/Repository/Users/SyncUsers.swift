@@ -1,5 +1,4 @@
 internal import DataStore
-internal import Multicast
 
 /// Observes the stored records of users who have signed in or out, and applies changed records to the engine.
 ///
@@ -26,19 +25,16 @@ final class SyncUsers<Source: RepositorySource> {
     if hasStarted { return }
     try await starting.run { () async throws(StoreError) in
       if hasStarted { return }
-      let observation = try await store.observe(collection: collection, as: UserRecord.self)
+      try await engine.feed.follow(collection: collection, as: UserRecord.self, in: engine) { changes, engine in
+        for change in changes {
+          if let user = change.key.id.map(UserDigest.init(text:)) {
+            let stored = change.stored(for: engine.users.key(of: user))
+            engine.users.signOutCountsAtStart[user] = stored?.value.signOutCount
+          }
+          engine.users.receive(change, in: engine)
+        }
+      }
       hasStarted = true
-      for entry in observation.stored {
-        if let user = entry.key.id.map(UserDigest.init(text:)) {
-          signOutCountsAtStart[user] = entry.stored.value.signOutCount
-        }
-        receive(.saved(entry.key, entry.stored), in: engine)
-      }
-      engine.tasks.start { [weak engine] in
-        for await changes in observation.changes {
-          for change in changes { await engine?.receive(change) }
-        }
-      }
     }
   }
 
@@ -85,20 +81,21 @@ final class SyncUsers<Source: RepositorySource> {
     access.endRejectingCalls(of: user)
   }
 
-  /// Handles a change that the store reports.
-  func receive(_ change: StoreChange<UserRecord>, in engine: isolated Engine) {
-    guard let user = change.key.id.map(UserDigest.init(text:)) else { return }
+  /// Applies a change that the store reports, unless it is that of another collection.
+  func receive(_ change: StoreFeedChange, in engine: isolated Engine) {
+    guard change.key.collection == collection, let user = change.key.id.map(UserDigest.init(text:)) else { return }
     switch change {
-    case .saved(_, let stored):
-      receive(stored.value, of: user, tag: stored.tag, revision: stored.revision, in: engine)
+    case .saved:
+      if let stored = change.stored(for: key(of: user)) { receive(stored, of: user, in: engine) }
     case .removed(_, let revision): access.recordRemoval(of: user, revision: revision)
+    // The last known record stays in force.
+    case .unusable: break
     }
   }
 
-  private func receive(
-    _ record: UserRecord, of user: UserDigest, tag: StoreTag, revision: UInt64, in engine: isolated Engine
-  ) {
-    let effects = access.receive(record, of: user, tag: tag, revision: revision)
+  private func receive(_ stored: StoredValue<UserRecord>, of user: UserDigest, in engine: isolated Engine) {
+    let record = stored.value
+    let effects = access.receive(record, of: user, tag: stored.tag, revision: stored.revision)
     if effects.isClosed { engine.close(user) }
     if effects.isReopened { engine.reopen(user) }
     if effects.hasSignedIn { engine.takeSignIn(of: user) }
@@ -109,7 +106,7 @@ final class SyncUsers<Source: RepositorySource> {
   func reload(_ user: UserDigest, in engine: isolated Engine) async throws(StoreError) {
     let tag = access.tag(of: user)
     guard let stored = try await load(user) else { return access.recordAbsence(of: user, tag: tag) }
-    receive(.saved(key(of: user), stored), in: engine)
+    receive(stored, of: user, in: engine)
   }
 
   /// Returns the stored record of a user; `nil` if there is none, or none that can be decoded.
@@ -136,8 +133,7 @@ final class SyncUsers<Source: RepositorySource> {
     batch.save(record, for: key)
     batch.requireFound(access.tag(of: user), of: key)
     do throws(StoreError) {
-      let commit = try await store.commit(batch)
-      receive(record, of: user, tag: commit.tag, revision: commit.revision, in: engine)
+      _ = try await engine.feed.own.commit(batch)
       return true
     } catch {
       guard case .preconditionFailed = error else { throw error }

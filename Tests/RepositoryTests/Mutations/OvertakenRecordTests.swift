@@ -209,7 +209,7 @@ import Testing
         failsNextRemoval.value = false
         throw SimulatedStore.disconnectedError
       }))
-    let records = MutationRecordStore(store, keys, OwnedTasks(executor: executor))
+    let records = MutationRecordStore(store, makeOwnCommits(store), keys, OwnedTasks(executor: executor))
     let outcomes = Setting<[String]>([])
     let unsentRecord = try Self.unsentRecord
     var refusedRecord = unsentRecord
@@ -248,7 +248,7 @@ import Testing
           // The second commit has both of the later writes.
           if commits.next() == 2 { throw SimulatedStore.disconnectedError }
         }))
-    let records = MutationRecordStore(store, keys, OwnedTasks(executor: executor))
+    let records = MutationRecordStore(store, makeOwnCommits(store), keys, OwnedTasks(executor: executor))
     let outcomes = Setting<[String]>([])
     let unsentRecord = try Self.unsentRecord
     let tag = try #require(saveUnsentRecord(of: ids[1]))
@@ -272,6 +272,13 @@ import Testing
     #expect(storage.value(of: keys.record(ids[1])) == nil)
     // The mutation was added once.
     #expect(storage.value(of: keys.counter)?.last == 2)
+  }
+
+  /// Returns the commits of a repository that has been released, so that nothing waits for a feed.
+  private func makeOwnCommits(_ store: some KeyValueStore) -> OwnCommits {
+    let own = OwnCommits(store)
+    own.end()
+    return own
   }
 
   /// The record of a mutation that was never sent.

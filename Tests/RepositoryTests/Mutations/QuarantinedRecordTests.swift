@@ -109,21 +109,16 @@ import Testing
     try await #expect(repository.value(of: "a") == Notes("stored", "kept"))
   }
 
-  @Test(arguments: [false, true])
-  func `The error of a quarantine is found whether or not its event has been received`(isReceived: Bool) async throws {
-    let records = MutationRecords(memory, repository: "notes", OwnedTasks(executor: nil))
+  @Test func `The error of a quarantine is found in the last events of the store`() async throws {
+    let records = MutationRecords(memory, OwnCommits(memory), repository: "notes", OwnedTasks(executor: nil))
     let id = MutationID()
     let key = records.keys.record(id)
     try corrupt(id)
     await #expect(throws: StoreError.self) { try await memory.load(key) }
-    let error = StoreError.undecodable(key.keyName, movedTo: "place", reason: "reason")
-    if isReceived { records.recordQuarantine(of: id, error) { _ in true } }
-    let found = await records.quarantine(of: id)
-    guard case .undecodable(key.keyName, movedTo: .some, _) = found else {
-      Issue.record("Unexpected error \(String(describing: found))")
+    guard case .undecodable(key.keyName, movedTo: .some, _) = await records.quarantine(of: id) else {
+      Issue.record("Expected the error of the quarantine")
       return
     }
-    #expect((found == error) == isReceived)
     #expect(await records.quarantine(of: MutationID()) == nil)
   }
 }

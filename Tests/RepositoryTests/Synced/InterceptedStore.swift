@@ -18,28 +18,30 @@ final class InterceptedStore: ForwardingStore {
     var onCommit: @Sendable ([StoreKeyName]) async throws(StoreError) -> Void = { _ in }
     /// Called with the keys of the batch after a commit, before the call returns.
     var onCommitted: @Sendable ([StoreKeyName]) async -> Void = { _ in }
-    /// Called before a load.
+    /// Called before a load, and before a feed begins to follow a key.
     ///
     /// If the hook throws, the call throws the same error.
     var onLoad: @Sendable (StoreKeyName) async throws(StoreError) -> Void = { _ in }
-    /// Called before a collection is observed.
+    /// Called before a collection is observed, and before a feed begins to follow it.
     ///
     /// If the hook throws, the call throws the same error.
     var onObserve: @Sendable (String) async throws(StoreError) -> Void = { _ in }
-    /// Called after the observation of a collection has begun, before the call of `observe` returns.
+    /// Called after a feed has begun to follow a collection.
     ///
-    /// An error of the hook is ignored. If the hook is set, ``onChanges`` isn't called for the observation.
-    var onObserved: (@Sendable () async throws -> Void)?
+    /// An error of the hook is ignored.
+    var onFollowed: @Sendable (String) async throws -> Void = { _ in }
+    /// Called before a feed catches up.
+    ///
+    /// If the hook throws, the call throws the same error.
+    var onCatchUp: @Sendable () async throws(StoreError) -> Void = {}
     /// Called before keys are erased.
     ///
     /// If the hook throws, the call throws the same error.
     var onErase: @Sendable () async throws(StoreError) -> Void = {}
     /// Returns `false` if the locks of the store count as lost.
     var isHeld: @Sendable () async -> Bool = { true }
-    /// Called before changes of a collection are delivered.
-    var onChanges: @Sendable (String) async -> Void = { _ in }
-    /// Called before a change of a key is delivered.
-    var onChange: @Sendable (StoreKeyName) async -> Void = { _ in }
+    /// Called before an element of a feed is delivered.
+    var onElement: @Sendable (StoreFeedElement) async -> Void = { _ in }
   }
 
   /// An error that hooks throw; code 5 is `EIO`, an input/output error.
@@ -72,38 +74,50 @@ final class InterceptedStore: ForwardingStore {
     return commit
   }
 
-  func changes<Value>(of key: StoreKey<Value>) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never> {
-    let changes = try await base.changes(of: key).subscribe()
-    // A subscriber receives the stored value first.
-    let relay = MulticastRelay<StoreChange<Value>>(replay: 1, buffering: .unbounded)
-    let stream = relay.stream
-    Task { [self] in
-      for await change in changes {
-        await currentHooks.onChange(key.keyName)
-        relay.send(change)
-      }
-    }
-    return stream
-  }
-
   func observe<Value>(
     collection: String, as type: Value.Type
   ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {
     try await currentHooks.onObserve(collection)
-    let observation = try await base.observe(collection: collection, as: type)
-    if let onObserved = currentHooks.onObserved {
-      try? await onObserved()
-      return observation
-    }
-    let relay = MulticastRelay<[StoreChange<Value>]>(buffering: .unbounded)
-    let changes = relay.stream.subscribe()
-    Task { [self] in
-      for await changeGroup in observation.changes {
-        await currentHooks.onChanges(collection)
-        relay.send(changeGroup)
+    return try await base.observe(collection: collection, as: type)
+  }
+
+  func feed() async -> any StoreFeed { InterceptedFeed(await base.feed(), of: self) }
+
+  /// A feed whose elements and calls wait for the hooks of its store.
+  private final class InterceptedFeed: StoreFeed {
+    let elements: MulticastSubscription<StoreFeedElement, Never>
+    private let base: any StoreFeed
+    private let store: InterceptedStore
+
+    init(_ base: any StoreFeed, of store: InterceptedStore) {
+      (self.base, self.store) = (base, store)
+      let relay = MulticastRelay<StoreFeedElement>(buffering: .unbounded)
+      elements = relay.stream.subscribe()
+      Task { [elements = base.elements] in
+        for await element in elements {
+          await store.currentHooks.onElement(element)
+          relay.send(element)
+        }
       }
     }
-    return StoreObservation(stored: observation.stored, changes: changes)
+
+    func follow<Value>(_ key: StoreKey<Value>) async throws(StoreError) {
+      try await store.currentHooks.onLoad(key.keyName)
+      try await base.follow(key)
+    }
+
+    func follow<Value: Codable & Sendable>(collection: String, as type: Value.Type) async throws(StoreError) {
+      try await store.currentHooks.onObserve(collection)
+      try await base.follow(collection: collection, as: type)
+      try? await store.currentHooks.onFollowed(collection)
+    }
+
+    func endFollowing(_ part: StoreFeedPart) async { await base.endFollowing(part) }
+
+    func catchUp() async throws(StoreError) {
+      try await store.currentHooks.onCatchUp()
+      try await base.catchUp()
+    }
   }
 
   func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError) {
@@ -123,6 +137,20 @@ final class InterceptedStore: ForwardingStore {
     return .acquired(
       StoreLock(check: { [self] in await currentHooks.isHeld() ? await lock.isHeld() : false }, unlock: {}))
   }
+}
+
+extension StoreFeedElement {
+  /// The collections that the element changes.
+  var collections: Set<String> {
+    switch self {
+    case .began: []
+    case .committed(let transaction): Set(transaction.changes.map(\.key.collection))
+    case .caughtUp: []
+    }
+  }
+
+  /// Whether the element changes mutations of the notes.
+  var hasNotesMutation: Bool { collections.contains("notes.mutations") }
 }
 
 extension [StoreKeyName] {

@@ -19,11 +19,11 @@ import Testing
   private func enqueueOffline(_ mutation: NotesMutation, in repository: NotesRepository) async throws -> MutationID {
     let deliveries = Gate()
     deliveries.open()
-    store.set { $0.onChanges = { (_) async in await deliveries.pass() } }
+    store.set { $0.onElement = { (_) async in await deliveries.pass() } }
     #expect(try await repository.perform(mutation, on: "a") == .queued)
     // The store delivers the new record, and then the record with the failure.
     await deliveries.arrivals(2)
-    store.set { $0.onChanges = { _ in } }
+    store.set { $0.onElement = { _ in } }
     // Once this second mutation is queued, the repository has processed the changed record of the first one.
     _ = try await repository.perform(.add("b"), on: "b")
     return try #require(try await repository.mutations.list().first?.id)
@@ -96,7 +96,7 @@ import Testing
     network.status = .offline
     await events.reaches { $0 == .networkChanged(.offline) }
     // The other repository cancels the first mutation just after the new repository has read the queue.
-    store.set { $0.onObserved = { try await other.mutations.cancel(id) } }
+    store.set { $0.onFollowed = { (_) in try await other.mutations.cancel(id) } }
     let repository = makeRepository()
     #expect(await finishes { try await repository.waitForPendingMutations() })
     #expect(server.value(of: "a") == Notes("2"))
@@ -235,7 +235,7 @@ import Testing
       }
       let deliveries = Gate()
       deliveries.open()
-      store.set { $0.onChanges = { (_) async in await deliveries.pass() } }
+      store.set { $0.onElement = { (_) async in await deliveries.pass() } }
       #expect(try await repository.perform(.add("1"), on: "a") == .queued)
       // The store delivers the new record, and then the record with the failure of the first attempt.
       await deliveries.arrivals(2)
@@ -407,40 +407,6 @@ import Testing
     #expect(server.applied.map(\.mutation) == [.add("1"), .add("2"), .add("3")])
   }
 
-  @Test func `A mutation that is cancelled while an external change is applied isn't reported as confirmed`()
-    async throws
-  {
-    try await put(Notes())
-    let sending = Gate()
-    let repository = makeRepository { (_) async throws(NotesFailure) in await sending.pass() }
-    let events = repository.events.subscribe()
-    let first = Task { try await repository.perform(.add("1"), on: "a") }
-    await sending.arrivals()
-    let second = Task { try await repository.perform(.add("2"), on: "a") }
-    for _ in 1...2 { await events.reaches { if case .mutationEnqueued = $0 { true } else { false } } }
-    let id = try #require(try await repository.mutations.list().last?.id)
-    // One gate holds reads of the mutation's record, and the other the return of the commit that removes the record.
-    let (reading, committed) = (Gate(), Gate())
-    store.set {
-      $0.onLoad = { (name) async in if name == StoreKeyName("notes.mutations", id: id.rawValue) { await reading.pass() }
-      }
-      $0.onCommitted = { (keys) async in if keys.hasNotesMutation { await committed.pass() } }
-    }
-    try await memory.save(Notes("external"), for: .notes("a"))
-    await reading.arrivals()
-    let cancelling = Task { try await repository.mutations.cancel(id) }
-    await committed.arrivals()
-    let values = repository.values(of: "a").subscribe()
-    reading.open()
-    for await value in values where value.texts.contains("external") { break }
-    committed.open()
-    try await cancelling.value
-    let result = try? await second.value
-    #expect(result != .confirmed)
-    sending.open()
-    _ = try await first.value
-  }
-
   @Test func `A conflict during a cancellation doesn't restore the mutation`() async throws {
     try await put(Notes("old"))
     let repository = makeRepository { (_) throws(NotesFailure) in throw .offline }
@@ -599,39 +565,6 @@ import Testing
     }
     _ = await finishes { try await repository.reload("a") }
     #expect(commits.value < 100)
-  }
-
-  @Test func `A mutation isn't applied twice if the store reports the changes of its record late`() async throws {
-    let sumServer = SumServer(empty: Sum())
-    let key = StoreKey<Sum>("tally", id: "a")
-    try await memory.save(Sum(count: 5), for: key)
-    sumServer.edit("a") { $0 = Sum(count: 5) }
-    let gate = Gate()
-    store.set { $0.onChanges = { (_) async in await gate.pass() } }
-    let repository = SyncedRepository(SumSource(sumServer), store: store, configuration: configuration)
-    let finalCount = 100
-    let observedCounts = Setting<[Int]>([])
-    let values = repository.values(of: "a").subscribe()
-    let observing = Task {
-      for await value in values {
-        observedCounts.value.append(value.count)
-        if value.count == finalCount { return }
-      }
-    }
-    #expect(try await repository.perform(.increment, on: "a") == .confirmed)
-    // This mutation of another repository is reported after the late changes. Once it is listed, they have been
-    // processed.
-    let other = SyncedRepository(
-      SumSource(sumServer, onSend: { () throws(NotesFailure) in throw .offline }), store: memory,
-      configuration: configuration)
-    #expect(try await other.perform(.increment, on: "z") == .queued)
-    gate.open()
-    for await list in repository.mutations.changes where list.contains(where: { $0.key == "z" }) { break }
-    sumServer.edit("a") { $0 = Sum(count: finalCount) }
-    try await repository.reload("a")
-    await observing.value
-    // Applied twice, the mutation would show the count 7.
-    #expect(observedCounts.value.filter { $0 != finalCount }.allSatisfy { $0 <= 6 }, "\(observedCounts.value)")
   }
 
   @Test func `Waiting for mutations continues while the queue can't be read`() async throws {
@@ -863,35 +796,6 @@ import Testing
     }
     #expect(lengths.contains(.queueLength(waiting: 1, dead: 0)))
     #expect(await repository.report().undecidedCount == 0)
-  }
-
-  @Test func `A call ends after a timeout if the outcome of its mutation can't be read`() async throws {
-    try await put(Notes())
-    let sending = Gate()
-    let repository = makeRepository { (_) async in await sending.pass() }
-    let first = Task { try await repository.perform(.add("1"), on: "a") }
-    await sending.arrivals()
-    let events = repository.events.subscribe()
-    let second = Task { try await repository.perform(.add("2"), on: "a") }
-    await events.waitForEnqueued(2)
-    let id = try #require(try await repository.mutations.list().last?.id)
-    let withdrawalsKey = MutationKeys(repository: "notes").withdrawals.keyName
-    // Only the withdrawals say whether a removed mutation was cancelled or confirmed.
-    store.set {
-      $0.onLoad = { (key) throws(StoreError) in
-        if key == withdrawalsKey { throw .readFailed(InterceptedStore.error) }
-      }
-    }
-    let other = makeRepository(store: memory) { (_) throws(NotesFailure) in throw .offline }
-    _ = try await other.mutations.list()
-    try await other.mutations.cancel(id)
-    // The two sleepers are the timeout of the call, and the delay before the withdrawals are read again.
-    await clock.sleepers(2)
-    clock.advance(by: .seconds(10))
-    #expect(try await second.value == .queued)
-    sending.open()
-    #expect(try await first.value == .confirmed)
-    #expect(server.value(of: "a") == Notes("1"))
   }
 
   @Test func `If two repositories send the same mutation, its change is stored only once`() async throws {

@@ -495,94 +495,6 @@ import Testing
 
   // MARK: - Two repositories on one store
 
-  @Test func `A mutation that another repository has completed isn't applied to the value that includes it`()
-    async throws
-  {
-    let sumServer = SumServer(empty: Sum())
-    let key = StoreKey<Sum>("tally", id: "a")
-    try await memory.save(Sum(count: 5), for: key)
-    sumServer.edit("a") { $0 = Sum(count: 5) }
-    let (sendGate, reportGate) = (Gate(), Gate())
-    let other = SyncedRepository(
-      SumSource(sumServer, onSend: { () async throws(NotesFailure) in await sendGate.pass() }), store: memory,
-      configuration: configuration)
-    let repository = SyncedRepository(SumSource(sumServer), store: store, configuration: configuration)
-    try await #expect(repository.mutations.list() == [])
-    let call = Task { try await other.perform(.increment, on: "a") }
-    for await list in repository.mutations.changes where list.count == 1 { break }
-    store.set { $0.onChanges = { (_) async in await reportGate.pass() } }
-    sendGate.open()
-    #expect(try await call.value == .confirmed)
-    #expect(await repository.values(of: "a").subscribe().first(1) == [Sum(count: 6)])
-    reportGate.open()
-    for await list in repository.mutations.changes where list.isEmpty { break }
-  }
-
-  @Test func `A mutation that is reported while its key is opened isn't applied to a value that already includes it`()
-    async throws
-  {
-    let sumServer = SumServer(empty: Sum())
-    let key = StoreKey<Sum>("tally", id: "a")
-    try await memory.save(Sum(count: 5), for: key)
-    sumServer.edit("a") { $0 = Sum(count: 5) }
-    let (loadGate, additionReportGate, removalReportGate) = (Gate(), Gate(), Gate())
-    let reports = Counter()
-    store.set {
-      $0.onChanges = { (_) async in await (reports.next() == 1 ? additionReportGate : removalReportGate).pass() }
-      $0.onLoad = { (name) async in if name == key.keyName { await loadGate.pass() } }
-    }
-    let repository = SyncedRepository(SumSource(sumServer), store: store, configuration: configuration)
-    try await #expect(repository.mutations.list() == [])
-    let other = SyncedRepository(SumSource(sumServer), store: memory, configuration: configuration)
-    #expect(try await other.perform(.increment, on: "a") == .confirmed)
-    let values = repository.values(of: "a").subscribe()
-    await loadGate.arrivals()
-    additionReportGate.open()
-    for await list in repository.mutations.changes where list.count == 1 { break }
-    loadGate.open()
-    #expect(await values.first(1) == [Sum(count: 6)])
-    removalReportGate.open()
-    for await list in repository.mutations.changes where list.isEmpty { break }
-  }
-
-  @Test func `A mutation that is reported late isn't applied to a value that already includes it`() async throws {
-    let sumServer = SumServer(empty: Sum())
-    let key = StoreKey<Sum>("tally", id: "a")
-    try await memory.save(Sum(count: 5), for: key)
-    sumServer.edit("a") { $0 = Sum(count: 5) }
-    let reportGate = Gate()
-    store.set { $0.onChanges = { (_) async in await reportGate.pass() } }
-    let repository = SyncedRepository(SumSource(sumServer), store: store, configuration: configuration)
-    let observedCounts = Setting<[Int]>([])
-    // This gate only signals that the value with the mutation was observed.
-    let gateAtSix = Gate()
-    gateAtSix.open()
-    let values = repository.values(of: "a").subscribe()
-    let observation = Task {
-      for await value in values {
-        observedCounts.value.append(value.count)
-        if value.count == 6 { await gateAtSix.pass() }
-        // The test ends with this value.
-        if value.count == 100 { return }
-      }
-    }
-    try await #expect(repository.mutations.list() == [])
-    let other = SyncedRepository(SumSource(sumServer), store: memory, configuration: configuration)
-    #expect(try await other.perform(.increment, on: "a") == .confirmed)
-    await gateAtSix.arrivals()
-    let offlineRepository = SyncedRepository(
-      SumSource(sumServer, onSend: { () throws(NotesFailure) in throw .offline }), store: memory,
-      configuration: configuration)
-    // The report of this mutation is the last one.
-    #expect(try await offlineRepository.perform(.increment, on: "z") == .queued)
-    reportGate.open()
-    for await list in repository.mutations.changes where list.contains(where: { $0.key == "z" }) { break }
-    sumServer.edit("a") { $0 = Sum(count: 100) }
-    try await repository.reload("a")
-    await observation.value
-    #expect(observedCounts.value == [5, 6, 100])
-  }
-
   // MARK: - Cancellation
 
   @Test func `A mutation that is being confirmed can't be cancelled`() async throws {
@@ -594,18 +506,18 @@ import Testing
         return .withoutValue
       })
     let repository = NotesRepository(source, store: store, configuration: configuration)
-    let committedGate = Gate()
+    let commitGate = Gate()
     store.set {
-      $0.onCommitted = { (keys) async in
-        if keys.contains(StoreKey<Notes>.notes("a").keyName) { await committedGate.pass() }
+      $0.onCommit = { (keys) async in
+        if keys.contains(StoreKey<Notes>.notes("a").keyName) { await commitGate.pass() }
       }
     }
     // The commit of the fetched value confirms the mutation.
     let call = Task { try await repository.perform(.add("1"), on: "a") }
-    await committedGate.arrivals()
+    await commitGate.arrivals()
     let id = try #require(try await repository.mutations.list().first?.id)
     await #expect(throws: PendingMutationError.alreadySent(id)) { try await repository.mutations.cancel(id) }
-    committedGate.open()
+    commitGate.open()
     #expect(try await call.value == .confirmed)
     try await #expect(repository.mutations.list() == [])
   }
@@ -644,14 +556,19 @@ import Testing
     let reportGate = Gate()
     let sendGate = Gate()
     let repository = makeRepository { (_) throws(NotesFailure) in throw .offline }
-    store.set { $0.onChanges = { (_) async in await reportGate.pass() } }
+    store.set {
+      $0.onElement = { (element) async in
+        guard case .committed(let transaction) = element, transaction.ownTag == nil else { return }
+        await reportGate.pass()
+      }
+      $0.onCatchUp = { reportGate.open() }
+    }
     let (id, other) = try await queueMutation(in: repository, sentElsewhereThrough: sendGate)
     await sendGate.arrivals()
     await #expect(throws: PendingMutationError.alreadySent(id)) { try await repository.mutations.cancel(id) }
     sendGate.open()
     try await other.waitForPendingMutations()
     #expect(server.value(of: "a") == Notes("1"))
-    reportGate.open()
   }
 }
 

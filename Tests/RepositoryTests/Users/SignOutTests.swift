@@ -222,16 +222,15 @@ import Testing
   }
 
   @Test func `A call isn't confirmed but fails if a sign-out in another process erases its mutation`() async throws {
-    let (usersGate, sendGate) = (Gate(), Gate())
-    let store = makeStore(holdingUsersAt: usersGate)
-    let repository = makeRepository(store: store, onSend: { (_) async in await sendGate.pass() })
+    let sendGate = Gate()
+    let repository = makeRepository(
+      store: InterceptedStore(memory, supportsLocks: true), onSend: { (_) async in await sendGate.pass() })
     let call = Task { [jake] in try await repository.perform(.add("1"), on: jake) }
     await sendGate.arrivals()
     // With locks, `repository` leads, so `other` doesn't send the mutation.
     let other = makeRepository(store: InterceptedStore(memory, supportsLocks: true))
     try await other.signOut(userID: "jake", unsent: .discard)
     await #expect(throws: NotesError.signedOut) { try await call.value }
-    usersGate.open()
     sendGate.open()
   }
 
@@ -397,7 +396,7 @@ import Testing
     let (repository, fetchGate, usersGate) = (makeRepository(), Gate(), Gate())
     let lateStore = InterceptedStore(memory)
     lateStore.set {
-      $0.onChanges = { (collection) async in if collection == "notes.users" { await usersGate.pass() } }
+      $0.onElement = { (element) async in if element.collections.contains("notes.users") { await usersGate.pass() } }
     }
     let key = jake
     let other = makeRepository(
@@ -417,7 +416,7 @@ import Testing
     let (repository, usersGate) = (makeRepository(), Gate())
     let lateStore = InterceptedStore(memory)
     lateStore.set {
-      $0.onChanges = { (collection) async in if collection == "notes.users" { await usersGate.pass() } }
+      $0.onElement = { (element) async in if element.collections.contains("notes.users") { await usersGate.pass() } }
     }
     let other = makeRepository(store: lateStore)
     try await other.reload(jake)

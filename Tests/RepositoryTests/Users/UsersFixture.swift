@@ -68,19 +68,6 @@ extension UsersSuite {
       configuration: RepositoryConfiguration(retryPolicy: retryPolicy, clock: clock))
   }
 
-  /// Creates a store that can hold changes of ``UserRecord`` values at a gate before it delivers them.
-  ///
-  /// - Parameters:
-  ///   - gate: The gate.
-  ///   - isHeld: Whether changes wait at the gate; otherwise they are delivered at once.
-  func makeStore(holdingUsersAt gate: Gate, while isHeld: Setting<Bool> = Setting(true)) -> InterceptedStore {
-    let store = InterceptedStore(memory, supportsLocks: true)
-    store.set {
-      $0.onChanges = { (collection) async in if collection == "notes.users", isHeld.value { await gate.pass() } }
-    }
-    return store
-  }
-
   /// Returns the stored notes of a key.
   func stored(_ key: UserKey) async throws -> Notes? {
     try await memory.load(StoreKey<Notes>("notes", id: key.storeID))?.value

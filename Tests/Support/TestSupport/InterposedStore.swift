@@ -1,4 +1,5 @@
 package import DataStore
+internal import Multicast
 
 /// A store that runs a test's closures before it forwards calls to another store.
 package struct InterposedStore<Base: KeyValueStore>: ForwardingStore {
@@ -12,8 +13,8 @@ package struct InterposedStore<Base: KeyValueStore>: ForwardingStore {
   ///   - base: The other store.
   ///   - beforeSaving: A closure that receives the key before each save, and every key of the batch before each commit.
   ///     If it throws, nothing is saved.
-  ///   - beforeObserving: A closure that receives the name of a collection before the collection is observed. If it
-  ///     throws, the collection isn't observed.
+  ///   - beforeObserving: A closure that receives the name of a collection before the collection is observed or
+  ///     followed. If it throws, it isn't.
   package init(
     _ base: Base,
     beforeSaving: @escaping @Sendable (StoreKeyName) async throws(StoreError) -> Void = { _ in },
@@ -43,8 +44,33 @@ package struct InterposedStore<Base: KeyValueStore>: ForwardingStore {
     return try await base.observe(collection: collection, as: type)
   }
 
+  package func feed() async -> any StoreFeed { InterposedFeed(base: await base.feed(), beforeObserving) }
+
   /// Locks nothing, so each repository on the store has the role `LeadershipStatus.independent`.
   package func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult { .unsupported }
+}
+
+/// A feed that runs a test's closure before it follows a collection.
+private struct InterposedFeed: StoreFeed {
+  private let base: any StoreFeed
+  private let beforeFollowing: @Sendable (String) async throws(StoreError) -> Void
+
+  init(base: any StoreFeed, _ beforeFollowing: @escaping @Sendable (String) async throws(StoreError) -> Void) {
+    (self.base, self.beforeFollowing) = (base, beforeFollowing)
+  }
+
+  var elements: MulticastSubscription<StoreFeedElement, Never> { base.elements }
+
+  func follow<Value>(_ key: StoreKey<Value>) async throws(StoreError) { try await base.follow(key) }
+
+  func follow<Value: Codable & Sendable>(collection: String, as type: Value.Type) async throws(StoreError) {
+    try await beforeFollowing(collection)
+    try await base.follow(collection: collection, as: type)
+  }
+
+  func endFollowing(_ part: StoreFeedPart) async { await base.endFollowing(part) }
+
+  func catchUp() async throws(StoreError) { try await base.catchUp() }
 }
 
 extension InterposedStore where Base == InMemoryStore {

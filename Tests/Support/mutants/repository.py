@@ -17,7 +17,7 @@ SENDER = "Mutations/MutationSender.swift"
 STATE = "Synced/SyncState.swift"
 VERSIONS = "Synced/VersionBarriers.swift"
 WRITES = "Synced/SyncWrites.swift"
-EXTERNAL = "Synced/SyncExternalChanges.swift"
+FEED = "Synced/SyncFeed.swift"
 CELLS = "Synced/SyncCells.swift"
 EVICTION = "Eviction/EvictionState.swift"
 SIGN_OUTS = "Users/SignOuts.swift"
@@ -37,14 +37,9 @@ MUTANTS = [
         "external-value-applied-after-its-mutations-end",
         "the base changes in one step with the mutations that it includes (L1)",
         (
-            EXTERNAL,
-            "      cell.receive(change)\n"
-            "      if let stored { cell.receive(.saved(cell.storeKey, stored)) }\n"
-            "      return finish(finished, of: key, in: engine)\n",
-            "      finish(finished, of: key, in: engine)\n"
-            "      cell.receive(change)\n"
-            "      if let stored { cell.receive(.saved(cell.storeKey, stored)) }\n"
-            "      return engine.publish(cell)\n",
+            FEED,
+            "    guard isApplying else { return false }\n",
+            "    guard isApplying, cellsToPublish.count > 99 else { return false }\n",
         ),
     ),
     mutant(
@@ -169,12 +164,10 @@ MUTANTS = [
         "one commit stores a value and removes the records of the mutations that it includes (L8)",
         (
             WRITES,
-            "      for id in write.confirmed { batch.remove(records.keys.record(id)) }\n"
-            "      commit = try await store.commit(batch)\n",
-            "      commit = try await store.commit(batch)\n"
+            "      for id in write.confirmed { batch.remove(engine.performer.records.keys.record(id)) }\n",
             "      var removals = StoreBatch()\n"
-            "      for id in write.confirmed { removals.remove(records.keys.record(id)) }\n"
-            "      if !write.confirmed.isEmpty { _ = try await store.commit(removals) }\n",
+            "      for id in write.confirmed { removals.remove(engine.performer.records.keys.record(id)) }\n"
+            "      if !write.confirmed.isEmpty { _ = try await engine.feed.own.commit(removals) }\n",
         ),
     ),
     mutant(
@@ -254,9 +247,10 @@ MUTANTS = [
         "external-value-held-while-a-write-hangs",
         "a write that hangs doesn't keep the values of other processes from the observers (L12)",
         (
-            EXTERNAL,
-            "    guard cell.state.isWriting else { return false }\n",
-            "    guard cell.state.isWriting else { return false }\n    if cell.isOpen { return true }\n",
+            FEED,
+            "    switch change {\n    case .saved:\n      guard let stored = change.stored(for: cell.storeKey) else { return }\n",
+            "    switch change {\n    case .saved:\n"
+            "      guard !cell.isWriting, let stored = change.stored(for: cell.storeKey) else { return }\n",
         ),
     ),
     mutant(
@@ -293,8 +287,8 @@ MUTANTS = [
         "a call is never confirmed for a mutation that was cancelled (L13)",
         (
             READER,
-            "        if withdrawals.contains(entry.id) {\n",
-            "        if hasSignedOut, withdrawals.contains(entry.id) {\n",
+            "withdrawals.contains(id) ? .failure(.cancelled)",
+            "withdrawals.count > 99 ? .failure(.cancelled)",
         ),
     ),
     mutant(
@@ -302,8 +296,8 @@ MUTANTS = [
         "a call doesn't return 'confirmed' for a mutation whose record was quarantined (L13)",
         (
             READER,
-            "        } else if let quarantine {\n",
-            "        } else if hasSignedOut, let quarantine {\n",
+            "        if let quarantine { engine.calls.end",
+            "        if let quarantine, engine.queue[id] != nil { engine.calls.end",
         ),
     ),
     mutant(
