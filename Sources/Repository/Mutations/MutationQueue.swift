@@ -769,12 +769,19 @@ struct MutationQueue<Key: RepositoryKey, Mutation: Codable & Sendable> {
 
   /// Records that another repository, in this or another process, has written the record of a mutation.
   ///
+  /// - Parameters:
+  ///   - stored: The record.
+  ///   - entry: The mutation.
+  ///   - isOwn: Whether this repository has written the record over one that another repository had changed.
+  ///   - now: The present time.
   /// - Returns: The verdict, if it is new.
-  mutating func receive(_ stored: StoredValue<Record>, of entry: Entry, at now: Moment) -> Record.Verdict? {
+  mutating func receive(
+    _ stored: StoredValue<Record>, of entry: Entry, isOwn: Bool = false, at now: Moment
+  ) -> Record.Verdict? {
     let verdict = entry.isLive ? stored.value.verdict : nil
     if verdict != nil, !entry.isInFlight, !entry.isAnswered { lanes.remove(entry.id, lane: entry.lane) }
     ledger.receive(stored.value, of: entry.id, tag: stored.tag, revision: stored.revision)
-    if !sends, entry.isLive {
+    if !sends, entry.isLive, !isOwn {
       // The leader marks a mutation before sending it, and writes a live record without a mark only if the mutation has
       // to wait.
       if stored.value.isLive, !stored.value.isMarked {

@@ -157,6 +157,8 @@ final class MutationReader<Source: RepositorySource> {
     case external
     /// This repository, which knows what it has changed.
     case own
+    /// This repository, over a record that another one had changed.
+    case ownOverExternal
     /// This repository has added the mutation.
     case addition
   }
@@ -181,10 +183,11 @@ final class MutationReader<Source: RepositorySource> {
       if let id = change.key.id { origins[MutationID(rawValue: id)] = origin(change) }
     }
     for (id, stored) in saves(in: changes) {
-      if let origin = origins[id], origin != .external, let known = engine.queue[id] {
+      let origin = origins[id] ?? .external
+      if origin == .own || origin == .addition, let known = engine.queue[id] {
         receiveOwn(known, stored, isAddition: origin == .addition, in: engine)
       } else {
-        receive(id, stored, in: engine)
+        receive(id, stored, isOwn: origin != .external, in: engine)
       }
     }
     for change in changes where change.key.collection == keys.collection {
@@ -216,7 +219,9 @@ final class MutationReader<Source: RepositorySource> {
   }
 
   /// Applies a record that another repository or process has written.
-  private func receive(_ id: MutationID, _ stored: StoredValue<Record>, in engine: isolated Engine) {
+  private func receive(
+    _ id: MutationID, _ stored: StoredValue<Record>, isOwn: Bool = false, in engine: isolated Engine
+  ) {
     if let known = engine.queue[id] {
       guard known.tag != nil else {
         changesDuringAddition[id] = .saved(records.keys.record(id).keyName, stored)
@@ -224,7 +229,9 @@ final class MutationReader<Source: RepositorySource> {
       }
       guard stored.revision > known.revision else { return }
       let isReadable = stored.value.problem == nil && stored.value.hasSameMutation(as: known.record)
-      if isReadable, known.isLive || !stored.value.isLive { return update(known, with: stored, in: engine) }
+      if isReadable, known.isLive || !stored.value.isLive {
+        return update(known, with: stored, isOwn: isOwn, in: engine)
+      }
       // It was refused or in conflict, and another repository sends it again. Or another version of the program has
       // changed it.
       engine.queue.remove(id)
@@ -259,11 +266,13 @@ final class MutationReader<Source: RepositorySource> {
     engine.sender.pump(in: engine)
   }
 
-  private func update(_ entry: Entry, with stored: StoredValue<Record>, in engine: isolated Engine) {
-    guard let verdict = engine.queue.receive(stored, of: entry, at: engine.moment) else {
+  private func update(
+    _ entry: Entry, with stored: StoredValue<Record>, isOwn: Bool, in engine: isolated Engine
+  ) {
+    guard let verdict = engine.queue.receive(stored, of: entry, isOwn: isOwn, at: engine.moment) else {
       // The record may show that the leader, the repository that sends the mutations, makes the lane wait, for example
       // because an attempt failed. The calls of the lane's mutations then end with the result `queued`.
-      if !engine.queue.sends, engine.queue.isStalled(entry.lane) {
+      if !isOwn, !engine.queue.sends, engine.queue.isStalled(entry.lane) {
         calls.endQueued(engine.queue.waiting(in: entry.lane))
       }
       return

@@ -126,10 +126,8 @@ final class MutationSender<Source: RepositorySource> {
     await attempt(entry, in: engine)
     attempts[number] = nil
     engine.suspension.recordStep()
-    // If this repository hasn't become a follower, the attempt itself has called ``pump(in:)``, unless the repository
-    // was released.
-    if engine.queue.sends { return }
     engine.performer.handOffIfFollowing(entry, in: engine)
+    // The reply may have been stored, and the queue pumped, while this attempt still counted as in flight.
     pump(in: engine)
   }
 

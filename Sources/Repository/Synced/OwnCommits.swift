@@ -19,6 +19,8 @@ final class OwnCommits: Sendable {
     /// The commit as the store has returned it, or as the feed has shown it.
     var made: StoreCommit?
     var isApplied = false
+    /// Whether the call has failed, and the store could not be asked whether it was made.
+    var isUnknown = false
     var waiter: CheckedContinuation<Void, Never>?
   }
 
@@ -68,9 +70,10 @@ final class OwnCommits: Sendable {
       // The outcome of some calls is unknown. Until the store can be read again, the feed may still show the commit.
       if error.isCertain {
         forget(tag)
-      } else if await hasCaughtUp(isRepeated: false), let commit = forget(tag), commit.isApplied, let made = commit.made
-      {
-        return made
+      } else if await hasCaughtUp(isRepeated: false) {
+        if let commit = forget(tag), commit.isApplied, let made = commit.made { return made }
+      } else {
+        state.withLock { $0.commits[tag]?.isUnknown = true }
       }
       throw error
     }
@@ -104,6 +107,16 @@ final class OwnCommits: Sendable {
       }
       if isApplied { continuation.resume() }
     }
+  }
+
+  // MARK: - Unknown outcomes
+
+  /// The commits of which it isn't known whether they were made.
+  var unknown: [StoreTag] { state.withLock { state in state.commits.filter { $0.value.isUnknown }.map(\.key) } }
+
+  /// Forgets commits, because the feed has caught up since, so none of them can be made anymore.
+  func forget(_ unknown: [StoreTag]) {
+    for tag in unknown { forget(tag) }
   }
 
   // MARK: - Applying

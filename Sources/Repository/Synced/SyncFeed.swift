@@ -139,7 +139,7 @@ final class SyncFeed<Source: RepositorySource> {
     try await catchUpQueue.run { () async throws(StoreError) in
       if finishedCatchUp >= number || hasEnded { return }
       begunCatchUp += 1
-      let begun = begunCatchUp
+      let (begun, unknown) = (begunCatchUp, own.unknown)
       var (attempt, keptCount) = (0, 0)
       repeat {
         (attempt, keptCount) = (attempt + 1, kept.count)
@@ -149,6 +149,7 @@ final class SyncFeed<Source: RepositorySource> {
         // A commit may have been made while its collections were read one after the other.
       } while !store.feedIsWhole && kept.count > keptCount && attempt < Self.quietAttempts
       if !store.feedIsWhole { applyKept(in: engine) }
+      own.forget(unknown)
       finishedCatchUp = begun
     }
   }
@@ -287,7 +288,8 @@ final class SyncFeed<Source: RepositorySource> {
     for change in transaction.changes where change.key.collection == engine.name { receiveValue(change, in: engine) }
     engine.reader.receive(transaction.changes, in: engine) { change in
       let tag = if case .saved(_, let stored) = change { stored.tag } else { transaction.ownTag }
-      guard let tag, case .known(let added) = own.kind(of: tag) else { return .external }
+      guard let kind = tag.flatMap(own.kind) else { return .external }
+      guard case .known(let added) = kind else { return .ownOverExternal }
       return change.key.id.map { added.contains(MutationID(rawValue: $0)) } ?? false ? .addition : .own
     }
     for tag in ownTags { own.recordApplication(of: StoreCommit(transaction, tag: tag)) }

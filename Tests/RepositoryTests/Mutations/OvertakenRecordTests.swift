@@ -197,6 +197,24 @@ import Testing
     #expect(sent.value == [.add("1"), .add("1")])
   }
 
+  @Test func `A mutation whose commit has lost its answer is sent, and its call doesn't fail`() async throws {
+    let (commits, result) = (Counter(), Setting<MutationResult?>(nil))
+    let store = SimulatedStore(
+      storage: storage,
+      hooks: .init(onCommitted: { (keys) throws(StoreError) in
+        if keys.addsNotesMutation, commits.next() == 1 { throw SimulatedStore.disconnectedError }
+      }))
+    var configuration = RepositoryConfiguration(clock: ManualClock())
+    configuration.taskExecutor = executor
+    let repository = NotesRepository(NotesSource(server), store: store, configuration: configuration)
+    _ = Task(executorPreference: executor) { result.value = try await repository.perform(.add("1"), on: "a") }
+    executor.runUntilIdle()
+    #expect(commits.value == 1)
+    #expect(result.value == .confirmed)
+    #expect(server.applied.map(\.mutation) == [.add("1")])
+    #expect(storage.values(in: "notes.mutations", as: MutationRecord.self).isEmpty)
+  }
+
   @Test func `A mutation's verdict is stored if a simultaneous removal of its record fails`() async throws {
     let (ids, gate, failsNextRemoval) = ([MutationID(), MutationID()], Gate(), Setting(true))
     let keys = MutationKeys(repository: "notes")

@@ -19,6 +19,7 @@ import Testing
       $0.onLoad = { (_) in calls.value.append("load") }
       $0.onCommit = { (_) in calls.value.append("commit") }
       $0.onObserve = { (_) in calls.value.append("observe") }
+      $0.onCatchUp = { calls.value.append("catch up") }
     }
     try await body()
     return calls.value
@@ -39,6 +40,19 @@ import Testing
     try await #expect(calls { _ = try await repository.perform(.add("2"), on: "a") } == ["commit", "commit"])
     try await #expect(repository.mutations.list().isEmpty)
     withExtendedLifetime(values) {}
+  }
+
+  @Test func `A value of another process is shown without a call of the store, however many changes are pending`()
+    async throws
+  {
+    let repository = makeRepository { (_) throws(NotesFailure) in throw .offline }
+    for number in 1...50 { try await #expect(repository.perform(.add("\(number)"), on: "a") == .queued) }
+    let values = repository.values(of: "a").subscribe()
+    try await #expect(
+      calls {
+        try await memory.save(Notes("external"), for: .notes("a"))
+        await values.reaches { $0.texts.contains("external") && $0.texts.contains("50") }
+      } == [])
   }
 
   @Test func `A change is stored although another repository has made one since the last change`() async throws {
