@@ -295,6 +295,8 @@ actor SyncEngine<Source: RepositorySource> {
     cell.endFollowing = { [weak self, name = cell.storeKey.keyName] in
       self?.assumeIsolated { engine in engine.feed.endFollowing(.key(name), in: engine) }
     }
+    // Other calls find the open cell before the one that opens it continues.
+    publish(cell)
   }
 
   /// Applies a mutation that another repository has added, if its key is in use.
