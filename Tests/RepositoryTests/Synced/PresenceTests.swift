@@ -1,4 +1,5 @@
 import DataStore
+import DataStoreTesting
 import Foundation
 import Multicast
 import MulticastTesting
@@ -24,6 +25,29 @@ import Testing
   /// Creates a repository that can't send mutations.
   private func makeOfflineRepository() -> NotesRepository {
     makeRepository(onSend: { (_) throws(NotesFailure) in throw .offline })
+  }
+
+  // MARK: - Calls
+
+  @Test func `A call that comes while another one opens a key sees the stored value`() async throws {
+    let executor = ManualTaskExecutor()
+    var configuration = configuration
+    configuration.taskExecutor = executor
+    for jobCount in 0..<48 {
+      let storage = SimulatedStorage()
+      _ = Task(executorPreference: executor) {
+        try await SimulatedStore(storage: storage).save(Notes("stored"), for: .notes("a"))
+      }
+      executor.runUntilIdle()
+      let repository = NotesRepository(
+        NotesSource(server), store: SimulatedStore(storage: storage), configuration: configuration)
+      _ = Task(executorPreference: executor) { try await repository.value(of: "a") }
+      var random = SplitMix64(seed: UInt64(jobCount))
+      executor.run(atMost: jobCount, using: &random)
+      let state = Task(executorPreference: executor) { await repository.state(of: "a") }
+      executor.run(using: &random)
+      #expect(await state.value.value == Notes("stored"), "after \(jobCount) jobs")
+    }
   }
 
   // MARK: - Observers
