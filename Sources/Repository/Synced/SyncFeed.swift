@@ -221,7 +221,7 @@ final class SyncFeed<Source: RepositorySource> {
     isApplyingKept = true
     engine.start { engine in
       await engine.keepTrying { (engine) async throws(StoreError) in
-        while !engine.feed.kept.isEmpty { try await engine.feed.catchUp(in: engine) }
+        while !engine.feed.kept.isEmpty, !engine.feed.hasEnded { try await engine.feed.catchUp(in: engine) }
       }
       engine.feed.isApplyingKept = false
     }
