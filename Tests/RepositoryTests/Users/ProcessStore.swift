@@ -103,6 +103,10 @@ final class KillableStore: ProcessStore {
     }
   }
 
+  func feed() async -> any StoreFeed { await store.feed() }
+
+  var feedIsWhole: Bool { store.feedIsWhole }
+
   func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError) {
     try await write([]) { () async throws(StoreError) in try await store.erase(where: isErased) }
   }
