@@ -78,7 +78,9 @@ public actor SimulatedStore: KeyValueStore {
   private var noticedCount: Int
   /// The numbers of the store's own commits, without those below ``noticedCount``.
   private var ownCommits: Set<Int> = []
-  private var feeds: [SimulatedFeed] = []
+  /// The feeds whose elements somebody may still receive, by number.
+  private var feeds: [UInt64: SimulatedFeed] = [:]
+  private var lastFeedNumber: UInt64 = 0
 
   /// Opens a store.
   public init(storage: SimulatedStorage = SimulatedStorage(), hooks: Hooks = Hooks()) {
@@ -166,6 +168,14 @@ public actor SimulatedStore: KeyValueStore {
   public func observe<Value>(
     collection: String, as type: Value.Type
   ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {
+    let entries = try await readCollection(collection, type)
+    return StoreObservation(stored: entries, changes: topic(of: collection, Value.self).subscribeToCollection())
+  }
+
+  /// Reads a collection, after it has noticed and sent all external changes.
+  private func readCollection<Value: Codable & Sendable>(
+    _ collection: String, _ type: Value.Type
+  ) async throws(StoreError) -> [StoreObservation<Value>.Entry] {
     try check(StoreKey<Value>(collection))
     try await beginRead(of: [StoreKeyName(collection)])
     let (records, count) = storage.read(collection: collection)
@@ -174,7 +184,7 @@ public actor SimulatedStore: KeyValueStore {
       StoreObservation.Entry(key: StoreKey<Value>(key), stored: stored(record, key, Value.self))
     }
     entries.sort { $0.wasSaved(before: $1) }
-    return StoreObservation(stored: entries, changes: topic(of: collection, Value.self).subscribeToCollection())
+    return entries
   }
 
   // MARK: - Feeds
@@ -185,43 +195,37 @@ public actor SimulatedStore: KeyValueStore {
   /// Creates a feed of the commits, which follows nothing yet.
   public func feed() async -> any StoreFeed {
     let (feed, elements) = SimulatedFeed.make()
-    feeds.removeAll { !$0.isReferenced }
-    feeds.append(feed)
-    return SimulatedStoreFeed(feed, of: self, elements: elements)
+    lastFeedNumber += 1
+    feeds[lastFeedNumber] = feed
+    return SimulatedStoreFeed(lastFeedNumber, of: self, elements: elements)
   }
 
-  fileprivate func follow<Value>(_ key: StoreKey<Value>, by feed: SimulatedFeed) async throws(StoreError) {
+  fileprivate func follow<Value>(_ key: StoreKey<Value>, by number: UInt64) async throws(StoreError) {
     try check(key)
     try await beginRead(of: [key.keyName])
     let topic = topic(of: key.collection, Value.self)
     let (record, count) = storage.read(key.keyName)
     notice(upTo: count)
     let change = record.map { SimulatedStorage.Change(key: key.keyName, record: $0) }
-    feed.begin(.key(key.keyName), [change].compactMap(\.self).map { topic.feedChange($0, revisions[$0.key] ?? 0) })
+    feeds[number]?.begin(
+      .key(key.keyName), [change].compactMap(\.self).map { topic.feedChange($0, revisions[$0.key] ?? 0) })
   }
 
   fileprivate func follow<Value: Codable & Sendable>(
-    _ collection: String, as type: Value.Type, by feed: SimulatedFeed
+    _ collection: String, as type: Value.Type, by number: UInt64
   ) async throws(StoreError) {
-    try check(StoreKey<Value>(collection))
-    try await beginRead(of: [StoreKeyName(collection)])
-    let (records, count) = storage.read(collection: collection)
-    notice(upTo: count)
-    var entries = records.map { key, record in
-      StoreObservation.Entry(key: StoreKey<Value>(key), stored: stored(record, key, Value.self))
-    }
-    entries.sort { $0.wasSaved(before: $1) }
+    let entries = try await readCollection(collection, type)
     // The topic knows the type of the changes that follow.
     _ = topic(of: collection, Value.self)
-    feed.begin(.collection(collection), entries.map { .saved($0.key.keyName, $0.stored) })
+    feeds[number]?.begin(.collection(collection), entries.map { .saved($0.key.keyName, $0.stored) })
   }
 
-  fileprivate func endFollowing(_ part: StoreFeedPart, by feed: SimulatedFeed) { feed.end(part) }
+  fileprivate func endFollowing(_ part: StoreFeedPart, by number: UInt64) { feeds[number]?.end(part) }
 
-  fileprivate func catchUp(_ feed: SimulatedFeed) async throws(StoreError) {
+  fileprivate func catchUp(_ number: UInt64) async throws(StoreError) {
     try await beginRead(of: [])
     noticeExternalChanges()
-    feed.send(.caughtUp)
+    feeds[number]?.send(.caughtUp)
   }
 
   // MARK: - Erasing and locking
@@ -374,8 +378,8 @@ public actor SimulatedStore: KeyValueStore {
       }
     }
     for (collection, changes) in changesByCollection { topics[collection]?.send(changes, revision: lastRevision) }
-    feeds.removeAll { !$0.isReferenced }
-    for feed in feeds {
+    feeds = feeds.filter { $0.value.isReferenced }
+    for (_, feed) in feeds.sorted(by: { $0.key < $1.key }) {
       let followed = changes.filter { feed.follows($0.key) }
       if followed.isEmpty, !(own?.keys.contains(where: feed.follows) ?? false) { continue }
       let feedChanges = followed.compactMap { topics[$0.key.collection]?.feedChange($0, lastRevision) }
@@ -387,8 +391,7 @@ public actor SimulatedStore: KeyValueStore {
 /// A feed as its store has it.
 ///
 /// Used only in the isolation of the store.
-private final class SimulatedFeed: @unchecked Sendable {
-  // Unchecked because `SimulatedStoreFeed` passes it to its store, and only the store uses `followed`.
+private final class SimulatedFeed {
   private let channel: UnownedChannel<StoreFeedElement>
   private var followed: Set<StoreFeedPart> = []
 
@@ -419,22 +422,22 @@ private final class SimulatedFeed: @unchecked Sendable {
 /// A feed of a ``SimulatedStore``, which doesn't keep the store alive.
 private final class SimulatedStoreFeed: StoreFeed {
   let elements: MulticastSubscription<StoreFeedElement, Never>
-  private let feed: SimulatedFeed
+  private let number: UInt64
   private weak let store: SimulatedStore?
 
-  init(_ feed: SimulatedFeed, of store: SimulatedStore, elements: MulticastSubscription<StoreFeedElement, Never>) {
-    (self.feed, self.store, self.elements) = (feed, store, elements)
+  init(_ number: UInt64, of store: SimulatedStore, elements: MulticastSubscription<StoreFeedElement, Never>) {
+    (self.number, self.store, self.elements) = (number, store, elements)
   }
 
-  func follow<Value>(_ key: StoreKey<Value>) async throws(StoreError) { try await store?.follow(key, by: feed) }
+  func follow<Value>(_ key: StoreKey<Value>) async throws(StoreError) { try await store?.follow(key, by: number) }
 
   func follow<Value: Codable & Sendable>(collection: String, as type: Value.Type) async throws(StoreError) {
-    try await store?.follow(collection, as: type, by: feed)
+    try await store?.follow(collection, as: type, by: number)
   }
 
-  func endFollowing(_ part: StoreFeedPart) async { await store?.endFollowing(part, by: feed) }
+  func endFollowing(_ part: StoreFeedPart) async { await store?.endFollowing(part, by: number) }
 
-  func catchUp() async throws(StoreError) { try await store?.catchUp(feed) }
+  func catchUp() async throws(StoreError) { try await store?.catchUp(number) }
 }
 
 /// The channels of a collection's observers.

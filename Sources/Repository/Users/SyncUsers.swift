@@ -20,7 +20,7 @@ final class SyncUsers<Source: RepositorySource> {
     collection = UserRecord.collection(ofRepository: name)
   }
 
-  /// Reads the stored records once, and subscribes to their changes.
+  /// Begins to follow the stored records, unless it follows them already.
   func start(in engine: isolated Engine) async throws(StoreError) {
     if hasStarted { return }
     try await starting.run { () async throws(StoreError) in
