@@ -16,7 +16,7 @@ final class MutationAdder<Source: RepositorySource> {
   typealias Record = MutationRecord
 
   private let capabilities: SourceCapabilities<Source>
-  private let records: MutationRecords
+  private let keys: MutationKeys
   private let calls: MutationCalls<Source>
   private let limits: QueueLimits
   private let now: @Sendable () -> Date
@@ -24,10 +24,10 @@ final class MutationAdder<Source: RepositorySource> {
   private let format: MutationFormat<Mutation>
 
   init(
-    _ capabilities: SourceCapabilities<Source>, _ records: MutationRecords, _ calls: MutationCalls<Source>,
+    _ capabilities: SourceCapabilities<Source>, _ keys: MutationKeys, _ calls: MutationCalls<Source>,
     configuration: RepositoryConfiguration, events: RepositoryEvents
   ) {
-    (self.capabilities, self.records, self.calls, self.events) = (capabilities, records, calls, events)
+    (self.capabilities, self.keys, self.calls, self.events) = (capabilities, keys, calls, events)
     (limits, now) = (configuration.queueLimits, configuration.now)
     format = MutationFormat(repository: capabilities.source.name)
   }
@@ -99,7 +99,7 @@ final class MutationAdder<Source: RepositorySource> {
     do {
       return try format.makeRecord(of: mutation, key: key, lane: lane, madeAt: now())
     } catch {
-      throw .store(.encodingFailed(records.keys.record(id).keyName, reason: String(describing: error)))
+      throw .store(.encodingFailed(keys.record(id).keyName, reason: String(describing: error)))
     }
   }
 
@@ -126,7 +126,8 @@ final class MutationAdder<Source: RepositorySource> {
       entry.ownsMark && !engine.queue.sends
       ? Task(executorPreference: engine.tasks.executor) { await engine.acquireLead() } : nil
     do throws(StoreError) {
-      guard try await writeAddition(of: entry, replacing: replaced, in: engine) else {
+      let addition = RecordWrite(id: id, change: .add(replacing: replaced?.id))
+      guard try await engine.writer.perform(addition, in: engine) else {
         forgetUndurable(id, replacing: replaced, in: engine)
         return false
       }
@@ -166,37 +167,16 @@ final class MutationAdder<Source: RepositorySource> {
     return true
   }
 
-  /// Adds the record of a mutation.
-  ///
-  /// - Returns: Whether it was added; `false` if its user signs out meanwhile, or if another process has requeued,
-  ///   resolved or discarded the mutation that it replaces.
-  private func writeAddition(
-    of entry: Entry, replacing replaced: Entry?, in engine: isolated Engine
-  ) async throws(StoreError) -> Bool {
-    while true {
-      let requirement = engine.users.requirement(of: entry.key.userID)
-      do throws(StoreError) {
-        return try await records.add(
-          entry.id, entry.record, replacing: replaced.map { ($0.id, $0.tag) }, requiring: requirement)
-      } catch {
-        guard case .preconditionFailed(requirement?.key.keyName) = error, let userID = entry.key.userID else {
-          throw error
-        }
-        // The user's record has changed. Reading it removes the mutation from the queue if the user has signed out.
-        try await engine.users.reload(UserDigest(userID), in: engine)
-        if engine.queue[entry.id] == nil { return false }
-      }
-    }
-  }
-
   /// Forgets a mutation that could not be made durable.
   ///
   /// If it was to be sent again under its old id, it is instead refused or in conflict as before.
   private func forgetUndurable(_ id: MutationID, replacing replaced: Entry?, in engine: isolated Engine) {
     // If the user has signed out meanwhile, the mutation is no longer in the queue.
-    let isInQueue = engine.queue[id] != nil
-    engine.queue.remove(id)
-    if let replaced, replaced.id == id, isInQueue { engine.queue.restoreRefused(replaced) }
+    if let replaced, replaced.id == id, engine.queue[id] != nil {
+      engine.queue.restoreRefused(replaced)
+    } else {
+      engine.queue.remove(id)
+    }
     calls.close(id)
     engine.performer.reportChanges(in: engine)
     engine.sender.pump(in: engine)

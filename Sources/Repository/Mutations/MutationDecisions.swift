@@ -8,12 +8,11 @@ final class MutationDecisions<Source: RepositorySource> {
   typealias Mutation = Source.Mutation
   typealias Entry = MutationQueue<Source.Key, Mutation>.Entry
 
-  private let records: MutationRecords
   private let calls: MutationCalls<Source>
   private let events: RepositoryEvents
 
-  init(_ records: MutationRecords, _ calls: MutationCalls<Source>, events: RepositoryEvents) {
-    (self.records, self.calls, self.events) = (records, calls, events)
+  init(_ calls: MutationCalls<Source>, events: RepositoryEvents) {
+    (self.calls, self.events) = (calls, events)
   }
 
   /// Cancels a mutation that is waiting, needs a sign-in, or is in conflict.
@@ -30,15 +29,14 @@ final class MutationDecisions<Source: RepositorySource> {
     engine.queue.hold(id)
     let isRemoved: Bool
     do throws(StoreError) {
-      isRemoved = try await removeUnsent(id, in: engine)
+      isRemoved = try await remove(id, if: .unsent, in: engine)
     } catch {
-      guard await isWithdrawn(id) else {
-        release(id, in: engine)
-        throw .store(error)
-      }
-      isRemoved = true
+      release(id, in: engine)
+      throw .store(error)
     }
     guard isRemoved else {
+      // Another process has removed it, or may be sending it.
+      if engine.queue[id] == nil { engine.reader.endCall(of: id) }
       release(id, in: engine)
       throw .alreadySent(id)
     }
@@ -46,18 +44,6 @@ final class MutationDecisions<Source: RepositorySource> {
     calls.end(id, .failure(.cancelled))
     engine.performer.reportChanges(in: engine)
     engine.sender.pump(in: engine)
-  }
-
-  /// Whether the store has the decision about a mutation, although a call that made it has failed.
-  ///
-  /// `false` if the store can't be read. It then reports the change later.
-  private func isWithdrawn(_ id: MutationID, isolation: isolated (any Actor)? = #isolation) async -> Bool {
-    do throws(StoreError) {
-      return try await records.withdrawals().contains(id)
-    } catch {
-      events.emit(.storeFailed(error))
-      return false
-    }
   }
 
   private func isBeingConfirmed(_ entry: Entry, in engine: isolated Engine) -> Bool {
@@ -135,7 +121,7 @@ final class MutationDecisions<Source: RepositorySource> {
     engine.queue.hold(entry.id)
     let isRemoved: Bool
     do throws(StoreError) {
-      isRemoved = try await removeUndecided(entry.id, in: engine)
+      isRemoved = try await remove(entry.id, if: .undecided, in: engine)
     } catch {
       release(entry.id, in: engine)
       throw .store(error)
@@ -159,23 +145,18 @@ final class MutationDecisions<Source: RepositorySource> {
       _ = await engine.election.acquire(in: engine)
       guard engine.election.leads else { throw .alreadySent(id) }
     }
-    let outcome: MutationRecordStore.Outcome
+    let isRemoved: Bool
     do throws(StoreError) {
-      outcome = try await records.remove(id, if: .unchanged, tag: held.tag)
+      isRemoved = try await remove(id, if: .held(held.tag), in: engine)
     } catch {
       throw .store(error)
     }
-    switch outcome {
-    case .removed:
-      engine.reader.endHolding(id, in: engine)
-      calls.end(id, .failure(.cancelled))
-      events.emit(.mutationDiscarded(id))
-    case .gone:
-      engine.reader.endHolding(id, in: engine)
-      throw .unknown(id)
-    // A program that can read the mutation has changed its record, and the store will report the change.
-    case .written, .unchanged, .kept, .keptVerdict: throw .alreadySent(id)
+    guard isRemoved else {
+      // If it still is held, a program that can read it has changed its record.
+      throw engine.queue.heldMutation(id) == nil ? .unknown(id) : .alreadySent(id)
     }
+    calls.end(id, .failure(.cancelled))
+    events.emit(.mutationDiscarded(id))
   }
 
   /// Returns a durable mutation about which no other decision is in progress.
@@ -197,36 +178,12 @@ final class MutationDecisions<Source: RepositorySource> {
     engine.sender.pump(in: engine)
   }
 
-  /// Removes the record of a mutation that waits for the decision, unless another process has begun to send it, or has
-  /// completed it, since this process read the record.
+  /// Removes the record of a mutation if a condition holds.
   ///
   /// - Returns: Whether it was removed.
-  private func removeUnsent(_ id: MutationID, in engine: isolated Engine) async throws(StoreError) -> Bool {
-    while let entry = engine.queue[id], let tag = entry.tag {
-      switch try await records.remove(id, if: .unsent, tag: tag) {
-      case .removed: return true
-      case .gone:
-        await engine.writer.catchUp(in: engine)
-        engine.reader.endCall(of: id)
-        return false
-      case .written, .unchanged, .kept, .keptVerdict:
-        await engine.writer.catchUp(in: engine)
-        // Tries again if this repository has since written the record, or received a newer version of it. Because the
-        // mutation is held, it can be in flight only at another repository.
-        guard let entry = engine.queue[id], entry.tag != tag, engine.queue.standing(of: entry) != .inFlight else {
-          return false
-        }
-      }
-    }
-    return false
-  }
-
-  /// Removes a refused or conflicted mutation, unless another process sends it again or has completed it.
-  ///
-  /// - Returns: Whether it was removed.
-  private func removeUndecided(_ id: MutationID, in engine: isolated Engine) async throws(StoreError) -> Bool {
-    guard let tag = engine.queue[id]?.tag else { return false }
-    guard case .removed = try await records.remove(id, if: .undecided, tag: tag) else { return false }
-    return true
+  private func remove(
+    _ id: MutationID, if condition: RecordWrite.RemovalCondition, in engine: isolated Engine
+  ) async throws(StoreError) -> Bool {
+    try await engine.writer.perform(RecordWrite(id: id, change: .remove(condition)), in: engine)
   }
 }

@@ -24,6 +24,11 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     ///
     /// A reported change of the record is ignored unless its revision is newer.
     var revision: UInt64 = 0
+    /// Whether the record must be stored as it is, and no other repository has written it since.
+    fileprivate(set) var needsSave = false
+    /// The tag of the stored record that the first record will overwrite, if the mutation is being sent again under its
+    /// id and no other process has decided about it meanwhile.
+    var replacedTag: StoreTag?
     /// Whether this repository has marked the mutation for its present or next attempt; see
     /// ``MutationRecord/isMarked``.
     ///
@@ -248,9 +253,19 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
 
   // MARK: - Records
 
+  /// Records which stored record the first record of a new mutation will overwrite; `nil` if it must not overwrite any.
+  mutating func recordReplaced(by id: MutationID, tag: StoreTag?) {
+    edit(id) { $0.replacedTag = tag }
+  }
+
   /// Records that the record of a new mutation is durable.
   mutating func recordAddition(of id: MutationID, sequence: UInt64, tag: StoreTag, revision: UInt64) {
     edit(id) { ($0.record.sequence, $0.tag, $0.revision) = (sequence, tag, revision) }
+  }
+
+  /// Records that the record must be stored as it is.
+  mutating func recordNeedForSave(of id: MutationID) {
+    edit(id) { $0.needsSave = true }
   }
 
   /// Records that a changed record is durable.
@@ -261,6 +276,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   mutating func recordWrite(_ record: Record, of id: MutationID, tag: StoreTag, revision: UInt64) {
     edit(id) {
       ($0.tag, $0.revision) = (tag, revision)
+      if $0.record == record { $0.needsSave = false }
       if record.isOutcomeUnknown, !$0.isRefusedByServer { $0.record.isOutcomeUnknown = true }
     }
     if !record.isLive { idsWithUnstoredVerdict.remove(id) }
@@ -277,6 +293,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
       // mutation. The server's reply to this repository may then repeat its earlier reply to the other one, as after an
       // unknown outcome. So the outcome counts as unknown too.
       if isOutcomeUnknown || record.isMarked { $0.record.isOutcomeUnknown = true }
+      $0.needsSave = $0.needsSave && isOutcomeUnknown && !record.isOutcomeUnknown
     }
     idsWithUnstoredVerdict.remove(id)
     pruneAdditions()

@@ -423,12 +423,13 @@ struct MutationQueue<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// The mutation takes the last place in its lane and blocks the lane there.
   ///
   /// If the mutation can probably be sent as soon as it is durable, its first record already has the mark of an
-  /// attempt, which saves a second write. If this repository doesn't send yet, the caller attempts to lead. If a refused or conflicted mutation is sent again under its id, the new entry
-  /// replaces the old one.
+  /// attempt, which saves a second write. If this repository doesn't send yet, the caller attempts to lead. If a refused
+  /// or conflicted mutation is sent again under its id, the new entry replaces the old one.
   mutating func add(_ id: MutationID, _ mutation: Mutation, key: Key, lane: LaneID, record: Record) {
-    remove(id)
+    let replacedTag = remove(id)?.tag
     let isReadyOnceDurable = (sends || !isLedElsewhere) && lanes.isFree(lane)
-    ledger.add(Entry(id: id, key: key, lane: lane, mutation: mutation, record: record, tag: nil))
+    ledger.add(
+      Entry(id: id, key: key, lane: lane, mutation: mutation, record: record, tag: nil, replacedTag: replacedTag))
     if isReadyOnceDurable { ledger.mark(id) }
     lanes.append(id, lane: lane, userID: key.userID, isDurable: false)
   }
@@ -456,9 +457,19 @@ struct MutationQueue<Key: RepositoryKey, Mutation: Codable & Sendable> {
     if let entry = ledger[id], !entry.isBeingDecided { lanes.unblock(id, lane: entry.lane) }
   }
 
+  /// Records that the stored record that a new one would have overwritten has changed.
+  ///
+  /// - Parameters:
+  ///   - id: The id of the mutation that is being sent again.
+  ///   - tag: The tag of the record that it may overwrite now; `nil` if it may overwrite none.
+  mutating func recordReplaced(by id: MutationID, tag: StoreTag?) {
+    ledger.recordReplaced(by: id, tag: tag)
+  }
+
   /// Restores a refused or conflicted mutation that isn't sent again, because its new record could not be written.
   mutating func restoreRefused(_ entry: Entry) {
-    remove(entry.id)
+    var entry = entry
+    entry.tag = remove(entry.id)?.replacedTag ?? entry.tag
     ledger.add(entry)
   }
 
@@ -762,6 +773,11 @@ struct MutationQueue<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// Whether a mutation is refused or in conflict, although its stored record doesn't say so yet.
   func hasUnstoredVerdict(_ id: MutationID) -> Bool { ledger.hasUnstoredVerdict(id) }
 
+  /// Records that the present record of a mutation must be stored.
+  mutating func recordNeedForSave(of id: MutationID) {
+    ledger.recordNeedForSave(of: id)
+  }
+
   /// Records that a record is durable.
   mutating func recordWrite(_ record: Record, of id: MutationID, tag: StoreTag, revision: UInt64) {
     ledger.recordWrite(record, of: id, tag: tag, revision: revision)
@@ -772,16 +788,15 @@ struct MutationQueue<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// - Parameters:
   ///   - stored: The record.
   ///   - entry: The mutation.
-  ///   - isOwn: Whether this repository has written the record over one that another repository had changed.
   ///   - now: The present time.
   /// - Returns: The verdict, if it is new.
   mutating func receive(
-    _ stored: StoredValue<Record>, of entry: Entry, isOwn: Bool = false, at now: Moment
+    _ stored: StoredValue<Record>, of entry: Entry, at now: Moment
   ) -> Record.Verdict? {
     let verdict = entry.isLive ? stored.value.verdict : nil
     if verdict != nil, !entry.isInFlight, !entry.isAnswered { lanes.remove(entry.id, lane: entry.lane) }
     ledger.receive(stored.value, of: entry.id, tag: stored.tag, revision: stored.revision)
-    if !sends, entry.isLive, !isOwn {
+    if !sends, entry.isLive {
       // The leader marks a mutation before sending it, and writes a live record without a mark only if the mutation has
       // to wait.
       if stored.value.isLive, !stored.value.isMarked {
@@ -794,6 +809,24 @@ struct MutationQueue<Key: RepositoryKey, Mutation: Codable & Sendable> {
       }
     }
     return verdict
+  }
+
+  /// The tag of the stored record that a new mutation replaces; `nil` if it no longer may, because another process has
+  /// decided about the replaced mutation.
+  func replaceableTag(of id: MutationID, by entry: Entry) -> StoreTag? {
+    if id == entry.id { return entry.replacedTag }
+    return ledger[id].flatMap { $0.isLive ? nil : $0.tag }
+  }
+
+  /// The tag of a stored record that may be removed; `nil` if it may not.
+  func removableTag(of id: MutationID, if condition: RecordWrite.RemovalCondition) -> StoreTag? {
+    if case .held(let tag) = condition { return held[id]?.tag == tag ? tag : nil }
+    guard let entry = ledger[id] else { return nil }
+    switch condition {
+    case .unsent: return entry.record.isMarked && !entry.ownsMark ? nil : entry.tag
+    case .undecided: return entry.isLive ? nil : entry.tag
+    case .refused, .held: return entry.tag
+    }
   }
 
   // MARK: - Decisions

@@ -10,23 +10,24 @@ final class MutationReader<Source: RepositorySource> {
   typealias Record = MutationRecord
 
   private let capabilities: SourceCapabilities<Source>
-  private let records: MutationRecords
+  private let keys: MutationKeys
+  private let store: any KeyValueStore
   private let calls: MutationCalls<Source>
   private let format: MutationFormat<Source.Mutation>
   private let events: RepositoryEvents
   private let readQueue = AsyncSerialQueue()
   private var hasRead = false
-  /// The last sequence number in the stored counter.
-  private var lastSequence: UInt64 = 0
-  private var withdrawals = MutationWithdrawals()
+  private var isReportingEvents = false
+  var shared = SharedRecords()
   /// The last changes, by other processes, of the records of mutations that are being added again under their ids.
   private var changesDuringAddition: [MutationID: StoreFeedChange] = [:]
 
   init(
-    _ capabilities: SourceCapabilities<Source>, _ records: MutationRecords, _ calls: MutationCalls<Source>,
-    events: RepositoryEvents
+    _ capabilities: SourceCapabilities<Source>, _ store: any KeyValueStore, _ keys: MutationKeys,
+    _ calls: MutationCalls<Source>, events: RepositoryEvents
   ) {
-    (self.capabilities, self.records, self.calls, self.events) = (capabilities, records, calls, events)
+    (self.capabilities, self.store, self.keys) = (capabilities, store, keys)
+    (self.calls, self.events) = (calls, events)
     format = MutationFormat(repository: capabilities.source.name)
   }
 
@@ -39,13 +40,13 @@ final class MutationReader<Source: RepositorySource> {
     guard capabilities.sending != nil else { return }
     try await readQueue.run { () async throws(StoreError) in
       if hasRead { return try await engine.feed.catchUp(in: engine) }
-      records.reportEvents(to: events)
-      let keys = records.keys
+      reportStoreEvents(in: engine)
       try await engine.feed.follow(keys.withdrawals, in: engine) { changes, engine in
-        engine.reader.receiveWithdrawals(changes)
+        engine.reader.receiveShared(changes)
       }
       // The mutations up to the counter's number were stored before the counter.
-      try await engine.feed.follow(keys.counter, in: engine) { changes, engine in engine.reader.receiveCounter(changes)
+      try await engine.feed.follow(keys.counter, in: engine) { changes, engine in
+        engine.reader.receiveShared(changes)
       }
       try await engine.feed.follow(collection: keys.collection, as: Record.self, in: engine) { changes, engine in
         engine.reader.restore(changes, in: engine)
@@ -60,30 +61,22 @@ final class MutationReader<Source: RepositorySource> {
     for (id, stored) in found {
       if let entry = findEntry(id, stored, in: engine) { engine.queue.restore(entry) }
     }
-    engine.queue.recordReading(upTo: max(lastSequence, found.last?.stored.value.sequence ?? 0))
+    shared.lastSequence = max(shared.lastSequence, found.last?.stored.value.sequence ?? 0)
+    engine.queue.recordReading(upTo: shared.lastSequence)
     for id in engine.queue.endRestoring(at: engine.moment) { engine.performer.refuseInterrupted(id, in: engine) }
   }
 
   /// The saved records, in the order of their mutations.
   private func saves(in changes: [StoreFeedChange]) -> [(id: MutationID, stored: StoredValue<Record>)] {
     let saves = changes.compactMap { change -> (MutationID, StoredValue<Record>)? in
-      guard change.key.collection == records.keys.collection, let id = change.key.id else { return nil }
-      return change.stored(for: records.keys.record(MutationID(rawValue: id))).map { (MutationID(rawValue: id), $0) }
+      guard change.key.collection == keys.collection, let id = change.key.id else { return nil }
+      return change.stored(for: keys.record(MutationID(rawValue: id))).map { (MutationID(rawValue: id), $0) }
     }
     return saves.sorted { $0.1.value.sequence < $1.1.value.sequence }
   }
 
-  private func receiveCounter(_ changes: [StoreFeedChange]) {
-    for change in changes {
-      guard let counter = change.stored(for: records.keys.counter) else { continue }
-      lastSequence = max(lastSequence, counter.value.last)
-    }
-  }
-
-  private func receiveWithdrawals(_ changes: [StoreFeedChange]) {
-    for change in changes {
-      if let stored = change.stored(for: records.keys.withdrawals) { withdrawals = stored.value }
-    }
+  private func receiveShared(_ changes: [StoreFeedChange]) {
+    for change in changes { shared.receive(change, keys) }
   }
 
   /// Waits until every mutation before this one is known, and then lets this one be sent.
@@ -157,8 +150,6 @@ final class MutationReader<Source: RepositorySource> {
     case external
     /// This repository, which knows what it has changed.
     case own
-    /// This repository, over a record that another one had changed.
-    case ownOverExternal
     /// This repository has added the mutation.
     case addition
   }
@@ -170,24 +161,25 @@ final class MutationReader<Source: RepositorySource> {
   ///   - engine: The engine.
   ///   - origin: Returns who has made a change.
   func receive(_ changes: [StoreFeedChange], in engine: isolated Engine, origin: (StoreFeedChange) -> Origin) {
-    let keys = records.keys
+    receiveShared(changes)
     // Another process has stored the mutations up to its counter's number in this commit or in earlier ones. A counter
     // of this repository follows mutations of others that may not be reported yet.
-    for change in changes where change.key == keys.counter.keyName && origin(change) == .external {
-      receiveCounter([change])
-      engine.queue.recordReading(upTo: lastSequence)
+    for change in changes {
+      if let counter = change.stored(for: keys.counter), origin(change) == .external {
+        engine.queue.recordReading(upTo: counter.value.last)
+      }
     }
-    receiveWithdrawals(changes.filter { $0.key == keys.withdrawals.keyName })
     var origins: [MutationID: Origin] = [:]
     for change in changes where change.key.collection == keys.collection {
       if let id = change.key.id { origins[MutationID(rawValue: id)] = origin(change) }
     }
     for (id, stored) in saves(in: changes) {
+      shared.lastSequence = max(shared.lastSequence, stored.value.sequence)
       let origin = origins[id] ?? .external
-      if origin == .own || origin == .addition, let known = engine.queue[id] {
+      if origin != .external, let known = engine.queue[id] {
         receiveOwn(known, stored, isAddition: origin == .addition, in: engine)
       } else {
-        receive(id, stored, isOwn: origin != .external, in: engine)
+        receive(id, stored, in: engine)
       }
     }
     for change in changes where change.key.collection == keys.collection {
@@ -208,7 +200,7 @@ final class MutationReader<Source: RepositorySource> {
     let (id, sequence) = (entry.id, stored.value.sequence)
     guard isAddition else {
       // An earlier record of a mutation that is being added again under its id is about to be replaced.
-      guard entry.tag != nil else { return }
+      guard entry.tag != nil else { return engine.queue.recordReplaced(by: id, tag: stored.tag) }
       return engine.queue.recordWrite(stored.value, of: id, tag: stored.tag, revision: stored.revision)
     }
     changesDuringAddition[id] = nil
@@ -219,18 +211,16 @@ final class MutationReader<Source: RepositorySource> {
   }
 
   /// Applies a record that another repository or process has written.
-  private func receive(
-    _ id: MutationID, _ stored: StoredValue<Record>, isOwn: Bool = false, in engine: isolated Engine
-  ) {
+  private func receive(_ id: MutationID, _ stored: StoredValue<Record>, in engine: isolated Engine) {
     if let known = engine.queue[id] {
       guard known.tag != nil else {
-        changesDuringAddition[id] = .saved(records.keys.record(id).keyName, stored)
-        return
+        changesDuringAddition[id] = .saved(keys.record(id).keyName, stored)
+        return engine.queue.recordReplaced(by: id, tag: stored.value.isLive ? nil : stored.tag)
       }
       guard stored.revision > known.revision else { return }
       let isReadable = stored.value.problem == nil && stored.value.hasSameMutation(as: known.record)
       if isReadable, known.isLive || !stored.value.isLive {
-        return update(known, with: stored, isOwn: isOwn, in: engine)
+        return update(known, with: stored, in: engine)
       }
       // It was refused or in conflict, and another repository sends it again. Or another version of the program has
       // changed it.
@@ -255,24 +245,22 @@ final class MutationReader<Source: RepositorySource> {
     if engine.queue.heldMutation(id) != nil { endHolding(id, in: engine) }
     guard let entry = engine.queue[id] else { return }
     guard entry.tag != nil else {
-      changesDuringAddition[id] = .removed(records.keys.record(id).keyName, revision: revision)
-      return
+      changesDuringAddition[id] = .removed(keys.record(id).keyName, revision: revision)
+      return engine.queue.recordReplaced(by: id, tag: nil)
     }
     guard revision > entry.revision || isOwn else { return }
     engine.removeFromOverlay([id], of: entry.key)
     engine.queue.remove(id)
     // The part that has removed the record ends the call.
-    if !isOwn, !records.isBeingRemoved(id) { endCall(of: id) }
+    if !isOwn, !engine.writer.isBeingRemoved(id) { endCall(of: id) }
     engine.sender.pump(in: engine)
   }
 
-  private func update(
-    _ entry: Entry, with stored: StoredValue<Record>, isOwn: Bool, in engine: isolated Engine
-  ) {
-    guard let verdict = engine.queue.receive(stored, of: entry, isOwn: isOwn, at: engine.moment) else {
+  private func update(_ entry: Entry, with stored: StoredValue<Record>, in engine: isolated Engine) {
+    guard let verdict = engine.queue.receive(stored, of: entry, at: engine.moment) else {
       // The record may show that the leader, the repository that sends the mutations, makes the lane wait, for example
       // because an attempt failed. The calls of the lane's mutations then end with the result `queued`.
-      if !isOwn, !engine.queue.sends, engine.queue.isStalled(entry.lane) {
+      if !engine.queue.sends, engine.queue.isStalled(entry.lane) {
         calls.endQueued(engine.queue.waiting(in: entry.lane))
       }
       return
@@ -300,12 +288,12 @@ final class MutationReader<Source: RepositorySource> {
     guard let tag = engine.queue[id]?.tag ?? engine.queue.heldMutation(id)?.tag else { return }
     engine.start { engine in
       await engine.keepTrying { (engine) async throws(StoreError) in
-        guard try await engine.reader.records.isMissing(id) else { return }
+        guard try await engine.reader.isMissing(id) else { return }
         if engine.queue.heldMutation(id)?.tag == tag { engine.reader.endHolding(id, in: engine) }
         guard let entry = engine.queue[id], entry.tag == tag else { return }
         engine.removeFromOverlay([id], of: entry.key)
         engine.queue.remove(id)
-        let quarantine = await engine.reader.records.quarantine(of: id)
+        let quarantine = await engine.reader.quarantine(of: id)
         if let quarantine { engine.calls.end(id, .failure(.store(quarantine))) }
         engine.reader.endCall(of: id)
         engine.performer.reportChanges(in: engine)
@@ -314,9 +302,90 @@ final class MutationReader<Source: RepositorySource> {
     }
   }
 
+  /// Starts to report the store's events about records that can't be read.
+  private func reportStoreEvents(in engine: isolated Engine) {
+    guard !isReportingEvents else { return }
+    isReportingEvents = true
+    engine.tasks.start { [collection = keys.collection, storeEvents = store.events.subscribe(), events] in
+      for await storeEvent in storeEvents {
+        if let event = RepositoryEvent(storeEvent, of: collection) { events.emit(event) }
+      }
+    }
+  }
+
+  /// Whether no record is stored, or one that this call quarantines.
+  func isMissing(_ id: MutationID, isolation: isolated (any Actor)? = #isolation) async throws(StoreError) -> Bool {
+    do throws(StoreError) {
+      return try await store.load(keys.record(id)) == nil
+    } catch {
+      switch error {
+      case .undecodable(_, let movedTo, _): return movedTo != nil
+      // Another version of the program can read it.
+      case .newerFormat, .migrationFailed: return false
+      default: throw error
+      }
+    }
+  }
+
+  /// Returns the error of a missing record that the store has quarantined; `nil` if the record is missing for another
+  /// reason, as far as the store's last events tell.
+  func quarantine(of id: MutationID, isolation: isolated (any Actor)? = #isolation) async -> StoreError? {
+    let recentEvents = store.events.buffering(.unbounded).subscribe()
+    // A later subscription counts the replayed events, so that no further one is awaited.
+    let counting = store.events.buffering(.unbounded).subscribe()
+    counting.cancel()
+    var iterator = recentEvents.makeAsyncIterator()
+    for _ in 0..<counting.droppedCount {
+      guard let (quarantined, error) = await iterator.next()?.quarantine(in: keys.collection) else { continue }
+      if quarantined == id { return error }
+    }
+    return nil
+  }
+
   /// Completes the call of a mutation whose record another repository or process has removed, because the mutation was
   /// confirmed or withdrawn.
   func endCall(of id: MutationID) {
-    calls.end(id, withdrawals.contains(id) ? .failure(.cancelled) : .success(.confirmed))
+    calls.end(id, shared.withdrawals.contains(id) ? .failure(.cancelled) : .success(.confirmed))
+  }
+}
+
+extension RepositoryEvent {
+  /// Creates the event for a mutation that is held.
+  init<Key: RepositoryKey>(_ held: HeldMutation<Key>) {
+    self =
+      switch held.reason {
+      case .futureFormat, .futureSchema: .mutationOfFutureSchema(held.id)
+      case .unmigratable(_, let reason): .mutationNotMigrated(held.id, reason: reason)
+      case .undecodable(let reason): .mutationUnreadable(held.id, movedTo: nil, reason: reason)
+      case .unknownKey(let key): .mutationOfUnknownKey(held.id, key: key)
+      }
+  }
+
+  /// Creates the event for an event of the store, or returns `nil` if the event doesn't concern the mutations.
+  ///
+  /// - Parameters:
+  ///   - event: The event of the store.
+  ///   - collection: The collection of the mutations.
+  fileprivate init?(_ event: StoreEvent, of collection: String) {
+    switch event {
+    case .valueQuarantined(let key, let movedTo, let reason) where key.collection == collection:
+      self = .mutationUnreadable(MutationID(rawValue: key.id ?? ""), movedTo: movedTo, reason: reason)
+    case .undecodableValueLeftUntouched(let key, let reason) where key.collection == collection:
+      self = .mutationUnreadable(MutationID(rawValue: key.id ?? ""), movedTo: nil, reason: reason)
+    case .newerValueLeftUntouched(let key, _, _) where key.collection == collection:
+      self = .mutationOfFutureSchema(MutationID(rawValue: key.id ?? ""))
+    case .migrationFailed(let key, _, let reason) where key.collection == collection:
+      self = .mutationNotMigrated(MutationID(rawValue: key.id ?? ""), reason: reason)
+    default: return nil
+    }
+  }
+}
+
+extension StoreEvent {
+  /// The mutation whose record was quarantined, and the error of a read of the record; `nil` if this is another event.
+  fileprivate func quarantine(in collection: String) -> (MutationID, StoreError)? {
+    guard case .valueQuarantined(let key, let movedTo, let reason) = self, key.collection == collection, let id = key.id
+    else { return nil }
+    return (MutationID(rawValue: id), .undecodable(key, movedTo: movedTo, reason: reason))
   }
 }

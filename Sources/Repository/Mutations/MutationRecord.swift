@@ -6,7 +6,7 @@ internal import Foundation
 /// Every version of the program can read all of it but the mutation itself, which is JSON as a text. The record is
 /// therefore the same type for all mutations, and its decoding never fails; see ``problem``. A record that a program
 /// can't use isn't damaged: another version of the program can use it. It is *held*; see ``HeldMutation``.
-struct MutationRecord: Codable, Sendable {
+struct MutationRecord: Codable, Equatable, Sendable {
   /// The reason why a mutation is no longer sent.
   enum Verdict: Codable, Hashable, Sendable {
     case conflicted(MutationConflict)

@@ -2,48 +2,144 @@ internal import DataStore
 
 /// Writes the records of a repository's mutations when they change.
 ///
+/// Writes that arrive during a commit share the next commit, whose contents ``RecordCommit`` decides.
+///
 /// Belongs to one ``SyncEngine`` and is used in its isolation only.
 final class MutationWriter<Source: RepositorySource> {
   typealias Engine = SyncEngine<Source>
 
-  private let records: MutationRecords
+  /// A write, and the call that waits for it.
+  private struct Turn {
+    let write: RecordWrite
+    let continuation: CheckedContinuation<Result<Bool, StoreError>, Never>
+  }
+
+  private let keys: MutationKeys
   private let events: RepositoryEvents
+  /// The writes that wait for the next commit.
+  private var waiting: [Turn] = []
+  private var isWriting = false
+  /// The records that are being removed.
+  private var beingRemoved: Set<MutationID> = []
   /// The tasks that write the marks of mutations whose turn comes next; see ``mark(_:in:)``.
   private var marking: [MutationID: Task<Void, Never>] = [:]
 
-  init(_ records: MutationRecords, events: RepositoryEvents) {
-    (self.records, self.events) = (records, events)
+  init(_ keys: MutationKeys, events: RepositoryEvents) {
+    (self.keys, self.events) = (keys, events)
   }
 
-  /// Writes the present record of a mutation.
+  // MARK: - Committing
+
+  /// Performs a write, after those that were requested before.
   ///
-  /// - Parameters:
-  ///   - id: The id of the mutation.
-  ///   - unlessChanged: Whether to write nothing if the stored record no longer has the last known tag.
-  ///   - engine: The engine.
-  /// - Returns: The error if the write failed.
-  func write(_ id: MutationID, unlessChanged: Bool = false, in engine: isolated Engine) async -> StoreError? {
-    // A mutation without a tag isn't durable yet: ``MutationAdder`` is writing it.
-    while let entry = engine.queue[id], let tag = entry.tag {
+  /// The write runs to completion: cancelling the caller doesn't cancel it.
+  ///
+  /// - Returns: Whether it was made; `false` if it no longer applies.
+  func perform(_ write: RecordWrite, in engine: isolated Engine) async throws(StoreError) -> Bool {
+    if case .remove = write.change { beingRemoved.insert(write.id) }
+    defer { if case .remove = write.change { beingRemoved.remove(write.id) } }
+    return try await withCheckedContinuation { continuation in
+      waiting.append(Turn(write: write, continuation: continuation))
+      guard !isWriting else { return }
+      isWriting = true
+      engine.startToCompletion { engine in await engine.writer.writeAll(in: engine) }
+    }.get()
+  }
+
+  /// Whether this repository is removing a record, so that the removal need not be another one's.
+  func isBeingRemoved(_ id: MutationID) -> Bool { beingRemoved.contains(id) }
+
+  private func writeAll(in engine: isolated Engine) async {
+    while !waiting.isEmpty {
+      let turns = waiting
+      waiting = []
+      await write(turns, in: engine)
+    }
+    isWriting = false
+  }
+
+  private func write(_ turns: [Turn], in engine: isolated Engine) async {
+    var turns = turns
+    var failed: (commit: RecordCommit<Source.Key, Source.Mutation>, key: StoreKeyName, error: StoreError)?
+    while true {
+      var commit = makeCommit(of: &turns, in: engine)
+      if let failed, case let stuck = commit.writes(stuckOn: failed.key, since: failed.commit), !stuck.isEmpty {
+        // This program can't use what is stored. A record that it can't use isn't overwritten.
+        let isRecord = failed.key.collection == keys.collection
+        for index in stuck { end(turns[index], isRecord ? .success(false) : .failure(failed.error)) }
+        turns = turns.enumerated().filter { !stuck.contains($0.offset) }.map(\.element)
+        commit = makeCommit(of: &turns, in: engine)
+      }
+      if turns.isEmpty { return }
       do throws(StoreError) {
-        switch try await records.replace(id, by: entry.record, tag: tag, unlessChanged: unlessChanged) {
-        case .kept:
-          await catchUp(in: engine)
-          guard let changed = engine.queue[id], changed.ownsMark else { return nil }
-          // This repository still owns the mark, so no other repository has written the record. If the tag is new,
-          // another write of this repository has changed it.
-          if changed.tag != tag { continue }
-          // The change could not be read, so the mark isn't stored.
-          engine.queue.unmark([id])
-        case .gone, .keptVerdict: await catchUp(in: engine)
-        case .written, .removed, .unchanged: break
-        }
-        return nil
+        let made = try await engine.feed.commit(commit.batch, adding: commit.added, in: engine)
+        if engine.feed.hasEnded { commit.apply(made, to: &engine.queue, &engine.reader.shared) }
+        for turn in turns { end(turn, .success(true)) }
+        return
       } catch {
-        return error
+        if case .preconditionFailed(let key) = error {
+          failed = (commit, key, error)
+          do throws(StoreError) {
+            try await engine.feed.catchUp(in: engine)
+            continue
+          } catch {
+            return fail(turns, error)
+          }
+        }
+        if turns.count == 1 { return fail(turns, error) }
+        // Written one by one, so that a write that fails doesn't fail the others.
+        for turn in turns { await write([turn], in: engine) }
+        return
       }
     }
-    return nil
+  }
+
+  /// Makes a commit of writes, and removes those from the array that it doesn't contain.
+  private func makeCommit(
+    of turns: inout [Turn], in engine: isolated Engine
+  ) -> RecordCommit<Source.Key, Source.Mutation> {
+    while true {
+      let commit = RecordCommit(turns.map(\.write), of: engine.queue, engine.reader.shared, keys) {
+        engine.users.requirement(of: $0)
+      }
+      var included: [Turn] = []
+      for (turn, fate) in zip(turns, commit.fates) {
+        switch fate {
+        case .included: included.append(turn)
+        case .void: end(turn, .success(false))
+        case .made: end(turn, .success(true))
+        case .postponed: waiting.append(turn)
+        }
+      }
+      if included.count == turns.count { return commit }
+      turns = included
+    }
+  }
+
+  private func end(_ turn: Turn, _ outcome: Result<Bool, StoreError>) {
+    turn.continuation.resume(returning: outcome)
+  }
+
+  private func fail(_ turns: [Turn], _ error: StoreError) {
+    for turn in turns { end(turn, .failure(error)) }
+  }
+
+  // MARK: - Records
+
+  /// Stores the present record of a mutation, unless it isn't durable yet: ``MutationAdder`` then stores it.
+  ///
+  /// - Returns: The error if the write failed.
+  func write(_ id: MutationID, _ change: RecordWrite.Change = .save, in engine: isolated Engine) async -> StoreError? {
+    guard engine.queue[id]?.tag != nil else { return nil }
+    if case .save = change { engine.queue.recordNeedForSave(of: id) }
+    do throws(StoreError) {
+      let isMade = try await perform(RecordWrite(id: id, change: change), in: engine)
+      // A mark that this repository still owns isn't stored, because the record can't be read.
+      if case .mark = change, !isMade { engine.queue.unmark([id]) }
+      return nil
+    } catch {
+      return error
+    }
   }
 
   /// Applies what other processes have stored, because a write has found that they have changed a record.
@@ -122,7 +218,7 @@ final class MutationWriter<Source: RepositorySource> {
       let writing = Task(executorPreference: engine.tasks.executor) { await engine.writeMarks(of: next) }
       for nextID in next { marking[nextID] = writing }
     }
-    guard ids.contains(id), let error = await write(id, unlessChanged: true, in: engine) else { return }
+    guard ids.contains(id), let error = await write(id, .mark, in: engine) else { return }
     engine.queue.unmark([id])
     throw error
   }
@@ -141,7 +237,7 @@ final class MutationWriter<Source: RepositorySource> {
 
   /// Writes the mark of a mutation whose turn comes next, unless another process has changed its record.
   func writeMark(of id: MutationID, in engine: isolated Engine) async {
-    guard let error = await write(id, unlessChanged: true, in: engine) else { return }
+    guard let error = await write(id, .mark, in: engine) else { return }
     events.emit(.storeFailed(error))
     engine.queue.unmark([id])
   }

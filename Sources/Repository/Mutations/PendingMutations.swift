@@ -46,7 +46,7 @@ public struct PendingMutations<Source: MutableSource>: Sendable {
   public var changes: ObservedValues<[Item]> {
     ObservedValues(.latest) { [currentEngine] in
       guard let engine = currentEngine() else { return finishedStream() }
-      return engine.channels.lists.stream(of: engine.listKey) {
+      return engine.channels.lists.stream(of: engine.recordKeys.collection) {
         engine.tasks.start { [weak engine] in await engine?.observeList() }
       } onClose: { [weak engine] in
         engine?.tasks.start { [weak engine] in await engine?.endObservingList() }

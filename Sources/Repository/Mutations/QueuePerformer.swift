@@ -44,26 +44,24 @@ final class QueuePerformer<Source: RepositorySource> {
   typealias Entry = State.Entry
   typealias List = [PendingMutation<Source.Key, Mutation>]
 
-  let records: MutationRecords
-
   private let events: RepositoryEvents
   private let reports: QueueReports<Source>
   private let calls: MutationCalls<Source>
 
   /// - Parameters:
-  ///   - records: The records of the mutations.
+  ///   - collection: The collection of the mutations.
   ///   - calls: The calls that wait for the mutations.
   ///   - events: Receives the repository's events.
   ///   - liveCounts: Receives the number of live mutations; see ``MutationLedger/Entry/isLive``.
   ///   - version: Receives the version of the queue.
   ///   - lists: Receives the list of all mutations, under the name of their collection.
   init(
-    _ records: MutationRecords, _ calls: MutationCalls<Source>, events: RepositoryEvents,
+    of collection: String, _ calls: MutationCalls<Source>, events: RepositoryEvents,
     liveCounts: CurrentValueRelay<Int>, version: CurrentValueRelay<UInt64>, lists: KeyChannels<String, List>
   ) {
-    (self.records, self.calls, self.events) = (records, calls, events)
+    (self.calls, self.events) = (calls, events)
     reports = QueueReports(
-      of: records.keys.collection, liveCounts: liveCounts, version: version, lists: lists, events: events)
+      of: collection, liveCounts: liveCounts, version: version, lists: lists, events: events)
   }
 
   // MARK: - Leading
@@ -156,7 +154,7 @@ final class QueuePerformer<Source: RepositorySource> {
     engine.queue.abandonAttempt(entry)
     guard ownsMark else { return }
     engine.start { engine in
-      if let error = await engine.writer.write(entry.id, unlessChanged: true, in: engine) {
+      if let error = await engine.writer.write(entry.id, in: engine) {
         engine.events.emit(.storeFailed(error))
       }
     }
@@ -285,7 +283,9 @@ final class QueuePerformer<Source: RepositorySource> {
 
   private func removeRefused(_ id: MutationID, in engine: isolated Engine) async {
     do throws(StoreError) {
-      try await remove(id, in: engine)
+      if try await engine.writer.perform(RecordWrite(id: id, change: .remove(.refused)), in: engine) {
+        engine.queue.remove(id)
+      }
     } catch {
       // It stays listed as refused.
       events.emit(.storeFailed(error))
@@ -327,11 +327,5 @@ final class QueuePerformer<Source: RepositorySource> {
     for held in engine.queue.heldMutations where held.user == user { engine.queue.removeHeld(held.id) }
     reportChanges(in: engine)
     engine.sender.pump(in: engine)
-  }
-
-  /// Removes a mutation and its record.
-  func remove(_ id: MutationID, in engine: isolated Engine) async throws(StoreError) {
-    try await records.remove(id)
-    engine.queue.remove(id)
   }
 }

@@ -41,8 +41,7 @@ actor SyncEngine<Source: RepositorySource> {
   nonisolated let queueVersion = CurrentValueRelay<UInt64>(0)
   /// The name of the repository, which is also the collection of its values.
   nonisolated let name: String
-  /// The key of the channel for observers of the queue.
-  nonisolated let listKey: String
+  nonisolated let recordKeys: MutationKeys
 
   /// The mutations, their order, and the next one to send.
   var queue: MutationQueue<Key, Mutation>
@@ -81,10 +80,9 @@ actor SyncEngine<Source: RepositorySource> {
     let clock = ElapsedClock(configuration.clock)
     let tasks = OwnedTasks(executor: configuration.taskExecutor)
     feed = SyncFeed(store, events: events)
-    let records = MutationRecords(store, feed.own, repository: source.name, tasks)
     self.store = store
     self.tasks = tasks
-    (name, listKey) = (source.name, records.keys.collection)
+    (name, recordKeys) = (source.name, MutationKeys(repository: source.name))
     capabilities = SourceCapabilities(source)
     channels = SyncChannels(capabilities)
     cells = SyncCells(channels)
@@ -94,18 +92,19 @@ actor SyncEngine<Source: RepositorySource> {
       maximumInterruptedAttempts: configuration.retryPolicy.maximumInterruptedAttempts)
     calls = MutationCalls(CallTimeouts(clock, tasks))
     performer = QueuePerformer(
-      records, calls, events: events, liveCounts: liveCounts, version: queueVersion, lists: channels.lists)
-    adder = MutationAdder(capabilities, records, calls, configuration: configuration, events: events)
-    reader = MutationReader(capabilities, records, calls, events: events)
-    writer = MutationWriter(records, events: events)
-    decisions = MutationDecisions(records, calls, events: events)
+      of: recordKeys.collection, calls, events: events, liveCounts: liveCounts, version: queueVersion,
+      lists: channels.lists)
+    adder = MutationAdder(capabilities, recordKeys, calls, configuration: configuration, events: events)
+    reader = MutationReader(capabilities, store, recordKeys, calls, events: events)
+    writer = MutationWriter(recordKeys, events: events)
+    decisions = MutationDecisions(calls, events: events)
     sender = MutationSender(
       capabilities, policy: configuration.retryPolicy, clock: clock, events: events, tasks: tasks)
     loader = SyncLoader(capabilities, configuration: configuration, events: events)
     writes = SyncWrites(now: configuration.now, events: events)
     observedLoading = ObservedLoading(configuration, clock: clock, events: events, tasks: tasks)
     election = Election(
-      configuration.leadership, records.keys.collection, on: store, clock: clock, events: events)
+      configuration.leadership, recordKeys.collection, on: store, clock: clock, events: events)
     users = SyncUsers(store, repository: source.name, events: events)
     signOuts = SignOuts(
       store, repository: source.name, clock: clock, queueVersion: queueVersion, events: events)
@@ -416,7 +415,7 @@ actor SyncEngine<Source: RepositorySource> {
   }
 
   func endObservingList() {
-    channels.lists.forgetReleased(listKey)
+    channels.lists.forgetReleased(recordKeys.collection)
   }
 
   func observeEveryValue() async {
@@ -784,14 +783,6 @@ actor SyncEngine<Source: RepositorySource> {
   func holds(_ condition: @Sendable (isolated SyncEngine<Source>) -> Bool) -> Bool { condition(self) }
 
   // MARK: - Feed
-
-  /// Waits until everything that is stored is applied.
-  ///
-  /// - Parameter isRepeated: Whether to repeat that until it succeeds or the repository is released.
-  func catchUp(isRepeated: Bool) async throws(StoreError) {
-    guard isRepeated else { return try await feed.catchUp(in: self) }
-    await keepTrying { (engine) async throws(StoreError) in try await engine.feed.catchUp(in: engine) }
-  }
 
   func recordEndOfFollowing(_ part: StoreFeedPart) { feed.recordEnd(of: part) }
 }

@@ -18,7 +18,18 @@ final class SyncFeed<Source: RepositorySource> {
   /// more arrives.
   private static var quietAttempts: Int { 8 }
 
-  let own: OwnCommits
+  /// A commit of this repository that the engine hasn't applied yet, or whose call hasn't ended.
+  private struct OwnCommit {
+    /// The mutations whose first records it contains.
+    let added: Set<MutationID>
+    /// The commit as the store has returned it, or as the feed has shown it.
+    var made: StoreCommit?
+    var isApplied = false
+    /// Whether the call has failed, and the store could not be asked whether it was made.
+    var isUnknown = false
+    var waiter: CheckedContinuation<Void, Never>?
+  }
+
   private let store: any KeyValueStore
   private let events: RepositoryEvents
   private var feed: (any StoreFeed)?
@@ -42,10 +53,10 @@ final class SyncFeed<Source: RepositorySource> {
   /// Whether nothing is applied anymore, because the repository is released.
   private(set) var hasEnded = false
   private var waiters: [(isOver: () -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
+  private var ownCommits: [StoreTag: OwnCommit] = [:]
 
   init(_ store: any KeyValueStore, events: RepositoryEvents) {
     (self.store, self.events) = (store, events)
-    own = OwnCommits(store)
   }
 
   // MARK: - Following
@@ -113,7 +124,6 @@ final class SyncFeed<Source: RepositorySource> {
     let made = await store.feed()
     if let feed { return feed }
     feed = made
-    own.begin { [weak engine] isRepeated async throws(StoreError) in try await engine?.catchUp(isRepeated: isRepeated) }
     engine.start { engine in
       for await element in made.elements { engine.feed.receive(element, in: engine) }
       engine.feed.end()
@@ -124,7 +134,7 @@ final class SyncFeed<Source: RepositorySource> {
   /// Ends all waits, because the repository is released.
   private func end() {
     hasEnded = true
-    own.end()
+    for tag in ownCommits.keys { ownCommits[tag]?.waiter.take()?.resume() }
     resumeWaiters()
   }
 
@@ -139,7 +149,7 @@ final class SyncFeed<Source: RepositorySource> {
     try await catchUpQueue.run { () async throws(StoreError) in
       if finishedCatchUp >= number || hasEnded { return }
       begunCatchUp += 1
-      let (begun, unknown) = (begunCatchUp, own.unknown)
+      let (begun, unknown) = (begunCatchUp, ownCommits.filter(\.value.isUnknown).keys)
       var (attempt, keptCount) = (0, 0)
       repeat {
         (attempt, keptCount) = (attempt + 1, kept.count)
@@ -149,7 +159,8 @@ final class SyncFeed<Source: RepositorySource> {
         // A commit may have been made while its collections were read one after the other.
       } while !store.feedIsWhole && kept.count > keptCount && attempt < Self.quietAttempts
       if !store.feedIsWhole { applyKept(in: engine) }
-      own.forget(unknown)
+      // None of them can be made anymore.
+      for tag in unknown { ownCommits[tag] = nil }
       finishedCatchUp = begun
     }
   }
@@ -164,6 +175,68 @@ final class SyncFeed<Source: RepositorySource> {
     let over = waiters.filter { hasEnded || $0.isOver() }
     waiters.removeAll { hasEnded || $0.isOver() }
     for waiter in over { waiter.continuation.resume() }
+  }
+
+  // MARK: - Committing
+
+  /// Makes a commit of this repository, and waits until the engine has applied it.
+  ///
+  /// The feed shows a commit before the call of the store returns, but the engine may not have applied it by then. A
+  /// call that has failed may have made its commit nevertheless; the feed then tells.
+  ///
+  /// - Parameters:
+  ///   - batch: The contents of the commit.
+  ///   - added: The mutations whose first records it contains.
+  ///   - engine: The engine.
+  /// - Throws: The error of the store, unless the feed shows that the commit was made.
+  @discardableResult
+  func commit(
+    _ batch: StoreBatch, adding added: Set<MutationID> = [], in engine: isolated Engine
+  ) async throws(StoreError) -> StoreCommit {
+    let tag = batch.tag
+    ownCommits[tag] = OwnCommit(added: added)
+    do throws(StoreError) {
+      let commit = try await store.commit(batch)
+      ownCommits[tag]?.made = commit
+      // A feed that tears commits shows the changes one by one, and without their tag.
+      if !store.feedIsWhole {
+        await engine.keepTrying { (engine) async throws(StoreError) in try await engine.feed.catchUp(in: engine) }
+      }
+      await waitUntilApplied(tag)
+      ownCommits[tag] = nil
+      return commit
+    } catch {
+      if error.isCertain {
+        ownCommits[tag] = nil
+      } else if await hasCaughtUp(in: engine) {
+        if let commit = ownCommits.removeValue(forKey: tag), commit.isApplied, let made = commit.made { return made }
+      } else {
+        // Until the store can be read again, the feed may still show the commit.
+        ownCommits[tag]?.isUnknown = true
+      }
+      throw error
+    }
+  }
+
+  private func hasCaughtUp(in engine: isolated Engine) async -> Bool {
+    do throws(StoreError) {
+      try await catchUp(in: engine)
+      return true
+    } catch {
+      // The caller has an error of its own.
+      return false
+    }
+  }
+
+  private func waitUntilApplied(_ tag: StoreTag, isolation: isolated (any Actor)? = #isolation) async {
+    guard !hasEnded, let commit = ownCommits[tag], !commit.isApplied else { return }
+    await withCheckedContinuation { ownCommits[tag]?.waiter = $0 }
+  }
+
+  private func recordApplication(of commit: StoreCommit) {
+    ownCommits[commit.tag]?.isApplied = true
+    ownCommits[commit.tag]?.made = commit
+    ownCommits[commit.tag]?.waiter.take()?.resume()
   }
 
   // MARK: - Reading
@@ -231,7 +304,8 @@ final class SyncFeed<Source: RepositorySource> {
   private func applyKept(in engine: isolated Engine) {
     let elements = kept
     kept = []
-    apply(elements, own: own.unapplied, in: engine)
+    let unapplied = ownCommits.values.filter { !$0.isApplied }.compactMap(\.made)
+    apply(elements, own: unapplied.sorted { $0.revision < $1.revision }, in: engine)
     resumeWaiters()
   }
 
@@ -278,21 +352,20 @@ final class SyncFeed<Source: RepositorySource> {
   /// Applies a commit of this repository.
   private func apply(_ commit: StoreCommit, in engine: isolated Engine) {
     engine.writes.apply(commit, in: engine)
-    own.recordApplication(of: commit)
+    recordApplication(of: commit)
   }
 
   private func apply(_ transaction: StoreTransaction, in engine: isolated Engine) {
     let tags = transaction.ownTag.map { [$0] } ?? transaction.savedTags
-    let ownTags = tags.filter { own.kind(of: $0) != nil }
+    let ownTags = tags.filter { ownCommits[$0] != nil }
     for tag in ownTags { engine.writes.apply(StoreCommit(transaction, tag: tag), in: engine) }
     for change in transaction.changes where change.key.collection == engine.name { receiveValue(change, in: engine) }
     engine.reader.receive(transaction.changes, in: engine) { change in
       let tag = if case .saved(_, let stored) = change { stored.tag } else { transaction.ownTag }
-      guard let kind = tag.flatMap(own.kind) else { return .external }
-      guard case .known(let added) = kind else { return .ownOverExternal }
-      return change.key.id.map { added.contains(MutationID(rawValue: $0)) } ?? false ? .addition : .own
+      guard let commit = tag.flatMap({ ownCommits[$0] }) else { return .external }
+      return change.key.id.map { commit.added.contains(MutationID(rawValue: $0)) } ?? false ? .addition : .own
     }
-    for tag in ownTags { own.recordApplication(of: StoreCommit(transaction, tag: tag)) }
+    for tag in ownTags { recordApplication(of: StoreCommit(transaction, tag: tag)) }
   }
 
   private func receiveValue(_ change: StoreFeedChange, in engine: isolated Engine) {
@@ -332,5 +405,15 @@ extension StoreCommit {
     }
     self.init(
       revision: transaction.revision, tag: tag, savedAt: savedAt ?? .distantPast, byteCounts: byteCounts)
+  }
+}
+
+extension StoreError {
+  /// Whether a commit with this error was certainly not made.
+  fileprivate var isCertain: Bool {
+    switch self {
+    case .preconditionFailed, .encodingFailed, .invalidKey, .collectionHasAnotherType, .newerFormat: true
+    default: false
+    }
   }
 }

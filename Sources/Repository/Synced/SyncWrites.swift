@@ -67,11 +67,11 @@ final class SyncWrites<Source: RepositorySource> {
       batch.requireFound(write.baseTag, of: cell.storeKey)
       engine.users.requirement(of: cell.key.userID)?.add(to: &batch)
       if let value = write.value { batch.save(value, for: cell.storeKey) }
-      for id in write.confirmed { batch.remove(engine.performer.records.keys.record(id)) }
+      for id in write.confirmed { batch.remove(engine.recordKeys.record(id)) }
       let tag = batch.tag
       commits[tag] = (write, cell)
       defer { commits[tag] = nil }
-      let made = try await engine.feed.own.commit(batch)
+      let made = try await engine.feed.commit(batch, in: engine)
       // Has no effect unless the repository was released, because the feed has applied the commit already.
       apply(made, in: engine)
       commit = made

@@ -116,15 +116,15 @@ final class SignOuts<Source: RepositorySource> {
       var record = engine.users.record(of: user)
       var batch = StoreBatch()
       if !discardsUnsent, record.phase == .signedIn {
-        let records = engine.performer.records
+        let counter = engine.recordKeys.counter
         // Every addition of a mutation changes the tag.
-        let tag = try await records.counterTag()
-        batch.requireFound(tag, of: records.keys.counter)
+        let tag = try await engine.feed.load(counter)?.tag
+        batch.requireFound(tag, of: counter)
         try await engine.reader.read(in: engine)
         let count = engine.queue.unsentCount(of: user) + (try await countMissingFromQueue(of: user, in: engine))
         if count > 0 {
           // If a mutation was added meanwhile, the count may lack it.
-          if try await records.counterTag() == tag { return count }
+          if try await engine.feed.load(counter)?.tag == tag { return count }
           continue
         }
       }
@@ -139,7 +139,7 @@ final class SignOuts<Source: RepositorySource> {
   /// Returns the number of a user's stored mutations that the queue doesn't have, because this program can't read
   /// their records or this repository is read-only.
   private func countMissingFromQueue(of user: UserDigest, in engine: isolated Engine) async throws(StoreError) -> Int {
-    let (mutationCollection, queuedIDs) = (engine.performer.records.keys.collection, engine.queue.ids)
+    let (mutationCollection, queuedIDs) = (engine.recordKeys.collection, engine.queue.ids)
     let missingIDs = Lock<Set<String>>([])
     // Only an erasure passes on the bytes of values that can't be decoded. This one erases nothing.
     try await store.erase { item in
@@ -211,7 +211,7 @@ final class SignOuts<Source: RepositorySource> {
   private func erase(
     _ user: UserDigest, holding lock: HeldLock, in engine: isolated Engine
   ) async throws(StoreError) {
-    let (valueCollection, mutationCollection) = (name, engine.performer.records.keys.collection)
+    let (valueCollection, mutationCollection) = (name, engine.recordKeys.collection)
     try await lock.checkIsHeld(name: lockName)
     // The previous holder of the lock may have completed the sign-out.
     try await engine.users.reload(user, in: engine)

@@ -133,7 +133,7 @@ final class SyncUsers<Source: RepositorySource> {
     batch.save(record, for: key)
     batch.requireFound(access.tag(of: user), of: key)
     do throws(StoreError) {
-      _ = try await engine.feed.own.commit(batch)
+      try await engine.feed.commit(batch, in: engine)
       return true
     } catch {
       guard case .preconditionFailed = error else { throw error }

@@ -110,15 +110,19 @@ import Testing
   }
 
   @Test func `The error of a quarantine is found in the last events of the store`() async throws {
-    let records = MutationRecords(memory, OwnCommits(memory), repository: "notes", OwnedTasks(executor: nil))
+    let repository = makeRepository()
     let id = MutationID()
-    let key = records.keys.record(id)
+    let key = MutationKeys(repository: "notes").record(id)
     try corrupt(id)
     await #expect(throws: StoreError.self) { try await memory.load(key) }
-    guard case .undecodable(key.keyName, movedTo: .some, _) = await records.quarantine(of: id) else {
+    guard case .undecodable(key.keyName, movedTo: .some, _) = await repository.engine.quarantine(of: id) else {
       Issue.record("Expected the error of the quarantine")
       return
     }
-    #expect(await records.quarantine(of: MutationID()) == nil)
+    #expect(await repository.engine.quarantine(of: MutationID()) == nil)
   }
+}
+
+extension SyncEngine {
+  fileprivate func quarantine(of id: MutationID) async -> StoreError? { await reader.quarantine(of: id) }
 }

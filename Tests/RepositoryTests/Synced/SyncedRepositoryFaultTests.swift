@@ -462,6 +462,29 @@ import Testing
     }
   }
 
+  @Test func `A conflict can be resolved while an earlier record of its mutation is being stored`() async throws {
+    try await put(Notes("old"))
+    let (gate, commits) = (Gate(), Counter())
+    // The first commit stores the mutation, and the second one that its first attempt has failed.
+    store.set {
+      $0.onCommit = { (keys) async in if keys.hasNotesMutation, commits.next() == 2 { await gate.pass() } }
+    }
+    let repository = makeRepository { (_) throws(NotesFailure) in throw .offline }
+    #expect(try await repository.perform(.replace("old", with: "new"), on: "a") == .queued)
+    await gate.arrivals()
+    try await memory.save(Notes(), for: .notes("a"))
+    let id = try #require(await repository.waitForConflict())
+    let executor = SteppingExecutor()
+    let resolving = Task(executorPreference: executor) {
+      try await repository.mutations.resolve(id, .replace(with: .add("new")))
+    }
+    executor.runUntilIdle()
+    executor.open()
+    gate.open()
+    let resolvedID = try await resolving.value
+    try await #expect(repository.mutations.list().map(\.id) == [resolvedID])
+  }
+
   @Test func `Of two resolutions of a conflict only one takes effect`() async throws {
     try await put(Notes("old"))
     let repository = makeRepository { (_) throws(NotesFailure) in throw .offline }

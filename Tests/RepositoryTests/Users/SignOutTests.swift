@@ -417,13 +417,14 @@ import Testing
     let lateStore = InterceptedStore(memory)
     lateStore.set {
       $0.onElement = { (element) async in if element.collections.contains("notes.users") { await usersGate.pass() } }
+      // The commit of the mutation has failed, so the repository reads what is stored.
+      $0.onCatchUp = { () in usersGate.open() }
     }
     let other = makeRepository(store: lateStore)
     try await other.reload(jake)
     try await repository.signOut(userID: "jake", unsent: .refuse)
     await #expect(throws: NotesError.signedOut) { try await other.perform(.add("1"), on: jake) }
     #expect(try await storedMutationIDs == [])
-    usersGate.open()
   }
 
   @Test func `A mutation that another repository adds during the sign-out is counted as unsent`() async throws {
