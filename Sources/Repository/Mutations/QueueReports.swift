@@ -5,7 +5,6 @@ internal import Multicast
 ///
 /// Belongs to one ``SyncEngine`` and is used in its isolation only.
 final class QueueReports<Source: RepositorySource> {
-  typealias Engine = SyncEngine<Source>
   typealias State = MutationQueue<Source.Key, Source.Mutation>
   typealias List = [PendingMutation<Source.Key, Source.Mutation>]
 
@@ -46,23 +45,21 @@ final class QueueReports<Source: RepositorySource> {
   }
 
   /// Reports changes, and schedules the list once for all changes that are made together.
-  func report(_ state: State, in engine: isolated Engine) {
+  ///
+  /// - Returns: The time after which ``sendList(of:)`` must be called; `nil` if no list is to be sent.
+  func report(_ state: State) -> Duration? {
     if liveCounts.value != state.liveCount || reportedUndecidedCount != state.undecidedCount {
       reportedUndecidedCount = state.undecidedCount
       if liveCounts.value != state.liveCount { liveCounts.send(state.liveCount) }
       events.emit(.queueLength(waiting: state.liveCount, dead: reportedUndecidedCount))
     }
     if versions.value != state.version { versions.send(state.version) }
-    guard !isListScheduled, sentListVersion != state.version, lists.isObserved(listKey) else { return }
+    guard !isListScheduled, sentListVersion != state.version, lists.isObserved(listKey) else { return nil }
     isListScheduled = true
-    let count = state.count
-    engine.start { engine in
-      if count > Self.maximumCountSentAtOnce { await engine.pause(for: Self.interval(ofListsWith: count)) }
-      engine.performer.sendList(in: engine)
-    }
+    return state.count > Self.maximumCountSentAtOnce ? Self.interval(ofListsWith: state.count) : .zero
   }
 
-  /// Sends the list that ``report(_:in:)`` scheduled.
+  /// Sends the list that ``report(_:)`` scheduled.
   func sendList(of state: State) {
     isListScheduled = false
     sentListVersion = state.version

@@ -5,7 +5,7 @@ internal import Multicast
 /// All observers with the same key and the same schedule share a channel of values and a channel of states. Both
 /// channels are released once the last of these observers is gone.
 final class LoadingChannels<Source: RepositorySource>: Sendable {
-  typealias Cell = SyncCell<Source>
+  typealias State = RepositoryState<Source.Value, RepositoryError<Source.Failure>>
 
   /// A key that is observed with a schedule.
   struct Observed: Hashable, Sendable {
@@ -14,7 +14,7 @@ final class LoadingChannels<Source: RepositorySource>: Sendable {
   }
 
   let values = KeyChannels<Observed, Source.Value>()
-  let states = KeyChannels<Observed, Cell.State>()
+  let states = KeyChannels<Observed, State>()
   /// The schedules with which each key is observed, in the order in which they were added.
   private let schedules = Lock<[Source.Key: [LoadingSchedule]]>([:])
 
@@ -51,7 +51,7 @@ final class LoadingChannels<Source: RepositorySource>: Sendable {
   /// Sends the visible value, if any, and the current state to the observers of a key with a schedule.
   ///
   /// A channel that already replays an element is skipped.
-  func sendFirst(_ cell: Cell, _ currentState: @autoclosure () -> Cell.State, to observed: Observed) {
+  func sendFirst(_ cell: KeyState<Source>, _ currentState: @autoclosure () -> State, to observed: Observed) {
     if let visible = cell.state.visible { values.sendFirst(visible, to: observed) }
     states.sendFirst(currentState(), to: observed)
   }
@@ -60,7 +60,7 @@ final class LoadingChannels<Source: RepositorySource>: Sendable {
     for observed in keyWithEachSchedule(key) { values.send(value, to: observed) }
   }
 
-  func send(_ state: Cell.State, of key: Source.Key) {
+  func send(_ state: State, of key: Source.Key) {
     for observed in keyWithEachSchedule(key) { states.send(state, to: observed) }
   }
 

@@ -6,10 +6,10 @@ internal import Multicast
 /// element of a new channel if it is known.
 final class SyncChannels<Source: RepositorySource>: Sendable {
   typealias Key = Source.Key
-  typealias Cell = SyncCell<Source>
+  typealias State = RepositoryState<Source.Value, RepositoryError<Source.Failure>>
 
   let values = KeyChannels<Key, Source.Value>()
-  let states = KeyChannels<Key, Cell.State>()
+  let states = KeyChannels<Key, State>()
   /// The pending mutations of each key, in the order in which they are applied.
   let pendings = KeyChannels<Key, [Source.Mutation]>()
   /// The values of all keys, in one channel that is named after the collection.
@@ -45,33 +45,33 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
   }
 
   /// Sends the current elements to a new observer of a key.
-  func sendFirst(_ cell: Cell) {
+  func sendFirst(_ cell: KeyState<Source>) {
     if let visible = cell.state.visible { values.sendFirst(visible, to: cell.key) }
     states.sendFirst(cell.currentState(paging), to: cell.key)
     pendings.sendFirst(cell.state.pendingMutations, to: cell.key)
   }
 
   /// Sends the current elements to a new observer whose loading policy is `whileObserved`.
-  func sendFirst(_ cell: Cell, to observed: LoadingChannels<Source>.Observed) {
+  func sendFirst(_ cell: KeyState<Source>, to observed: LoadingChannels<Source>.Observed) {
     loading.sendFirst(cell, cell.currentState(paging), to: observed)
   }
 
   /// Sends the failure to open a key to the observers of the key's state whose loading policy is `never`.
   ///
   /// New observers of the pending mutations get an empty list.
-  func sendFailure(_ failure: Cell.Failure, to key: Key) {
-    states.send(Cell.State(failure: failure), to: key)
+  func sendFailure(_ failure: RepositoryError<Source.Failure>, to key: Key) {
+    states.send(State(failure: failure), to: key)
     pendings.sendFirst([], to: key)
   }
 
   /// Sends another reason why a key can't be opened to all observers of the key's state.
-  func sendChangedFailure(_ failure: Cell.Failure, to key: Key) {
+  func sendChangedFailure(_ failure: RepositoryError<Source.Failure>, to key: Key) {
     sendFailure(failure, to: key)
-    loading.send(Cell.State(failure: failure), of: key)
+    loading.send(State(failure: failure), of: key)
   }
 
   /// Sends the changes of a key to its observers, the value first.
-  func send(_ cell: Cell, _ newestValue: NewestValue<Source>) {
+  func send(_ cell: inout KeyState<Source>, _ newestValue: NewestValue<Source>) {
     // If the value or the pending mutations have changed, the state counts as changed too.
     guard let state = cell.takeState(paging) else { return }
     if cell.sentVersion != cell.state.visibleVersion {
@@ -79,7 +79,7 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
       if let visible = cell.state.visible {
         values.setCurrent(visible, of: cell.key)
         loading.send(visible, of: cell.key)
-        newestValue.send(visible, cell)
+        newestValue.send(visible, &cell)
       } else {
         // New observers don't receive the removed value.
         values.resetReplay(of: cell.key)
@@ -106,7 +106,7 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
 
   /// Replaces the visible state of a key with ``RepositoryError/signedOut``, because its user has signed out.
   func close(_ key: Key) {
-    let state = Cell.State(failure: .signedOut)
+    let state = State(failure: .signedOut)
     values.resetReplay(of: key)
     loading.resetReplay(of: key)
     pendings.resetReplay(of: key)

@@ -122,7 +122,3 @@ import Testing
     #expect(await repository.engine.quarantine(of: MutationID()) == nil)
   }
 }
-
-extension SyncEngine {
-  fileprivate func quarantine(of id: MutationID) async -> StoreError? { await reader.quarantine(of: id) }
-}

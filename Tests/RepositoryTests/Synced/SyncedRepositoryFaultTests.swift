@@ -1066,7 +1066,7 @@ struct PagesSource: PagedSource, MutableSource {
 
 extension SyncEngine {
   /// Returns whether replies for a key wait to be judged.
-  fileprivate func hasReplies(of key: Key) -> Bool { cell(key)?.state.hasReplies ?? false }
+  fileprivate func hasReplies(of key: Key) -> Bool { core.keys[key]?.state.hasReplies ?? false }
 }
 
 extension AsyncSequence where Element == RepositoryEvent, Failure == Never {

@@ -97,10 +97,10 @@ private final class HoldingExecutor: TaskExecutor {
 extension SyncEngine {
   /// Starts a write of a key, and holds the jobs of its task.
   fileprivate func startWrite(of key: Key, holdingJobsOn executor: HoldingExecutor) {
-    guard let cell = cell(key) else { return }
-    executor.holdJobs { writes.write(cell, in: self) }
+    guard let id = core.keys[key]?.id else { return }
+    executor.holdJobs { update { $0.write(id) } }
   }
 
   /// Whether a write of a key is in progress; `nil` if the key isn't in use.
-  fileprivate func isWriting(_ key: Key) -> Bool? { cell(key)?.isWriting }
+  fileprivate func isWriting(_ key: Key) -> Bool? { core.keys[key]?.isWriting }
 }

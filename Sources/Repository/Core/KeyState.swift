@@ -1,10 +1,16 @@
 internal import DataStore
 internal import Foundation
 
-/// The state of a key that is in use, or was recently: its value, its pending mutations, and its loads.
+/// Identifies the state of a key that is in use.
 ///
-/// Belongs to one ``SyncEngine`` and is only used in its isolation.
-final class SyncCell<Source: RepositorySource> {
+/// A key whose user has signed out and in again has another state, so a call that began before finds none.
+struct KeyID<Key: RepositoryKey>: Hashable, Sendable {
+  let key: Key
+  let number: UInt64
+}
+
+/// The state of a key that is in use, or was recently: its value, its pending mutations, and its loads.
+struct KeyState<Source: RepositorySource> {
   typealias Failure = RepositoryError<Source.Failure>
   typealias State = RepositoryState<Source.Value, Failure>
 
@@ -24,7 +30,7 @@ final class SyncCell<Source: RepositorySource> {
     case previousPage
   }
 
-  /// The part of a cell's state that outlives the cell.
+  /// The part of a key's state that is remembered when the key is released.
   struct Residue {
     fileprivate let fetchedAt: Date?
     fileprivate let failure: Failure?
@@ -39,7 +45,7 @@ final class SyncCell<Source: RepositorySource> {
     }
   }
 
-  /// The state of fetching a whole value for confirmed mutations; see ``SyncLoader/fetchWhole(_:in:)``.
+  /// The state of fetching a whole value for confirmed mutations; see ``SyncCore/needsWholeValue(_:)``.
   enum Recovery {
     case fetching
     /// The last fetch failed, and will be repeated.
@@ -64,23 +70,14 @@ final class SyncCell<Source: RepositorySource> {
     var failureVersion: Int
   }
 
-  let key: Source.Key
+  let id: KeyID<Source.Key>
   let storeKey: StoreKey<Source.Value>
   var state: SyncState<Source.Value, Source.Mutation>
 
   /// Whether the base has been read from the store.
   var isOpen = false
 
-  /// Serializes attempts to open the key.
-  let opening = AsyncSerialQueue()
-
-  /// Ends to follow the stored value.
-  var endFollowing: (() -> Void)?
-
-  /// Whether the cell shows and stores nothing, because the key's user has signed out.
-  private(set) var isClosed = false
-
-  /// The number of calls that need the cell.
+  /// The number of calls that need the key.
   var useCount = 0
 
   /// Whether the key is in the list of idle keys.
@@ -143,9 +140,8 @@ final class SyncCell<Source: RepositorySource> {
   /// The version of the pending mutations that was sent to observers last.
   var sentPendingVersion: UInt64 = 0
 
-  init(key: Source.Key, storeKey: StoreKey<Source.Value>, _ capabilities: SourceCapabilities<Source>) {
-    self.key = key
-    self.storeKey = storeKey
+  init(_ id: KeyID<Source.Key>, _ storeKey: StoreKey<Source.Value>, _ capabilities: SourceCapabilities<Source>) {
+    (self.id, self.storeKey) = (id, storeKey)
     nextCursor = { capabilities.paging?.nextCursor($0) }
     state = SyncState(empty: capabilities.sending?.empty, isPaged: capabilities.paging != nil)
   }
@@ -156,24 +152,26 @@ final class SyncCell<Source: RepositorySource> {
   /// ones have gone. The value may have to be sent again to that channel.
   var everyValueChannelNumber: UInt64?
 
-  /// The state that outlives the cell.
+  var key: Source.Key { id.key }
+
+  /// The state that outlives this one.
   var residue: Residue {
     Residue(
       fetchedAt: fetchedAt, failure: failure, refusedCursor: refusedCursor, tag: state.base?.tag,
       everyValueChannelNumber: everyValueChannelNumber, isInvalidated: isInvalidated)
   }
 
-  /// Whether nothing but observers needs the cell.
+  /// Whether nothing but observers needs the key.
   var isIdle: Bool {
     useCount == 0 && !isWriting && recovery == nil && loads.isEmpty && !state.isPending
   }
 
   /// Sets the base to the stored value, when the key is opened.
   ///
-  /// - Parameter residue: The remaining state of an earlier cell of the key. It applies only if the stored value is
+  /// - Parameter residue: What is remembered of the key's earlier state. It applies only if the stored value is
   ///   unchanged.
   /// - Returns: Whether the remaining state applies.
-  func open(_ stored: StoredValue<Source.Value>?, _ residue: Residue?) -> Bool {
+  mutating func open(_ stored: StoredValue<Source.Value>?, _ residue: Residue?) -> Bool {
     state.open(stored.map { .init($0) })
     fetchedAt = stored?.savedAt
     let isResidueValid = residue.map { $0.tag == stored?.tag } ?? false
@@ -196,31 +194,25 @@ final class SyncCell<Source: RepositorySource> {
   ///   - entry: The mutation.
   ///   - isSentHere: Whether this repository sends the mutation. Otherwise the repository that sends it decides whether
   ///     it is in conflict, because this repository may not know the value that the mutation was made for.
-  func restore(_ entry: MutationQueue<Source.Key, Source.Mutation>.Entry, isSentHere: Bool) {
+  mutating func restore(_ entry: MutationQueue<Source.Key, Source.Mutation>.Entry, isSentHere: Bool) {
     state.restore(entry.id, entry.mutation)
     openVersion = nil
     if !isSentHere { deferDecision(on: entry.id) }
   }
 
   /// Lets another repository decide whether a mutation is in conflict, as the server does for a mutation in flight.
-  func deferDecision(on id: MutationID) {
+  mutating func deferDecision(on id: MutationID) {
     _ = state.beginSending(id)
   }
 
   /// Reverses ``deferDecision(on:)``, because this repository now sends the mutation.
-  func beginDeciding(on id: MutationID) {
+  mutating func beginDeciding(on id: MutationID) {
     // The mutation is waiting again, as after an attempt that has failed.
     state.fail(id)
   }
 
-  /// Closes the cell, because its user has signed out.
-  func close() {
-    isClosed = true
-    endFollowing?()
-  }
-
   /// Records an external change.
-  func receive(_ change: StoreChange<Source.Value>) {
+  mutating func receive(_ change: StoreChange<Source.Value>) {
     guard state.receiveExternal(change.stored.map { .init($0) }, revision: change.revision) else { return }
     if let stored = change.stored { fetchedAt = stored.savedAt }
   }
@@ -230,7 +222,7 @@ final class SyncCell<Source: RepositorySource> {
   ///
   /// A refusal of the next page stays recorded while the value ends at the refused cursor, because the server still
   /// hasn't returned the page after that cursor.
-  func recordFetch(at time: Date) {
+  mutating func recordFetch(at time: Date) {
     (fetchedAt, isFirstPageRefused) = (time, false)
     if !isNextPageRefused { refusedCursor = nil }
   }
@@ -244,7 +236,7 @@ final class SyncCell<Source: RepositorySource> {
   // MARK: - Loading
 
   /// Marks the value as stale.
-  func invalidate() {
+  mutating func invalidate() {
     invalidationCount += 1
   }
 
@@ -258,14 +250,14 @@ final class SyncCell<Source: RepositorySource> {
   ///
   /// - Parameter count: The ``invalidationCount`` when the request began. Later calls of ``invalidate()`` make the
   ///   reply stale too.
-  func recordReply(toRequestAfter count: Int) {
+  mutating func recordReply(toRequestAfter count: Int) {
     answeredInvalidationCount = max(answeredInvalidationCount, count)
   }
 
   /// Returns whether a part is being fetched.
   func isLoading(_ part: Part) -> Bool { loads[part] != nil }
 
-  func beginLoading(_ part: Part) -> Load {
+  mutating func beginLoading(_ part: Part) -> Load {
     lastLoadNumber += 1
     if loads.isEmpty { outcome = nil }
     loads[part] = lastLoadNumber
@@ -277,7 +269,7 @@ final class SyncCell<Source: RepositorySource> {
   ///
   /// Once no load is in flight, the state reports the error of the load that ended last, if it failed. Cancelled loads
   /// don't count.
-  func endLoading(_ load: Load, _ error: Failure?) {
+  mutating func endLoading(_ load: Load, _ error: Failure?) {
     guard loads[load.part] == load.number else { return }
     loads[load.part] = nil
     switch error {
@@ -290,7 +282,7 @@ final class SyncCell<Source: RepositorySource> {
   }
 
   /// Sets the error of the last fetch; `nil` if it succeeded, or if another one begins.
-  func setFailure(_ failure: Failure?) {
+  mutating func setFailure(_ failure: Failure?) {
     if self.failure == nil, failure == nil { return }
     self.failure = failure
     failureVersion += 1
@@ -301,7 +293,7 @@ final class SyncCell<Source: RepositorySource> {
   /// Returns the state to send to observers, or `nil` if it hasn't changed since the last call.
   ///
   /// - Parameter paging: The source's support for pages, which determines whether there are a next and a previous page.
-  func takeState(_ paging: SourceCapabilities<Source>.Paging?) -> State? {
+  mutating func takeState(_ paging: SourceCapabilities<Source>.Paging?) -> State? {
     let summary = summary
     if summary == sentSummary { return nil }
     sentSummary = summary
