@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Checks that `Laws.md` has all laws of a repository and names the tests that hold them, and that `Architecture.md`
-/// names each folder of the module.
+/// names each folder of the module and each type of its core.
 @Suite struct LawsTests {
   /// A row of the table of tests.
   private struct Row {
@@ -68,5 +68,20 @@ import Testing
     for folder in Set(folders).sorted() {
       #expect(article.prose.contains { $0.hasPrefix("| `\(folder)/` |") }, "\(article) doesn't name \(folder).")
     }
+  }
+
+  @Test func `The architecture names each type of the core`() throws {
+    let article = try MarkdownFile("Sources/Repository/Repository.docc/Architecture.md")
+    let names = Set(article.prose.flatMap { $0.split { !$0.isLetter && !$0.isNumber }.map(String.init) })
+    var types: [String] = []
+    for path in SourceTree.files(in: "Sources/Repository/Core", withSuffix: ".swift") {
+      // The declarations inside a type are indented.
+      for line in try SourceTree.lines(of: path) where line.first?.isLetter ?? false || line.hasPrefix("@") {
+        let declaration = line.firstMatch(of: /^(?:@?\w+ )*(?:struct|class|enum|actor|protocol) (\w+)/)
+        if let declaration { types.append(String(declaration.1)) }
+      }
+    }
+    #expect(types.contains("SyncCore"))
+    for type in types { #expect(names.contains(type), "\(article) doesn't name \(type).") }
   }
 }

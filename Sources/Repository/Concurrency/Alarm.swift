@@ -10,9 +10,6 @@ final class Alarm {
     (self.clock, self.tasks) = (clock, tasks)
   }
 
-  /// Whether there is a deadline.
-  var isSet: Bool { pending != nil }
-
   /// Replaces the deadline and its action, unless the new deadline equals the present one.
   ///
   /// - Parameters:

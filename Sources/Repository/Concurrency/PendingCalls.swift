@@ -40,16 +40,6 @@ final class PendingCalls<ID: Hashable & Sendable, Outcome: Sendable>: Sendable {
   /// Whether there are no calls.
   var isEmpty: Bool { state.withLock { $0.calls.isEmpty } }
 
-  /// Whether there is a call of the given id that has no outcome yet.
-  func isOpen(_ id: ID) -> Bool {
-    state.withLock { state in
-      switch state.calls[id] {
-      case .announced, .waiting: true
-      case .ended, nil: false
-      }
-    }
-  }
-
   /// Announces a call, whose outcome may arrive from now on.
   func open(_ id: ID) {
     state.withLock { $0.calls[id] = .announced }

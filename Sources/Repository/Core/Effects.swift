@@ -1,5 +1,13 @@
 internal import DataStore
 
+/// What observers of the queue see of it, beside the list of mutations.
+struct QueueSummary: Equatable {
+  var version: UInt64 = 0
+  var count = 0
+  var liveCount = 0
+  var undecidedCount = 0
+}
+
 /// What the engine does after an input, because ``SyncCore`` has decided it.
 ///
 /// The engine performs the effects in the order of the properties: an observer is served before a call returns, so that
@@ -63,8 +71,11 @@ struct Effects<Source: RepositorySource> {
   /// The keys that have changed.
   var published: [KeyID<Key>] = []
   var reports: [Report] = []
+  var queue = QueueSummary()
   var ends: [End] = []
-  var operations: [Operation] = []
   /// Whether the waits of the backoff end.
   var endsWaits = false
+  var operations: [Operation] = []
+  /// The time of the next input, unless another one comes first; see ``SyncCore/ring()``.
+  var deadline: Duration?
 }

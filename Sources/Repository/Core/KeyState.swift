@@ -72,7 +72,7 @@ struct KeyState<Source: RepositorySource> {
 
   let id: KeyID<Source.Key>
   let storeKey: StoreKey<Source.Value>
-  var state: SyncState<Source.Value, Source.Mutation>
+  @Boxed var state: SyncState<Source.Value, Source.Mutation>
 
   /// Whether the base has been read from the store.
   var isOpen = false

@@ -20,7 +20,18 @@ struct KeyStates<Source: RepositorySource> {
   /// These keys stay open, so that an observer that subscribes soon after the last use gets the current value at once.
   private static var idleLimit: Int { 16 }
 
-  private var states: [Key: State] = [:]
+  /// A place for a state, which is shared by copies of this value until one of them changes the state.
+  ///
+  /// Only the reference is moved when a state is changed in place.
+  private final class Slot {
+    var state: State?
+
+    init(_ state: State?) {
+      self.state = state
+    }
+  }
+
+  private var states: [Key: Slot] = [:]
   /// The keys of ``states``, by their store ids.
   private var keys: [String: Key] = [:]
   private var lastNumber: UInt64 = 0
@@ -33,37 +44,65 @@ struct KeyStates<Source: RepositorySource> {
   private var invalidations = Invalidations<Key>()
 
   subscript(key: Key) -> State? {
-    get { states[key] }
-    _modify { yield &states[key] }
+    get { states[key]?.state }
+    _modify {
+      let slot = changeableSlot(of: key) ?? Slot(nil)
+      yield &slot.state
+    }
   }
 
   /// The state of the key whose values are stored under a name.
-  subscript(name: StoreKeyName) -> State? { name.id.flatMap { keys[$0] }.flatMap { states[$0] } }
+  subscript(name: StoreKeyName) -> State? { name.id.flatMap { keys[$0] }.flatMap { states[$0]?.state } }
 
   /// The state of a key, unless it was released.
   subscript(id: ID) -> State? {
-    get { states[id.key].flatMap { $0.id == id ? $0 : nil } }
+    get { states[id.key].flatMap { $0.state?.id == id ? $0.state : nil } }
     _modify {
-      if states[id.key]?.id == id {
-        yield &states[id.key]
-      } else {
-        var none = State?.none
-        yield &none
-      }
+      let slot = changeableSlot(of: id.key)
+      let changed = slot?.state?.id == id ? slot : nil
+      yield &(changed ?? Slot(nil)).state
     }
+  }
+
+  /// The slot of a key, which no copy of this value shares.
+  private mutating func changeableSlot(of key: Key) -> Slot? {
+    guard let index = states.index(forKey: key) else { return nil }
+    if !isKnownUniquelyReferenced(&states.values[index]) { states.values[index] = Slot(states.values[index].state) }
+    return states.values[index]
+  }
+
+  /// Applies the pending mutations of a key, unless it isn't open; see ``SyncState/fold()``.
+  ///
+  /// - Parameter hasHeldMutation: Whether a mutation of the key is one that this program can't read.
+  /// - Returns: The mutations that are in conflict now; `nil` if the key isn't open.
+  mutating func fold(
+    _ id: ID, hasHeldMutation: Bool
+  ) -> [SyncState<Source.Value, Source.Mutation>.ConflictedMutation]? {
+    edit(id) { state in
+      guard state.isOpen else { return nil }
+      state.hasHeldMutation = hasHeldMutation
+      return state.state.fold()
+    } ?? nil
+  }
+
+  /// Changes the state of a key, unless it was released.
+  @discardableResult
+  mutating func edit<Result>(_ id: ID, _ body: (inout State) -> Result) -> Result? {
+    guard let slot = changeableSlot(of: id.key), slot.state?.id == id else { return nil }
+    return slot.state.edit(body)
   }
 
   /// The states of all keys, in the order of the keys' store ids.
   ///
   /// - Complexity: O(*n* log *n*), where *n* is the number of keys.
-  var all: [State] { states.values.sorted { $0.key.storeID < $1.key.storeID } }
+  var all: [State] { states.values.compactMap(\.state).sorted { $0.key.storeID < $1.key.storeID } }
 
   /// Adds the state of a key, which isn't open yet.
   mutating func add(_ key: Key, _ storeKey: StoreKey<Source.Value>, _ capabilities: SourceCapabilities<Source>) -> ID {
-    if let state = states[key] { return state.id }
+    if let state = states[key]?.state { return state.id }
     lastNumber += 1
     let id = ID(key: key, number: lastNumber)
-    states[key] = State(id, storeKey, capabilities)
+    states[key] = Slot(State(id, storeKey, capabilities))
     keys[key.storeID] = key
     return id
   }
@@ -96,11 +135,11 @@ struct KeyStates<Source: RepositorySource> {
   mutating func invalidate(_ selection: KeySelection<Key>, at now: Date) {
     invalidations.add(selection, at: now)
     if case .key(let key) = selection {
-      states[key]?.invalidate()
+      self[key]?.invalidate()
       residues[key]?.invalidate()
     } else {
       for key in residues.keys where selection.contains(key) { residues[key]?.invalidate() }
-      for key in states.keys where selection.contains(key) { states[key]?.invalidate() }
+      for key in states.keys where selection.contains(key) { self[key]?.invalidate() }
     }
   }
 
@@ -131,8 +170,8 @@ struct KeyStates<Source: RepositorySource> {
     }
     var released: [State] = []
     while idleKeys.count > Self.idleLimit, let key = idleKeys.removeFirst() {
-      states[key]?.isInIdleList = false
-      if let oldest = states[key], let state = releaseUnlessInUse(oldest.id, isObserved: isObserved) {
+      self[key]?.isInIdleList = false
+      if let oldest = self[key], let state = releaseUnlessInUse(oldest.id, isObserved: isObserved) {
         released.append(state)
       }
     }
@@ -148,5 +187,13 @@ struct KeyStates<Source: RepositorySource> {
     if residues.count >= Self.residueLimit { residues = [:] }
     residues[id.key] = state.residue
     return state
+  }
+}
+
+extension Optional {
+  /// Changes the value in place, if there is one.
+  fileprivate mutating func edit<Result>(_ body: (inout Wrapped) -> Result) -> Result? {
+    if case nil = self { return nil }
+    return body(&self!)
   }
 }

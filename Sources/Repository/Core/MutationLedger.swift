@@ -193,6 +193,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   ///
   /// - Complexity: O(*n* log *n*), where *n* is the number of such mutations in all lanes.
   func unstoredVerdicts(in lane: LaneID) -> [MutationID] {
+    if idsWithUnstoredVerdict.isEmpty { return [] }
     let entries = idsWithUnstoredVerdict.compactMap { self.entries[$0] }.filter { $0.lane == lane }
     return entries.sorted { $0.position < $1.position }.map(\.id)
   }

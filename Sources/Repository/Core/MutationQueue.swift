@@ -3,10 +3,10 @@ internal import Foundation
 
 /// The mutations of a repository, their order, and the next one to send.
 ///
-/// A value that decides: ``SyncEngine`` has it, and ``QueuePerformer`` carries its decisions out. It keeps
-/// ``MutationLedger`` and ``MutationLanes`` consistent: each live mutation that this repository sends, or would send if
-/// it led, is in its lane, in flight, or answered; see ``MutationLedger/Entry/isLive``. While this repository follows,
-/// the lanes only say whether anything is due.
+/// A value that decides: ``SyncCore`` has it, and ``SyncEngine`` carries its decisions out. It keeps ``MutationLedger``
+/// and ``MutationLanes`` consistent: each live mutation that this repository sends, or would send if it led, is in its
+/// lane, in flight, or answered; see ``MutationLedger/Entry/isLive``. While this repository follows, the lanes only say
+/// whether anything is due.
 ///
 /// - Complexity: That of the ledger and of the lanes.
 struct MutationQueue<Key: RepositoryKey, Mutation: Codable & Sendable> {
@@ -14,7 +14,7 @@ struct MutationQueue<Key: RepositoryKey, Mutation: Codable & Sendable> {
   typealias Entry = Ledger.Entry
   typealias Record = Ledger.Record
 
-  /// The next action of the sender.
+  /// The next step of sending.
   enum Step {
     case send(Entry)
     /// This repository has to lead before it sends, because another repository leads or none does.
@@ -47,7 +47,7 @@ struct MutationQueue<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// The lanes in which a stored mutation has been placed since this repository began to send.
   ///
   /// A mark counts as an interrupted attempt only on the first such mutation of a lane; see
-  /// ``MutationLedger/recordInterruption(of:wasFirstInLane:limit:)``.
+  /// ``MutationLedger/recordInterruption(of:wasFirstInLane:mayBeCause:limit:)``.
   private var startedLanes: Set<LaneID> = []
   /// The lanes whose mutations wait for something other than their turn, as another repository's writes show.
   private var lanesStalledElsewhere: Set<LaneID> = []
@@ -273,7 +273,7 @@ struct MutationQueue<Key: RepositoryKey, Mutation: Codable & Sendable> {
     ledger.add(entry)
     let record = entry.record
     // The leader has tried to send the mutation and hasn't marked it again, so the mutation has to wait; see
-    // ``receive(_:of:)``.
+    // ``receive(_:of:at:)``.
     if !sends, record.isLive, record.attempts > 0, !record.isMarked { lanesStalledElsewhere.insert(entry.lane) }
   }
 
@@ -475,7 +475,7 @@ struct MutationQueue<Key: RepositoryKey, Mutation: Codable & Sendable> {
 
   // MARK: - Sending
 
-  /// Returns the next action of the sender, and records that the mutation to send is in flight.
+  /// Returns the next step of sending, and records that the mutation to send is in flight.
   mutating func next(at now: Duration) -> Step {
     if !sends { return lanes.isDue(at: now) ? .lead : .wait(until: lanes.nextDeadline) }
     while true {
@@ -526,7 +526,7 @@ struct MutationQueue<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// Removes the mark of a waiting mutation, because its attempt doesn't begin yet.
   ///
   /// Does nothing while the first record of the mutation is being written. If sending is paused when that write ends,
-  /// ``MutationAdder`` removes the mark.
+  /// ``SyncCore/endAddition(of:)`` removes the mark.
   ///
   /// - Returns: Whether its record must be written.
   mutating func removeMark(of id: MutationID) -> Bool {

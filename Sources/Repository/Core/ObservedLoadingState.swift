@@ -246,7 +246,10 @@ struct ObservedLoadingState<Key: RepositoryKey> {
   var deadline: Duration? {
     // The deadline of a slot matters only if a request waits for the slot.
     let slotDeadline = waitingCount > 0 ? slotDeadlines.first?.deadline : nil
-    return [resumption, alarms.first?.deadline, slotDeadline].compactMap(\.self).min()
+    var deadline = resumption
+    if let alarm = alarms.first?.deadline { deadline = min(deadline ?? alarm, alarm) }
+    if let slotDeadline { deadline = min(deadline ?? slotDeadline, slotDeadline) }
+    return deadline
   }
 
   /// Records that the app has become active or inactive.

@@ -1,15 +1,6 @@
 internal import DataStore
 internal import Foundation
 
-/// A commit of a repository that the repository hasn't applied yet.
-struct OwnCommit {
-  /// The mutations whose first records it contains.
-  let added: Set<MutationID>
-  /// The commit as the store has returned it, or as the feed has shown it.
-  var made: StoreCommit?
-  var isApplied = false
-}
-
 extension SyncCore {
   typealias Record = MutationRecord
 
@@ -49,10 +40,10 @@ extension SyncCore {
   /// - Parameters:
   ///   - transaction: The commit.
   ///   - isBeginning: Returns whether the feed has yet to begin to follow a key.
-  ///   - own: Returns a commit of this repository.
+  ///   - own: Returns the mutations that a commit of this repository adds; `nil` for a commit of another one.
   /// - Returns: The commits of this repository that it contains.
   mutating func apply(
-    _ transaction: StoreTransaction, isBeginning: (StoreKeyName) -> Bool, own: (StoreTag) -> OwnCommit?
+    _ transaction: StoreTransaction, isBeginning: (StoreKeyName) -> Bool, own: (StoreTag) -> Set<MutationID>?
   ) -> [StoreCommit] {
     let ownCommits = transaction.tags.filter { own($0) != nil }.map { StoreCommit(transaction, tag: $0) }
     for commit in ownCommits { applyWrite(commit) }
@@ -61,8 +52,8 @@ extension SyncCore {
     }
     receiveRecords(transaction.changes) { change in
       let tag = if case .saved(_, let stored) = change { stored.tag } else { transaction.ownTag }
-      guard let commit = tag.flatMap(own) else { return .external }
-      return change.key.id.map { commit.added.contains(MutationID(rawValue: $0)) } ?? false ? .addition : .own
+      guard let added = tag.flatMap(own) else { return .external }
+      return change.key.id.map { added.contains(MutationID(rawValue: $0)) } ?? false ? .addition : .own
     }
     return ownCommits
   }
@@ -223,7 +214,8 @@ extension SyncCore {
     guard let added = queue[id], added.isLive, let keyID = keys[added.key]?.id, keys[keyID]?.isOpen ?? false else {
       return
     }
-    keys[keyID]?.restore(added, isSentHere: queue.sends(added))
+    let isSentHere = queue.sends(added)
+    keys[keyID]?.restore(added, isSentHere: isSentHere)
     touch(keyID)
   }
 
@@ -296,7 +288,9 @@ extension SyncCore {
 
   /// Applies a commit of records, because the repository is released, so that its feed doesn't show it.
   mutating func apply(_ commit: RecordCommit<Key, Mutation>, _ made: StoreCommit) {
+    var shared = shared
     commit.apply(made, to: &queue, &shared)
+    self.shared = shared
   }
 
   // MARK: - Users

@@ -8,7 +8,8 @@ extension SyncCore {
   mutating func open(_ id: ID, _ stored: StoredValue<Value>?) {
     keys.open(id, stored)
     for mutation in queue.liveMutations(of: id.key) {
-      keys[id]?.restore(mutation, isSentHere: queue.sends(mutation))
+      let isSentHere = queue.sends(mutation)
+      keys[id]?.restore(mutation, isSentHere: isSentHere)
     }
     touch(id)
   }
@@ -43,7 +44,8 @@ extension SyncCore {
   ///
   /// The second case is a reason because making room sets the time.
   mutating func makeRoomIfNecessary() {
-    guard evictions.isOverLimit || (makesRoomAt == nil && evictions.nextIdleTime() != nil), !isMakingRoom else { return }
+    let isNecessary = evictions.isOverLimit || (makesRoomAt == nil && evictions.nextIdleTime() != nil)
+    guard isNecessary, !isMakingRoom else { return }
     isMakingRoom = true
     start(.makeRoom)
   }

@@ -50,7 +50,9 @@ extension SyncCore {
   }
 
   /// Ends the calls and the fetches whose replies a write has stored.
-  mutating func endWrite(_ write: Write, _ id: ID) {
+  ///
+  /// - Returns: The next write; `nil` if all replies are stored.
+  mutating func endWrite(_ write: Write, _ id: ID) -> Write? {
     keys[id]?.failedWrites = 0
     for mutation in write.confirmed {
       emit(.mutationDelivered(mutation))
@@ -58,6 +60,9 @@ extension SyncCore {
     }
     endFetches(write.accepted, .success(true))
     endFetches(write.rejected, .success(false))
+    let next = beginWriting(id)
+    if next == nil { endWriting(id) }
+    return next
   }
 
   mutating func endFetches(_ numbers: [Int], _ result: Result<Bool, Failure>) {

@@ -41,7 +41,7 @@ struct SyncCore<Source: RepositorySource> {
   var isStarting = false
 
   var keys = KeyStates<Source>()
-  var queue: Queue
+  @Boxed var queue: Queue
   /// The stored values that the mutations share.
   var shared = SharedRecords()
   /// The last changes, by other processes, of the records of mutations that are being added again under their ids.
@@ -63,7 +63,7 @@ struct SyncCore<Source: RepositorySource> {
   /// The writes of replies whose commits the feed hasn't shown yet, by the tags of the commits.
   var writes: [StoreTag: (write: SyncState<Value, Mutation>.Write, key: ID)] = [:]
   var lastFetchNumber = 0
-  var loading: ObservedLoadingState<Key>
+  @Boxed var loading: ObservedLoadingState<Key>
   var network = NetworkState()
   var isActive = true
   var suspension = SuspensionState()
@@ -75,7 +75,7 @@ struct SyncCore<Source: RepositorySource> {
   private var sendsAt: Duration?
   private var delays: AnyRandomNumberGenerator
 
-  var evictions: EvictionState<Key>
+  @Boxed var evictions: EvictionState<Key>
   /// Whether the stored values are known to ``evictions``.
   var isEvicting = false
   /// Whether values that exceed the limits are about to be removed.
@@ -118,11 +118,11 @@ struct SyncCore<Source: RepositorySource> {
 
   // MARK: - Effects
 
-  /// Returns the effects of the input, and forgets them.
-  mutating func takeEffects() -> Effects<Source> {
-    defer { effects = Effects() }
-    return effects
-  }
+  /// Whether an input has effects that ``settle()`` hasn't returned yet.
+  ///
+  /// A function that neither changes what observers see nor what is to be sent can end without ``settle()`` if it has no
+  /// effects.
+  var hasEffects: Bool { !effects.operations.isEmpty || !effects.released.isEmpty }
 
   mutating func emit(_ event: RepositoryEvent) { effects.reports.append(.event(event)) }
 
@@ -166,9 +166,16 @@ struct SyncCore<Source: RepositorySource> {
   }
 
   /// Ends an input: brings everything that depends on what has changed up to date.
-  mutating func settle() {
+  ///
+  /// - Returns: The effects of the input.
+  mutating func settle() -> Effects<Source> {
     publish()
     pump()
+    effects.deadline = deadline
+    effects.queue = QueueSummary(
+      version: queue.version, count: queue.count, liveCount: queue.liveCount, undecidedCount: queue.undecidedCount)
+    defer { effects = Effects() }
+    return effects
   }
 
   /// Applies the pending mutations of the changed keys, and records those that are in conflict now.
@@ -177,9 +184,8 @@ struct SyncCore<Source: RepositorySource> {
   mutating func publish() {
     let changed = orderOfChanges
     (changedKeys, orderOfChanges) = ([], [])
-    for id in changed where keys[id]?.isOpen ?? false {
-      keys[id]?.hasHeldMutation = queue.holdsMutation(of: id.key)
-      let conflicts = keys[id]?.state.fold() ?? []
+    for id in changed {
+      guard let conflicts = keys.fold(id, hasHeldMutation: queue.holdsMutation(of: id.key)) else { continue }
       for conflicted in conflicts { recordConflict(conflicted.id, conflicted.conflict) }
       effects.published.append(id)
     }
@@ -276,8 +282,12 @@ struct SyncCore<Source: RepositorySource> {
   // MARK: - Time
 
   /// The time at which ``ring()`` must be called.
-  var deadline: Duration? {
-    [sendsAt, lead.restsAt, timeouts.deadline, loading.deadline, makesRoomAt].compactMap(\.self).min()
+  private var deadline: Duration? {
+    var deadline: Duration?
+    for next in [sendsAt, lead.restsAt, timeouts.deadline, loading.deadline, makesRoomAt] {
+      if let next { deadline = min(deadline ?? next, next) }
+    }
+    return deadline
   }
 
   /// Does what is due by now.

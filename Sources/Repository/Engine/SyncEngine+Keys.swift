@@ -99,7 +99,11 @@ extension SyncEngine {
     return id
   }
 
-  func endUse(_ id: ID) { update { $0.endUse(id) } }
+  func endUse(_ id: ID) {
+    core.now = moment
+    core.endUse(id)
+    if core.hasEffects { update { _ in } }
+  }
 
   /// Returns the visible value of a key, or `nil` if there is none.
   ///
@@ -244,7 +248,7 @@ extension SyncEngine {
 
   private func openStored(_ key: Key) async throws(StoreError) {
     guard let id = try await openUnlessSignedOut(key) else { return }
-    if core.keys[id] != nil { newestValue.sendStored(&core.keys[id]!) }
+    core.keys.edit(id) { newestValue.sendStored(&$0) }
     update { $0.release(id) }
   }
 

@@ -249,15 +249,17 @@ extension SyncEngine {
 
   /// Stores the replies that have arrived for a key, one write after the other.
   func writeReplies(of id: ID) async {
-    while let write = core.beginWriting(id) {
+    var next = core.beginWriting(id)
+    if next == nil { update { $0.endWriting(id) } }
+    while let write = next {
       do throws(StoreError) {
         try await store(write, id)
+        next = update { $0.endWrite(write, id) }
       } catch {
-        let writesAgain = await recover(from: error, write, id)
-        if !writesAgain { break }
+        next = await recover(from: error, write, id) ? core.beginWriting(id) : nil
+        if next == nil { update { $0.endWriting(id) } }
       }
     }
-    update { $0.endWriting(id) }
   }
 
   private func store(_ write: Core.Write, _ id: ID) async throws(StoreError) {
@@ -268,11 +270,10 @@ extension SyncEngine {
     } else if let batch = core.makeCommit(of: write, id) {
       defer { core.writes[batch.tag] = nil }
       let commit = try await commit(batch)
-      // Has no effect unless the repository was released, because the core has applied the commit already.
-      update { $0.applyWrite(commit) }
+      // The feed of a released repository doesn't show the commit.
+      if feed.hasEnded { update { $0.applyWrite(commit) } }
       if let value = write.value { await makeRoom(afterSaving: value, id, commit) }
     }
-    update { $0.endWrite(write, id) }
   }
 
   /// Handles a failed write.

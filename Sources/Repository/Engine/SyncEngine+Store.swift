@@ -2,6 +2,17 @@ internal import DataStore
 internal import Foundation
 internal import Multicast
 
+/// A commit of a repository that the repository hasn't applied yet, or whose call hasn't ended.
+private struct OwnCommit {
+  /// The mutations whose first records it contains.
+  let added: Set<MutationID>
+  /// The commit as the store has returned it, or as the feed has shown it.
+  var made: StoreCommit?
+  var isApplied = false
+  /// The call that waits until it is applied.
+  var waiter: CheckedContinuation<Void, Never>?
+}
+
 /// What the engine knows of the feed of its store.
 struct FeedState {
   /// The number of times that the feed of a store that tears commits catches up before what it has is applied, although
@@ -110,6 +121,7 @@ extension SyncEngine {
   /// Ends all waits, because the repository is released.
   private func endFeed() {
     feed.hasEnded = true
+    for tag in feed.ownCommits.keys { feed.ownCommits[tag]?.waiter.take()?.resume() }
     resumeWaiters()
   }
 
@@ -227,7 +239,7 @@ extension SyncEngine {
             core.applyWrite(next)
             applied.append(unapplied.removeFirst())
           }
-          applied += core.apply(transaction, isBeginning: { beginnings.contains(.key($0)) }, own: { own[$0] })
+          applied += core.apply(transaction, isBeginning: { beginnings.contains(.key($0)) }, own: { own[$0]?.added })
         case .caughtUp: break
         }
       }
@@ -238,6 +250,7 @@ extension SyncEngine {
     for commit in applied {
       feed.ownCommits[commit.tag]?.made = commit
       feed.ownCommits[commit.tag]?.isApplied = true
+      feed.ownCommits[commit.tag]?.waiter.take()?.resume()
     }
   }
 
@@ -261,7 +274,7 @@ extension SyncEngine {
       feed.ownCommits[tag]?.made = commit
       // A feed that tears commits shows the changes one by one, and without their tag.
       if !store.feedIsWhole { await keepTrying { () async throws(StoreError) in try await catchUp() } }
-      await wait { $0.ownCommits[tag]?.isApplied ?? true }
+      await waitUntilApplied(tag)
       feed.ownCommits[tag] = nil
       return commit
     } catch {
@@ -277,6 +290,11 @@ extension SyncEngine {
       }
       throw error
     }
+  }
+
+  private func waitUntilApplied(_ tag: StoreTag) async {
+    guard !feed.hasEnded, let commit = feed.ownCommits[tag], !commit.isApplied else { return }
+    await withCheckedContinuation { feed.ownCommits[tag]?.waiter = $0 }
   }
 
   private func hasCaughtUp() async -> Bool {

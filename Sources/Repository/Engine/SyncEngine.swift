@@ -22,8 +22,6 @@ actor SyncEngine<Source: RepositorySource> {
   /// The number of mutations that are waiting or in flight, except those that another independent repository sends; see
   /// ``LeadershipStatus/independent``.
   nonisolated let liveCounts = CurrentValueRelay(0)
-  /// The version of the queue, which grows with each change of the queue.
-  nonisolated let queueVersion = CurrentValueRelay<UInt64>(0)
   /// The name of the repository, which is also the collection of its values.
   nonisolated let name: String
   nonisolated let recordKeys: MutationKeys
@@ -85,8 +83,7 @@ actor SyncEngine<Source: RepositorySource> {
     requests = SharedRequests(events: events, executor: configuration.taskExecutor)
     newestValue = NewestValue(source.name, channels: channels)
     reports = QueueReports(
-      of: core.recordKeys.collection, liveCounts: liveCounts, version: queueVersion, lists: channels.lists,
-      events: events)
+      of: core.recordKeys.collection, liveCounts: liveCounts, lists: channels.lists, events: events)
     alarm = Alarm(clock, tasks)
     feed = FeedState()
     eviction = EvictionWork(source.name, store, channels)
@@ -108,9 +105,9 @@ actor SyncEngine<Source: RepositorySource> {
   func update<Result, E: Error>(_ input: (inout Core) throws(E) -> Result) throws(E) -> Result {
     (core.now, core.isReleased) = (moment, tasks.areCancelled)
     defer {
-      core.settle()
-      perform(core.takeEffects())
-      alarm.set(core.deadline) { [weak self] deadline in await self?.ring(deadline) }
+      let effects = core.settle()
+      perform(effects)
+      alarm.set(effects.deadline) { [weak self] deadline in await self?.ring(deadline) }
       inputs.send(())
     }
     return try input(&core)
@@ -124,16 +121,14 @@ actor SyncEngine<Source: RepositorySource> {
   private func perform(_ effects: Effects<Source>) {
     for (user, keys) in effects.closed { close(user, keys) }
     for key in effects.released { channels.forgetCurrent(of: key) }
-    for id in effects.published {
-      if core.keys[id] != nil { channels.send(&core.keys[id]!, newestValue) }
-    }
+    for id in effects.published { core.keys.edit(id) { channels.send(&$0, newestValue) } }
     for report in effects.reports {
       switch report {
       case .event(let event): events.emit(event)
       case .forgetEvents: events.forget()
       }
     }
-    reportQueue()
+    if let delay = reports.report(effects.queue) { start { engine in await engine.sendList(after: delay) } }
     for end in effects.ends {
       switch end {
       case .call(let id, let outcome): calls.end(id, outcome)
@@ -249,7 +244,7 @@ actor SyncEngine<Source: RepositorySource> {
   }
 
   /// The present time.
-  private var moment: Moment { Moment(time: configuration.now(), elapsed: clock.elapsed()) }
+  var moment: Moment { Moment(time: configuration.now(), elapsed: clock.elapsed()) }
 
   // MARK: - Starting
 
@@ -321,11 +316,6 @@ actor SyncEngine<Source: RepositorySource> {
   }
 
   // MARK: - Queue
-
-  private func reportQueue() {
-    guard let delay = reports.report(core.queue) else { return }
-    start { engine in await engine.sendList(after: delay) }
-  }
 
   private func sendList(after delay: Duration) async {
     if delay > .zero { await clock.wait(until: clock.elapsed() + delay) }

@@ -22,7 +22,6 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
   private let store: any KeyValueStore
   private let channels = KeyChannels<Key, Value>()
   private let tasks = OwnedTasks(executor: nil)
-  private let backoff: Backoff
   private let clock: ElapsedClock
   /// The queues of the keys with pending or running work.
   private var queues: [Key: KeyQueue] = [:]
@@ -74,7 +73,6 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
     self.defaultValue = defaultValue
     self.store = store
     self.clock = ElapsedClock(clock)
-    backoff = Backoff(RetryPolicy(), clock: self.clock, random: SystemRandomNumberGenerator())
   }
 
   deinit {
@@ -244,7 +242,8 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
       retries[key] = nil
       return nil
     }
-    return backoff.delay(forAttempt: attempt)
+    var generator = SystemRandomNumberGenerator()
+    return RetryPolicy().delay(forAttempt: attempt, using: &generator)
   }
 
   private func endRetry(of key: Key) {

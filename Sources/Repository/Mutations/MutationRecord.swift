@@ -83,10 +83,10 @@ struct MutationRecord: Codable, Equatable, Sendable {
   /// Whether it is *marked*: an attempt may begin soon or has begun, and its end isn't stored yet.
   ///
   /// A record is marked before the request of an attempt is sent, together with the next ones of its lane; see
-  /// ``MutationWriter/mark(_:in:)``. When a repository takes over the sending and finds that the first mutation of a
-  /// lane is marked, an earlier sender has ended, or lost its leadership (see ``Election``), before it stored the end
-  /// of the attempt. The repository then counts an interrupted attempt; see
-  /// ``MutationLedger/recordInterruption(of:wasFirstInLane:limit:)``.
+  /// ``SyncEngine/mark(_:)``. When a repository takes over the sending and finds that the first mutation of a lane is
+  /// marked, an earlier sender has ended, or lost its leadership (see ``Lead``), before it stored the end of the
+  /// attempt. The repository then counts an interrupted attempt; see
+  /// ``MutationLedger/recordInterruption(of:wasFirstInLane:mayBeCause:limit:)``.
   var isMarked = false
 
   /// The number of attempts in a row that were interrupted because their process ended, or because their repository

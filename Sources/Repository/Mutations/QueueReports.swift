@@ -10,11 +10,9 @@ final class QueueReports<Source: RepositorySource> {
 
   private let listKey: String
   private let liveCounts: CurrentValueRelay<Int>
-  private let versions: CurrentValueRelay<UInt64>
   private let lists: KeyChannels<String, List>
   private let events: RepositoryEvents
-  /// The last reported number of dead letters, that is, of refused and conflicted mutations.
-  private var reportedUndecidedCount = 0
+  private var reported = QueueSummary()
   /// The version of the list that was sent last.
   private var sentListVersion: UInt64 = 0
   private var isListScheduled = false
@@ -22,15 +20,12 @@ final class QueueReports<Source: RepositorySource> {
   /// - Parameters:
   ///   - listKey: The key under which the list is observed.
   ///   - liveCounts: Receives the number of live mutations.
-  ///   - version: Receives the version of the queue.
   ///   - lists: Receives the list of all mutations.
   ///   - events: Receives the length of the queue.
   init(
-    of listKey: String, liveCounts: CurrentValueRelay<Int>, version: CurrentValueRelay<UInt64>,
-    lists: KeyChannels<String, List>, events: RepositoryEvents
+    of listKey: String, liveCounts: CurrentValueRelay<Int>, lists: KeyChannels<String, List>, events: RepositoryEvents
   ) {
-    (self.listKey, self.liveCounts, self.versions) = (listKey, liveCounts, version)
-    (self.lists, self.events) = (lists, events)
+    (self.listKey, self.liveCounts, self.lists, self.events) = (listKey, liveCounts, lists, events)
   }
 
   /// The greatest number of mutations for which each change is sent at once.
@@ -47,13 +42,14 @@ final class QueueReports<Source: RepositorySource> {
   /// Reports changes, and schedules the list once for all changes that are made together.
   ///
   /// - Returns: The time after which ``sendList(of:)`` must be called; `nil` if no list is to be sent.
-  func report(_ state: State) -> Duration? {
-    if liveCounts.value != state.liveCount || reportedUndecidedCount != state.undecidedCount {
-      reportedUndecidedCount = state.undecidedCount
-      if liveCounts.value != state.liveCount { liveCounts.send(state.liveCount) }
-      events.emit(.queueLength(waiting: state.liveCount, dead: reportedUndecidedCount))
+  func report(_ state: QueueSummary) -> Duration? {
+    if state == reported { return nil }
+    let earlier = reported
+    reported = state
+    if earlier.liveCount != state.liveCount { liveCounts.send(state.liveCount) }
+    if earlier.liveCount != state.liveCount || earlier.undecidedCount != state.undecidedCount {
+      events.emit(.queueLength(waiting: state.liveCount, dead: state.undecidedCount))
     }
-    if versions.value != state.version { versions.send(state.version) }
     guard !isListScheduled, sentListVersion != state.version, lists.isObserved(listKey) else { return nil }
     isListScheduled = true
     return state.count > Self.maximumCountSentAtOnce ? Self.interval(ofListsWith: state.count) : .zero

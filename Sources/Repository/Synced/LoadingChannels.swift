@@ -51,8 +51,8 @@ final class LoadingChannels<Source: RepositorySource>: Sendable {
   /// Sends the visible value, if any, and the current state to the observers of a key with a schedule.
   ///
   /// A channel that already replays an element is skipped.
-  func sendFirst(_ cell: KeyState<Source>, _ currentState: @autoclosure () -> State, to observed: Observed) {
-    if let visible = cell.state.visible { values.sendFirst(visible, to: observed) }
+  func sendFirst(_ keyState: KeyState<Source>, _ currentState: @autoclosure () -> State, to observed: Observed) {
+    if let visible = keyState.state.visible { values.sendFirst(visible, to: observed) }
     states.sendFirst(currentState(), to: observed)
   }
 

@@ -5,7 +5,7 @@ internal import Foundation
 ///
 /// A repository is generic over all sources, so whether a source is paged or mutable can only be determined at run
 /// time.
-struct SourceCapabilities<Source: RepositorySource>: Sendable {
+final class SourceCapabilities<Source: RepositorySource>: Sendable {
   typealias Key = Source.Key
   typealias Value = Source.Value
   typealias Mutation = Source.Mutation

@@ -45,15 +45,15 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
   }
 
   /// Sends the current elements to a new observer of a key.
-  func sendFirst(_ cell: KeyState<Source>) {
-    if let visible = cell.state.visible { values.sendFirst(visible, to: cell.key) }
-    states.sendFirst(cell.currentState(paging), to: cell.key)
-    pendings.sendFirst(cell.state.pendingMutations, to: cell.key)
+  func sendFirst(_ keyState: KeyState<Source>) {
+    if let visible = keyState.state.visible { values.sendFirst(visible, to: keyState.key) }
+    states.sendFirst(keyState.currentState(paging), to: keyState.key)
+    pendings.sendFirst(keyState.state.pendingMutations, to: keyState.key)
   }
 
   /// Sends the current elements to a new observer whose loading policy is `whileObserved`.
-  func sendFirst(_ cell: KeyState<Source>, to observed: LoadingChannels<Source>.Observed) {
-    loading.sendFirst(cell, cell.currentState(paging), to: observed)
+  func sendFirst(_ keyState: KeyState<Source>, to observed: LoadingChannels<Source>.Observed) {
+    loading.sendFirst(keyState, keyState.currentState(paging), to: observed)
   }
 
   /// Sends the failure to open a key to the observers of the key's state whose loading policy is `never`.
@@ -71,30 +71,30 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
   }
 
   /// Sends the changes of a key to its observers, the value first.
-  func send(_ cell: inout KeyState<Source>, _ newestValue: NewestValue<Source>) {
+  func send(_ keyState: inout KeyState<Source>, _ newestValue: NewestValue<Source>) {
     // If the value or the pending mutations have changed, the state counts as changed too.
-    guard let state = cell.takeState(paging) else { return }
-    if cell.sentVersion != cell.state.visibleVersion {
-      cell.sentVersion = cell.state.visibleVersion
-      if let visible = cell.state.visible {
-        values.setCurrent(visible, of: cell.key)
-        loading.send(visible, of: cell.key)
-        newestValue.send(visible, &cell)
+    guard let state = keyState.takeState(paging) else { return }
+    if keyState.sentVersion != keyState.state.visibleVersion {
+      keyState.sentVersion = keyState.state.visibleVersion
+      if let visible = keyState.state.visible {
+        values.setCurrent(visible, of: keyState.key)
+        loading.send(visible, of: keyState.key)
+        newestValue.send(visible, &keyState)
       } else {
         // New observers don't receive the removed value.
-        values.resetReplay(of: cell.key)
-        loading.resetReplay(of: cell.key)
-        newestValue.forget(cell.key)
+        values.resetReplay(of: keyState.key)
+        loading.resetReplay(of: keyState.key)
+        newestValue.forget(keyState.key)
       }
     }
-    if cell.sentPendingVersion != cell.state.pendingVersion {
-      cell.sentPendingVersion = cell.state.pendingVersion
+    if keyState.sentPendingVersion != keyState.state.pendingVersion {
+      keyState.sentPendingVersion = keyState.state.pendingVersion
       // Collecting all pending mutations is linear in their number, so it is done only if they are observed.
-      pendings.forgetCurrent(of: cell.key)
-      if pendings.isObserved(cell.key) { pendings.setCurrent(cell.state.pendingMutations, of: cell.key) }
+      pendings.forgetCurrent(of: keyState.key)
+      if pendings.isObserved(keyState.key) { pendings.setCurrent(keyState.state.pendingMutations, of: keyState.key) }
     }
-    states.setCurrent(state, of: cell.key)
-    loading.send(state, of: cell.key)
+    states.setCurrent(state, of: keyState.key)
+    loading.send(state, of: keyState.key)
   }
 
   /// The keys that are observed individually, in the order of their store ids.

@@ -51,7 +51,8 @@ import Testing
     #expect(commit(writes, of: Queue(), shared).fates == [.made, .void])
   }
 
-  @Test func `A record isn't saved by the commit that removes it, and is saved afterwards if the removal fails`() throws {
+  @Test func `A record isn't saved by the commit that removes it, and is saved afterwards if the removal fails`() throws
+  {
     var queue = Queue()
     try add(first, to: &queue, sequence: 1)
     queue.recordNeedForSave(of: first)

@@ -7,21 +7,28 @@ from mutant import mutants_of
 
 mutant = mutants_of("Repository")
 
-ADDER = "Mutations/MutationAdder.swift"
-DECISIONS = "Mutations/MutationDecisions.swift"
-LANES = "Mutations/MutationLanes.swift"
-LEDGER = "Mutations/MutationLedger.swift"
-QUEUE = "Mutations/MutationQueue.swift"
-READER = "Mutations/MutationReader.swift"
-SENDER = "Mutations/MutationSender.swift"
-STATE = "Synced/SyncState.swift"
-VERSIONS = "Synced/VersionBarriers.swift"
-WRITES = "Synced/SyncWrites.swift"
-FEED = "Synced/SyncFeed.swift"
-CELLS = "Synced/SyncCells.swift"
-EVICTION = "Eviction/EvictionState.swift"
-SIGN_OUTS = "Users/SignOuts.swift"
-USERS = "Users/SyncUsers.swift"
+ATTEMPTS = "Core/SyncCore+Attempts.swift"
+COMMIT = "Core/RecordCommit.swift"
+EVICTION = "Core/EvictionState.swift"
+FEED = "Core/SyncCore+Feed.swift"
+JUDGEMENT = "Core/ReplyJudgement.swift"
+KEY_STATE = "Core/KeyState.swift"
+KEY_STATES = "Core/KeyStates.swift"
+LANES = "Core/MutationLanes.swift"
+LEAD = "Core/Lead.swift"
+LEDGER = "Core/MutationLedger.swift"
+MUTATIONS = "Core/SyncCore+Mutations.swift"
+QUEUE = "Core/MutationQueue.swift"
+REPLIES = "Core/SyncCore+Replies.swift"
+STATE = "Core/SyncState.swift"
+VERSIONS = "Core/VersionBarriers.swift"
+ENGINE_LEAD = "Engine/SyncEngine+Lead.swift"
+ENGINE_LOADS = "Engine/SyncEngine+Loads.swift"
+ENGINE_MUTATIONS = "Engine/SyncEngine+Mutations.swift"
+ENGINE_STORE = "Engine/SyncEngine+Store.swift"
+ENGINE_SUSPENSION = "Engine/SyncEngine+Suspension.swift"
+ENGINE_USERS = "Engine/SyncEngine+Users.swift"
+USER_DATA = "Users/UserData.swift"
 
 MUTANTS = [
     mutant(
@@ -38,8 +45,25 @@ MUTANTS = [
         "the base changes in one step with the mutations that it includes (L1)",
         (
             FEED,
-            "    guard isApplying else { return false }\n",
-            "    guard isApplying, cellsToPublish.count > 99 else { return false }\n",
+            "    for change in transaction.changes where change.key.collection == name {\n"
+            "      receiveValue(change, isBeginning: isBeginning(change.key))\n    }\n",
+            "",
+        ),
+        (
+            FEED,
+            "  private mutating func receiveValue(",
+            "  mutating func applyValues(_ transaction: StoreTransaction, isBeginning: (StoreKeyName) -> Bool) {\n"
+            "    for change in transaction.changes where change.key.collection == name {\n"
+            "      receiveValue(change, isBeginning: isBeginning(change.key))\n    }\n  }\n\n"
+            "  private mutating func receiveValue(",
+        ),
+        (
+            ENGINE_STORE,
+            "    (feed.beginnings, feed.voidBeginnings) = (beginnings, voids)\n",
+            "    update { core in\n"
+            "      for case .committed(let transaction) in elements {\n"
+            "        core.applyValues(transaction) { beginnings.contains(.key($0)) }\n      }\n    }\n"
+            "    (feed.beginnings, feed.voidBeginnings) = (beginnings, voids)\n",
         ),
     ),
     mutant(
@@ -51,10 +75,9 @@ MUTANTS = [
         "second-mutation-published-later",
         "a mutation is visible before anything is written or sent (L2)",
         (
-            ADDER,
-            "    // The value is published before the changes of the queue, because the user waits for the value.\n"
-            "    engine.publish(cell)\n",
-            "    if cell.state.pendingIDs.count == 1 { engine.publish(cell) }\n",
+            MUTATIONS,
+            "    touch(keyID)\n    do throws(MutationConflict) {\n",
+            "    if !(keys[keyID]?.state.isPending ?? false) { touch(keyID) }\n    do throws(MutationConflict) {\n",
         ),
     ),
     mutant(
@@ -71,14 +94,15 @@ MUTANTS = [
         "a reply that began before another process stored a value isn't stored (L3)",
         (
             STATE,
-            "      versions.recordReplacement(at: replacedAt)\n      writing?.replacedAt = replacedAt\n",
+            "      let replacedAt = versions.now()\n      versions.recordReplacement(at: replacedAt)\n"
+            "      writing?.replacedAt = replacedAt\n",
             "",
         ),
     ),
     mutant(
         "base-not-required",
         "a reply is stored only if the value that it was judged against is still stored (L3)",
-        (WRITES, "      batch.requireFound(write.baseTag, of: cell.storeKey)\n", ""),
+        (REPLIES, "    batch.requireFound(write.baseTag, of: storeKey)\n", ""),
     ),
     mutant(
         "external-value-without-pending-mutations",
@@ -95,7 +119,7 @@ MUTANTS = [
         "hidden-until-the-fetch",
         "a mutation whose reply isn't accepted stays visible until the base includes it (L4)",
         (
-            "Synced/ReplyJudgement.swift",
+            JUDGEMENT,
             "        pending.setPhase(.confirmed(at: arrivedAt), of: id)\n",
             "        pending.remove(id)\n        partialWrite.keepsVisible = false\n",
         ),
@@ -126,7 +150,7 @@ MUTANTS = [
             "    fileprivate var position: (UInt64, UInt64) { (record.sequence, additionNumber) }\n",
             "    fileprivate var position: (UInt64, UInt64) {\n"
             "      if record.sequence == .max { return (.max, additionNumber) }\n"
-            "      return (UInt64(max(0, record.madeAt.timeIntervalSince1970 * 1000)), additionNumber)\n"
+            "      return (UInt64(max(0, madeAt.timeIntervalSince1970 * 1000)), additionNumber)\n"
             "    }\n",
         ),
     ),
@@ -134,7 +158,7 @@ MUTANTS = [
         "new-id-at-each-attempt",
         "all attempts of a mutation have the same id (L6)",
         (
-            SENDER,
+            ENGINE_MUTATIONS,
             "sending.send(entry.mutation, entry.key, entry.id)",
             "sending.send(\n"
             "        entry.mutation, entry.key, entry.record.attempts > 1 ? MutationID() : entry.id)",
@@ -144,15 +168,15 @@ MUTANTS = [
         "requeued-under-a-new-id",
         "a mutation that the server may have applied is requeued under its id (L6)",
         (
-            DECISIONS,
-            "entry, by: entry.mutation, as: entry.record.isOutcomeUnknown ? entry.id : MutationID(), in: engine)\n",
-            "entry, by: entry.mutation, as: MutationID(), in: engine)\n",
+            ENGINE_MUTATIONS,
+            "entry, by: entry.mutation, as: entry.record.isOutcomeUnknown ? entry.id : MutationID())\n",
+            "entry, by: entry.mutation, as: MutationID())\n",
         ),
     ),
     mutant(
         "repeated-reply-trusted",
         "a reply that may repeat the reply to an earlier attempt isn't stored (L6)",
-        (SENDER, "isTrusted: !entry.record.isOutcomeUnknown)", "isTrusted: true)"),
+        (ATTEMPTS, "isTrusted: !entry.record.isOutcomeUnknown)", "isTrusted: true)"),
     ),
     mutant(
         "sent-before-its-record",
@@ -162,12 +186,14 @@ MUTANTS = [
     mutant(
         "records-removed-in-a-second-commit",
         "one commit stores a value and removes the records of the mutations that it includes (L8)",
+        (REPLIES, "    for mutation in write.confirmed { batch.remove(recordKeys.record(mutation)) }\n", ""),
         (
-            WRITES,
-            "      for id in write.confirmed { batch.remove(engine.performer.records.keys.record(id)) }\n",
+            ENGINE_LOADS,
+            "      let commit = try await commit(batch)\n",
             "      var removals = StoreBatch()\n"
-            "      for id in write.confirmed { removals.remove(engine.performer.records.keys.record(id)) }\n"
-            "      if !write.confirmed.isEmpty { _ = try await engine.feed.own.commit(removals) }\n",
+            "      for mutation in write.confirmed { removals.remove(recordKeys.record(mutation)) }\n"
+            "      if !write.confirmed.isEmpty { try await self.commit(removals) }\n"
+            "      let commit = try await commit(batch)\n",
         ),
     ),
     mutant(
@@ -183,29 +209,25 @@ MUTANTS = [
         "values-of-all-users-erased",
         "a sign-out erases only the data of its user (L9)",
         (
-            SIGN_OUTS,
-            "      case valueCollection: return key.id.map { user.owns(storeID: $0, as: Key.self) } ?? false\n",
-            "      case valueCollection: return true\n",
+            USER_DATA,
+            "    case valueCollection: return key.id.map { user.owns(storeID: $0, as: Key.self) } ?? false\n",
+            "    case valueCollection: return true\n",
         ),
     ),
     mutant(
         "reply-stored-after-a-sign-out",
         "no process stores a value of a user after the user's sign-out (L10)",
-        (WRITES, "      engine.users.requirement(of: cell.key.userID)?.add(to: &batch)\n", ""),
+        (REPLIES, "    requirement(of: id.key.userID)?.add(to: &batch)\n", ""),
     ),
     mutant(
         "mutation-added-after-a-sign-out",
         "no process stores a mutation of a user after the user's sign-out (L10)",
-        (
-            ADDER,
-            "          entry.id, entry.record, replacing: replaced.map { ($0.id, $0.tag) }, requiring: requirement)\n",
-            "          entry.id, entry.record, replacing: replaced.map { ($0.id, $0.tag) }, requiring: nil)\n",
-        ),
+        (COMMIT, "        requirement.add(to: &batch)\n", ""),
     ),
     mutant(
         "earlier-sign-in-prevails",
         "a sign-in that began before a sign-out doesn't undo it (L10)",
-        (USERS, "        if record.signOutCount != count { return nil }\n", ""),
+        (ENGINE_USERS, "        if record.signOutCount != count { break }\n", ""),
     ),
     mutant(
         "one-mutation-too-many",
@@ -229,8 +251,8 @@ MUTANTS = [
         "evicted-after-the-call",
         "a call that stores a value evicts others before it returns (L11)",
         (
-            WRITES,
-            "      await engine.evictions.makeRoom(afterSaving: value, of: cell, commit, in: engine)\n",
+            ENGINE_LOADS,
+            "      if let value = write.value { await makeRoom(afterSaving: value, id, commit) }\n",
             "",
         ),
     ),
@@ -238,7 +260,7 @@ MUTANTS = [
         "idle-keys-kept",
         "the state of a key that nothing uses is released (L11)",
         (
-            CELLS,
+            KEY_STATES,
             "    while idleKeys.count > Self.idleLimit, let key = idleKeys.removeFirst() {\n",
             "    while idleKeys.count > 16 * Self.idleLimit, let key = idleKeys.removeFirst() {\n",
         ),
@@ -248,9 +270,8 @@ MUTANTS = [
         "a write that hangs doesn't keep the values of other processes from the observers (L12)",
         (
             FEED,
-            "    switch change {\n    case .saved:\n      guard let stored = change.stored(for: cell.storeKey) else { return }\n",
-            "    switch change {\n    case .saved:\n"
-            "      guard !cell.isWriting, let stored = change.stored(for: cell.storeKey) else { return }\n",
+            "      guard let stored = change.stored(for: state.storeKey) else { return }\n",
+            "      guard !state.isWriting, let stored = change.stored(for: state.storeKey) else { return }\n",
         ),
     ),
     mutant(
@@ -286,7 +307,7 @@ MUTANTS = [
         "cancelled-reported-as-confirmed",
         "a call is never confirmed for a mutation that was cancelled (L13)",
         (
-            READER,
+            FEED,
             "withdrawals.contains(id) ? .failure(.cancelled)",
             "withdrawals.count > 99 ? .failure(.cancelled)",
         ),
@@ -295,33 +316,29 @@ MUTANTS = [
         "quarantined-reported-as-confirmed",
         "a call doesn't return 'confirmed' for a mutation whose record was quarantined (L13)",
         (
-            READER,
-            "        if let quarantine { engine.calls.end",
-            "        if let quarantine, engine.queue[id] != nil { engine.calls.end",
+            FEED,
+            "    if let error { end(id, .failure(.store(error))) }\n",
+            "    if let error, queue[id] != nil { end(id, .failure(.store(error))) }\n",
         ),
     ),
     mutant(
         "not-fetched-after-a-rejected-reply",
         "the value is fetched again after a reply that isn't accepted (L14)",
-        (
-            WRITES,
-            "    if !cell.isClosed, cell.state.needsWholeValue { engine.loader.fetchWhole(cell, in: engine) }\n",
-            "",
-        ),
+        (REPLIES, "    if keys[id]?.state.needsWholeValue ?? false { fetchWhole(id) }\n", ""),
     ),
     mutant(
         "rejected-fetch-not-repeated",
         "a fetched value that may be older than the stored one is fetched again (L14)",
         (
-            WRITES,
-            "    for fetch in write.rejected { engine.loader.end(fetch, .success(false)) }\n",
-            "    for fetch in write.rejected { engine.loader.end(fetch, .success(true)) }\n",
+            REPLIES,
+            "    endFetches(write.rejected, .success(false))\n",
+            "    endFetches(write.rejected, .success(true))\n",
         ),
     ),
     mutant(
         "verdict-not-stored-before-the-next-send",
         "a mutation isn't sent before the verdict on an earlier one of its lane is stored (L5)",
-        (SENDER, "      try await engine.writer.storeVerdicts(in: dequeued.lane, in: engine)\n", ""),
+        (ENGINE_MUTATIONS, "      try await storeVerdicts(in: dequeued.lane)\n", ""),
     ),
     mutant(
         "sent-past-a-held-mutation",
@@ -336,7 +353,7 @@ MUTANTS = [
         "held-mutation-not-counted",
         "a mutation that this program can't read counts (L15)",
         (
-            "Synced/SyncCell.swift",
+            KEY_STATE,
             "      isPending: state.isPending || hasHeldMutation,\n",
             "      isPending: state.isPending,\n",
         ),
@@ -353,26 +370,31 @@ MUTANTS = [
     mutant(
         "lease-kept",
         "a repository that has sent everything releases the lock (L16)",
-        (SENDER, "Duration { .milliseconds(250) }\n", "Duration { .seconds(250) }\n"),
+        (LEAD, "Duration { .milliseconds(250) }\n", "Duration { .seconds(250) }\n"),
     ),
     mutant(
         "marks-kept-without-a-lease",
         "the next leader takes no waiting mutation for one that was being sent (L16)",
         (
-            "Leadership/Election.swift",
-            "    await engine.writer.storeStandings(in: engine)\n    guard mayRest",
-            "    guard mayRest",
+            ENGINE_LEAD,
+            "    await storeStandings()\n    guard update({ $0.mayRest(",
+            "    guard update({ $0.mayRest(",
         ),
     ),
     mutant(
         "lease-kept-while-suspended",
         "a suspended repository holds no lock (L16)",
-        ("Leadership/Election.swift", "    if leads, engine.queue.isSuspended { release(in: engine) }\n", ""),
+        (
+            ENGINE_LEAD,
+            "    guard core.lead.isHeld, core.queue.isSuspended else { return }\n"
+            "    lease = nil\n    update { $0.releaseLead(yields: false) }\n",
+            "",
+        ),
     ),
     mutant(
         "store-kept-open-while-suspended",
         "the store is suspended with the last of its repositories (L16)",
-        ("Suspension/SyncSuspension.swift", "    await store.suspend()\n", ""),
+        (ENGINE_SUSPENSION, "    await suspension.store.suspend()\n", ""),
     ),
     mutant(
         "fetches-end-every-backoff",
