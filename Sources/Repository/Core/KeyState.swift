@@ -130,8 +130,8 @@ struct KeyState<Source: RepositorySource> {
   private var failureVersion = 0
   private var sentSummary: Summary?
 
-  /// The version of the stored value with which the key was opened; `nil` if there was none, or if observers see it with
-  /// mutations.
+  /// The version of the stored value with which the key was opened; `nil` if there was none, or if observers see it
+  /// with mutations.
   private(set) var openVersion: UInt64?
 
   /// The version of the value that was sent to observers last; `nil` if none was sent since the key was opened.

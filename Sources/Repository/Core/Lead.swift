@@ -5,8 +5,8 @@
 struct Lead {
   /// The time without attempts after which a repository gives the lead up.
   ///
-  /// Changes often come in series, and leading again takes some time. A system may end a process that holds a lock while
-  /// it is suspended, so the time is short.
+  /// Changes often come in series, and leading again takes some time. A system may end a process that holds a lock
+  /// while it is suspended, so the time is short.
   static var linger: Duration { .milliseconds(250) }
 
   /// The time for which a repository leads if there are mutations that it can't read.

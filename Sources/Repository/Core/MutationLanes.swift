@@ -6,11 +6,11 @@
 /// slot, so it delays other lanes by that time at most. From then on, its lane is *slow*, until a send stays within the
 /// limit. Slow lanes have slots of their own, so they no longer delay the others.
 ///
-/// If several sends were in flight when a process ended, any of them may have ended it. Their lanes are *suspects*: each
-/// of them sends alone first, so that the next end of a process shows whether its send is the cause.
+/// If several sends were in flight when a process ended, any of them may have ended it. Their lanes are *suspects*:
+/// each of them sends alone first, so that the next end of a process shows whether its send is the cause.
 ///
-/// If attempts of many lanes fail in a row, the server probably can't be reached. During such an ``Outage``, one lane at a
-/// time sends, and one more if the first is slow. Lanes that haven't tried yet come first.
+/// If attempts of many lanes fail in a row, the server probably can't be reached. During such an ``Outage``, one lane
+/// at a time sends, and one more if the first is slow. Lanes that haven't tried yet come first.
 ///
 /// A pure state machine. Times are measured from the creation of the repository.
 ///

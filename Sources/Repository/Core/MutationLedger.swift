@@ -170,8 +170,8 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     entries.values.filter { $0.tag != nil }.sorted { $0.position < $1.position }.map(\.id)
   }
 
-  /// Whether the mutation `id` must be sent after the mutation `other`, if both are in the same lane; `nil` if that isn't
-  /// known.
+  /// Whether the mutation `id` must be sent after the mutation `other`, if both are in the same lane; `nil` if that
+  /// isn't known.
   ///
   /// A mutation that isn't durable yet has no sequence number. Then it must follow those that were added before it. One
   /// that was added after it may have been stored by another repository, before or after it.

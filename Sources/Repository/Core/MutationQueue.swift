@@ -346,7 +346,8 @@ struct MutationQueue<Key: RepositoryKey, Mutation: Codable & Sendable> {
     return false
   }
 
-  /// Places a live mutation in its lane, where it waits for the rest of the delay after its last attempt, if that failed.
+  /// Places a live mutation in its lane, where it waits for the rest of the delay after its last attempt, if that
+  /// failed.
   private mutating func place(_ entry: Entry, at now: Moment) {
     guard entry.isLive, !entry.isExternal else { return }
     if entry.tag == nil { lanes.block(entry.id) }
@@ -363,8 +364,8 @@ struct MutationQueue<Key: RepositoryKey, Mutation: Codable & Sendable> {
     lanes.resumeBackOff(lane: lane, until: now.elapsed + backOff.remainder(at: now.time), backOff)
   }
 
-  /// Whether the mutation `id` must be sent after the mutation `other`, if both are in the same lane; `nil` if that isn't
-  /// known.
+  /// Whether the mutation `id` must be sent after the mutation `other`, if both are in the same lane; `nil` if that
+  /// isn't known.
   private static func isMutation(
     _ id: MutationID, behind other: MutationID, _ ledger: Ledger, _ held: HeldMutations<Key>
   ) -> Bool? {
@@ -423,8 +424,8 @@ struct MutationQueue<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// The mutation takes the last place in its lane and blocks the lane there.
   ///
   /// If the mutation can probably be sent as soon as it is durable, its first record already has the mark of an
-  /// attempt, which saves a second write. If this repository doesn't send yet, the caller attempts to lead. If a refused
-  /// or conflicted mutation is sent again under its id, the new entry replaces the old one.
+  /// attempt, which saves a second write. If this repository doesn't send yet, the caller attempts to lead. If a
+  /// refused or conflicted mutation is sent again under its id, the new entry replaces the old one.
   mutating func add(_ id: MutationID, _ mutation: Mutation, key: Key, lane: LaneID, record: Record) {
     let replacedTag = remove(id)?.tag
     let isReadyOnceDurable = (sends || !isLedElsewhere) && lanes.isFree(lane)

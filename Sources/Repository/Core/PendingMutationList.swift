@@ -9,8 +9,8 @@ struct PendingMutationList<Mutation> {
   enum Phase {
     /// The mutation isn't known to have reached the server.
     ///
-    /// No fetched value proves that it has. A value that shows the change may show somebody else's, and a request that is
-    /// late may still arrive.
+    /// No fetched value proves that it has. A value that shows the change may show somebody else's, and a request that
+    /// is late may still arrive.
     case waiting
     /// An attempt is in flight, or another repository sends the mutation.
     case inFlight

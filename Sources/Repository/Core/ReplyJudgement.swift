@@ -4,16 +4,16 @@ internal import DataStore
 ///
 /// A part of ``SyncState``, which passes its state in and takes the result back. Each reply is judged against the base
 /// that results from the replies before it:
-/// - A fetched value is accepted if it fits the base and is certainly newer, equals it, or can be joined with the changes
-///   that were accepted meanwhile; see ``VersionBarriers``. A whole value then includes, and so ends, each mutation that
-///   was confirmed before the value was requested.
+/// - A fetched value is accepted if it fits the base and is certainly newer, equals it, or can be joined with the
+///   changes that were accepted meanwhile; see ``VersionBarriers``. A whole value then includes, and so ends, each
+///   mutation that was confirmed before the value was requested.
 /// - If the server refuses to return the whole value, the mutations that were confirmed before the request began are
 ///   applied to the base.
 /// - The reply to a mutation is accepted only if it can't repeat the reply to an earlier attempt. If it is a value,
-///   that must certainly be newer than the base. Any other reply requires that the base includes every earlier confirmed
-///   mutation, and certainly doesn't include the change yet. A `done` is also accepted if the mutation makes no
-///   difference the second time that it is applied. If the reply isn't accepted, the mutation enters the
-///   phase `confirmed`, and stays applied on top of the base until a whole value includes it.
+///   that must certainly be newer than the base. Any other reply requires that the base includes every earlier
+///   confirmed mutation, and certainly doesn't include the change yet. A `done` is also accepted if the mutation makes
+///   no difference the second time that it is applied. If the reply isn't accepted, the mutation enters the phase
+///   `confirmed`, and stays applied on top of the base until a whole value includes it.
 ///
 /// A mutation in the phase `confirmed` is one that the server has and the base may lack. To *confirm* a mutation here
 /// means to end it with this write; see ``SyncState/Write/confirmed``.
@@ -293,8 +293,8 @@ extension SyncState {
   struct Reply {
     /// Returns the value that replaces the base, or `nil` if the reply doesn't fit the base.
     ///
-    /// `fetched` is the base as it was fetched, or `nil` if no mutation has changed it since. `visible` is the value that
-    /// observers see, if it matters.
+    /// `fetched` is the base as it was fetched, or `nil` if no mutation has changed it since. `visible` is the value
+    /// that observers see, if it matters.
     typealias Merge = (_ base: Value?, _ fetched: Value?, _ visible: Value?) -> Value?
 
     enum Content {

@@ -85,8 +85,8 @@ extension SyncCore {
 
   /// Records that the server has refused a request for a part.
   ///
-  /// - Returns: Whether a refusal of the whole value must be judged, because confirmed mutations wait for it: no fetched
-  ///   value will ever include them.
+  /// - Returns: Whether a refusal of the whole value must be judged, because confirmed mutations wait for it: no
+  ///   fetched value will ever include them.
   mutating func recordRefusal(of request: LoadRequest, _ id: ID) -> Bool {
     switch request {
     case .pages(.next(let cursor)): keys[id]?.refusedCursor = cursor

@@ -3,10 +3,10 @@ internal import Foundation
 
 /// Decides everything that a repository does: a value without a store, a clock, tasks or actors.
 ///
-/// ``SyncEngine`` calls one of its functions for each input, such as a call of the app, a reply of the server or a commit
-/// in the store, and performs the ``Effects``. ``settle()`` ends each input: it is the one place that applies pending
-/// mutations, finds conflicts, and picks the mutations to send. So one input leads to one consistent change, however
-/// many functions it passes through.
+/// ``SyncEngine`` calls one of its functions for each input, such as a call of the app, a reply of the server or a
+/// commit in the store, and performs the ``Effects``. ``settle()`` ends each input: it is the one place that applies
+/// pending mutations, finds conflicts, and picks the mutations to send. So one input leads to one consistent change,
+/// however many functions it passes through.
 ///
 /// - ``KeyStates`` has the state of each key that is in use or was recently. Its ``SyncState`` decides which value is
 ///   visible, and which replies are stored.
@@ -120,8 +120,8 @@ struct SyncCore<Source: RepositorySource> {
 
   /// Whether an input has effects that ``settle()`` hasn't returned yet.
   ///
-  /// A function that neither changes what observers see nor what is to be sent can end without ``settle()`` if it has no
-  /// effects.
+  /// A function that neither changes what observers see nor what is to be sent can end without ``settle()`` if it has
+  /// no effects.
   var hasEffects: Bool { !effects.operations.isEmpty || !effects.released.isEmpty }
 
   mutating func emit(_ event: RepositoryEvent) { effects.reports.append(.event(event)) }
@@ -235,8 +235,8 @@ struct SyncCore<Source: RepositorySource> {
     start(.rest)
   }
 
-  /// Whether the repository must give the lead up, so that a version of the program can lead that can read the mutations
-  /// that this one can't.
+  /// Whether the repository must give the lead up, so that a version of the program can lead that can read the
+  /// mutations that this one can't.
   var mustYield: Bool { queue.holdsMutations && lead.isOverdue(at: now.elapsed) }
 
   /// Records that an attempt has ended.

@@ -8,8 +8,8 @@ internal import Multicast
 /// process has just stored isn't removed. While a value is being removed, the engine doesn't read it for an observer or
 /// a call. So a new observer never receives a value that is then removed.
 ///
-/// What another repository of this process observes on the same place isn't removed either; see ``EvictionPeer``. But an
-/// observer that it gets during a removal may receive the value, and then its removal.
+/// What another repository of this process observes on the same place isn't removed either; see ``EvictionPeer``. But
+/// an observer that it gets during a removal may receive the value, and then its removal.
 struct EvictionWork {
   /// The greatest number of values that one commit removes.
   ///

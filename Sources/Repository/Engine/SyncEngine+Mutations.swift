@@ -41,8 +41,8 @@ extension SyncEngine {
         throw core.keys[keyID] == nil ? Failure.signedOut : .cancelled
       }
       guard core.queue[id]?.isLive ?? false else {
-        // It came into conflict while it was being written. If its user signed out instead, after the record was stored,
-        // these statements do nothing.
+        // It came into conflict while it was being written. If its user signed out instead, after the record was
+        // stored, these statements do nothing.
         await saveConflict(id)
         return id
       }
@@ -57,8 +57,8 @@ extension SyncEngine {
 
   /// Stores the first record of a mutation.
   ///
-  /// - Returns: Whether it was stored. It wasn't if its user signed out before that, or if another process has requeued,
-  ///   resolved or discarded the mutation that it replaces.
+  /// - Returns: Whether it was stored. It wasn't if its user signed out before that, or if another process has
+  ///   requeued, resolved or discarded the mutation that it replaces.
   private func makeDurable(_ id: MutationID, replacing replaced: Entry?) async throws(Failure) -> Bool {
     do throws(StoreError) {
       return try await perform(RecordWrite(id: id, change: .add(replacing: replaced?.id)))

@@ -53,8 +53,8 @@ struct WaitingWrite {
 
 /// Everything that is stored reaches the core through one feed, in the order of the commits, whoever has stored it.
 ///
-/// Each commit is applied in one step, because a commit that confirms a mutation removes its record and stores the value
-/// that includes it.
+/// Each commit is applied in one step, because a commit that confirms a mutation removes its record and stores the
+/// value that includes it.
 ///
 /// A store of another author may tear commits; see ``DataStore/KeyValueStore/feedIsWhole``. What such a store reports
 /// is kept until the feed has caught up and nothing arrives anymore, and is then applied in one step.
@@ -323,8 +323,8 @@ extension SyncEngine {
 
   /// Performs a write of a record, after those that were requested before.
   ///
-  /// Writes that arrive during a commit share the next commit. A write runs to completion: cancelling the caller doesn't
-  /// cancel it.
+  /// Writes that arrive during a commit share the next commit. A write runs to completion: cancelling the caller
+  /// doesn't cancel it.
   ///
   /// - Returns: Whether it was made; `false` if it no longer applies.
   func perform(_ write: RecordWrite) async throws(StoreError) -> Bool {

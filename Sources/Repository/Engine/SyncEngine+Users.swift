@@ -102,8 +102,8 @@ extension SyncEngine {
   ///
   /// - Parameters:
   ///   - user: The user.
-  ///   - signOutCount: The number of the user's sign-outs that had begun when the credentials changed; `nil` if it isn't
-  ///     known.
+  ///   - signOutCount: The number of the user's sign-outs that had begun when the credentials changed; `nil` if it
+  ///     isn't known.
   /// - Returns: The error of the store if the change could not be stored, and the number as soon as it is known.
   private func trySignIn(_ user: UserDigest, _ signOutCount: UInt64?) async -> (StoreError?, UInt64?) {
     var signOutCount = signOutCount

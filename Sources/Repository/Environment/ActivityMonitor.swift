@@ -14,9 +14,8 @@ public enum AppActivity: Hashable, Sendable {
 
 /// Reports what the app is doing.
 ///
-/// A repository is suspended while the app is in the background. A loading policy fetches observed values only while the
-/// app is active; see
-/// ``LoadingPolicy/whileObserved(stopTimeout:every:)``.
+/// A repository is suspended while the app is in the background. A loading policy fetches observed values only while
+/// the app is active; see ``LoadingPolicy/whileObserved(stopTimeout:every:)``.
 public protocol ActivityMonitor: Sendable {
   /// The present activity, then every later one.
   ///

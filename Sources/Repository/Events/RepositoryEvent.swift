@@ -24,8 +24,8 @@ public enum RepositoryEvent: Hashable, Sendable {
   /// ones.
   case replyDiscarded(key: String)
 
-  /// The server returned pages without a new element: with cursors that lead back to them, so that the list was ended, or
-  /// too many in a row.
+  /// The server returned pages without a new element: with cursors that lead back to them, so that the list was ended,
+  /// or too many in a row.
   ///
   /// This is usually a fault of the server or of the source.
   case endlessPages(key: String)
@@ -57,7 +57,8 @@ public enum RepositoryEvent: Hashable, Sendable {
   /// Attempt number `attempt` failed, and another will be made after `delay`.
   case retryScheduled(MutationID, attempt: Int, delay: Duration, reason: String)
 
-  /// The server asked for a sign-in instead of accepting a mutation. The mutations of that user wait for new credentials.
+  /// The server asked for a sign-in instead of accepting a mutation. The mutations of that user wait for new
+  /// credentials.
   case signInRequired(MutationID, reason: String)
 
   /// The number of mutations that are waiting or in flight, or the number of dead letters, has changed.

@@ -22,7 +22,8 @@ final class EvictionPeer: Sendable {
   /// - Parameters:
   ///   - name: The name of the repository.
   ///   - store: The store of the repository.
-  ///   - isObserved: Returns whether the repository has observers for a key with a store id. It is called on any thread.
+  ///   - isObserved: Returns whether the repository has observers for a key with a store id. It is called on any
+  ///     thread.
   init(_ name: String, on store: any KeyValueStore, isObserved: @escaping @Sendable (_ storeID: String) -> Bool) {
     (self.name, self.isObserved) = (name, isObserved)
     place = StorePlace.of(store)

@@ -26,8 +26,8 @@
 ///
 /// If several repositories of one source use the same store, each applies its own policy and counts the values that all
 /// of them store. It doesn't know which values a repository of another process observes, and a value that it evicts is
-/// removed for the others too: their observers get ``RepositoryState/Presence/nothing``. So set a policy for only one of
-/// them, for example for that of the app and not for that of its extension.
+/// removed for the others too: their observers get ``RepositoryState/Presence/nothing``. So set a policy for only one
+/// of them, for example for that of the app and not for that of its extension.
 public struct EvictionPolicy: Hashable, Sendable {
   /// The greatest number of values of the repository in the store, or `nil` for no limit.
   public var maximumCount: Int?

@@ -12,9 +12,9 @@ public import Multicast
 public protocol Leadership: Sendable {
   /// Attempts to make the calling repository the leader.
   ///
-  /// A repository calls this function when it starts and when it adds a mutation. While it doesn't lead and a mutation is
-  /// due, it calls the function again after ``retryInterval`` at most, except that it may wait longer if attempts fail,
-  /// if several leases in a row are lost, or if there are mutations that its program can't read.
+  /// A repository calls this function when it starts and when it adds a mutation. While it doesn't lead and a mutation
+  /// is due, it calls the function again after ``retryInterval`` at most, except that it may wait longer if attempts
+  /// fail, if several leases in a row are lost, or if there are mutations that its program can't read.
   ///
   /// - Parameters:
   ///   - name: The name of the store collection that contains the repository's mutations.

@@ -7,8 +7,8 @@ internal import Multicast
 /// change is stored, unless it is cancelled or discarded. If a refused or conflicted mutation is sent again, it keeps
 /// its id only if the server may have made its change, so that the server doesn't make the change twice.
 ///
-/// A value of this type doesn't keep the repository alive. After the repository was released, the queue counts as empty:
-/// another repository on the store sends and lists the mutations.
+/// A value of this type doesn't keep the repository alive. After the repository was released, the queue counts as
+/// empty: another repository on the store sends and lists the mutations.
 public struct PendingMutations<Source: MutableSource>: Sendable {
   /// A mutation in the queue.
   public typealias Item = PendingMutation<Source.Key, Source.Mutation>
@@ -56,9 +56,9 @@ public struct PendingMutations<Source: MutableSource>: Sendable {
 
   /// Returns the mutations that this version of the program can't read, in the order they were made.
   ///
-  /// Another version of the program has made them, and this one doesn't know their form, their schema or their key. They
-  /// stay in the store as they are, until a version that can read them sends them, or until they are discarded. They
-  /// aren't applied to values, and the mutations behind them in their lanes wait. They count in
+  /// Another version of the program has made them, and this one doesn't know their form, their schema or their key.
+  /// They stay in the store as they are, until a version that can read them sends them, or until they are discarded.
+  /// They aren't applied to values, and the mutations behind them in their lanes wait. They count in
   /// ``RepositoryState/isPending``, ``QueueLimits/maximumCount`` and at a sign-out, but not for
   /// ``SyncedRepository/waitForPendingMutations()``.
   ///
@@ -114,7 +114,8 @@ public struct PendingMutations<Source: MutableSource>: Sendable {
   /// Forgets a refused or conflicted mutation, or an unreadable one; see ``unreadable()``.
   ///
   /// - Throws: ``PendingMutationError/notRefused(_:)`` for any other mutation, ``PendingMutationError/alreadySent(_:)``
-  ///   if the mutation isn't durable yet, or if it is unreadable and another version of the program may be sending it, ``PendingMutationError/unknown(_:)``, or ``PendingMutationError/store(_:)``.
+  ///   if the mutation isn't durable yet, or if it is unreadable and another version of the program may be sending it,
+  ///   ``PendingMutationError/unknown(_:)``, or ``PendingMutationError/store(_:)``.
   public func discard(_ id: MutationID) async throws(PendingMutationError) {
     try await engine(for: id).discard(id)
   }

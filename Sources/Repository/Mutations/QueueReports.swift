@@ -33,8 +33,8 @@ final class QueueReports<Source: RepositorySource> {
 
   /// Returns the time between two lists of more mutations: one frame of a display for each 256 of them.
   ///
-  /// A list takes a time that is linear in its length. So a drain of an observed queue takes a time that is linear in the
-  /// length, and not quadratic.
+  /// A list takes a time that is linear in its length. So a drain of an observed queue takes a time that is linear in
+  /// the length, and not quadratic.
   private static func interval(ofListsWith count: Int) -> Duration {
     .milliseconds(16) * (count / maximumCountSentAtOnce)
   }

@@ -21,14 +21,14 @@ public protocol PagedValue: Codable, Equatable, Sendable {
 /// ``SyncedRepository/reloadLoadedPages(_:)`` fetches every loaded page again. The stored elements are always a
 /// contiguous part of the server's list, except for elements that mutations of this device inserted.
 ///
-/// A fetch doesn't shorten a list that is as long on the server, unless an element moves to another page while the pages
-/// are fetched. If the stored pages can't follow the newest page,
-/// because more than a page was inserted, or an element was deleted or has moved, further pages are fetched until they
-/// can, or until as many elements were fetched as were stored. That is at most one request for each loaded page.
+/// A fetch doesn't shorten a list that is as long on the server, unless an element moves to another page while the
+/// pages are fetched. If the stored pages can't follow the newest page, because more than a page was inserted, or an
+/// element was deleted or has moved, further pages are fetched until they can, or until as many elements were fetched
+/// as were stored. That is at most one request for each loaded page.
 ///
-/// An element that the server returns twice counts once. A page without a new element is skipped. After 20 such pages in
-/// a row, the call ends, and the stored elements stay. If such pages have a cursor that leads back to one of them, the
-/// list ends there; see ``RepositoryEvent/endlessPages(key:)``.
+/// An element that the server returns twice counts once. A page without a new element is skipped. After 20 such pages
+/// in a row, the call ends, and the stored elements stay. If such pages have a cursor that leads back to one of them,
+/// the list ends there; see ``RepositoryEvent/endlessPages(key:)``.
 public protocol PagedSource: RepositorySource where Value: PagedValue {
   // Redeclared, so that the types are inferred from `fetch(_:after:limit:)`.
   associatedtype Key

@@ -28,12 +28,12 @@ public struct RepositoryConfiguration: Sendable {
 
   /// The maximum number of lanes that send mutations at the same time; see ``MutableSource/orderingKey(of:on:)``.
   ///
-  /// A send that takes longer than half a second no longer counts, so a server that doesn't answer some mutations delays
-  /// the others by that time at most. Lanes whose last send took so long have as many places of their own, so they don't
-  /// delay the others again.
+  /// A send that takes longer than half a second no longer counts, so a server that doesn't answer some mutations
+  /// delays the others by that time at most. Lanes whose last send took so long have as many places of their own, so
+  /// they don't delay the others again.
   ///
-  /// If the attempts of four times as many lanes fail in a row, the server probably can't be reached. Then one lane at a
-  /// time sends, those with new mutations first, and the delays between the attempts grow, until the server answers.
+  /// If the attempts of four times as many lanes fail in a row, the server probably can't be reached. Then one lane at
+  /// a time sends, those with new mutations first, and the delays between the attempts grow, until the server answers.
   public var maximumConcurrentSends: Int
 
   /// The schedule for resending a mutation after a failed attempt, for retrying a failed operation of the store, and

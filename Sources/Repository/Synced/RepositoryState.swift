@@ -81,8 +81,8 @@ public struct RepositoryState<Value: Sendable, Failure: Error & Sendable>: Senda
   ///
   /// - Parameters:
   ///   - value: The value that observers see; `nil` if there is none.
-  ///   - isRead: Whether the store was read. Without a value, it decides whether ``presence`` is ``Presence/nothing`` or
-  ///     ``Presence/notRead``. With a value, it has no effect.
+  ///   - isRead: Whether the store was read. Without a value, it decides whether ``presence`` is ``Presence/nothing``
+  ///     or ``Presence/notRead``. With a value, it has no effect.
   ///   - fetchedAt: The time at which the value was fetched.
   ///   - isPending: Whether there are mutations that the stored value doesn't include yet.
   ///   - isLoading: Whether the value is being fetched.

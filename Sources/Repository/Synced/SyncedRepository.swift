@@ -84,8 +84,8 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
 
   /// Returns the current state of a key, after the store was read.
   ///
-  /// The call reads the store, and treats cancellation, as ``value(of:)`` does, but doesn't throw. If the store can't be
-  /// read, or the user has signed out, ``RepositoryState/presence`` is ``RepositoryState/Presence/notRead``, and
+  /// The call reads the store, and treats cancellation, as ``value(of:)`` does, but doesn't throw. If the store can't
+  /// be read, or the user has signed out, ``RepositoryState/presence`` is ``RepositoryState/Presence/notRead``, and
   /// ``RepositoryState/failure`` is the reason.
   public func state(of key: Key) async -> RepositoryState<Value, RepositoryError<Failure>> {
     await engine.state(of: key)
@@ -96,7 +96,8 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   /// The values of a key: the current value first, if there is one, then every later one.
   ///
   /// The current value is the stored value with all pending mutations applied. If there is none, the first element is
-  /// the first value that is stored, fetched or changed; ``value(of:)`` and ``states(of:)`` also say that there is none.
+  /// the first value that is stored, fetched or changed; ``value(of:)`` and ``states(of:)`` also say that there is
+  /// none.
   ///
   /// While the store can't be read, for example because the device is locked, the repository tries again after the
   /// delays of the ``RetryPolicy``, and at each call of ``retryNow()``. The same holds for all other sequences of this
@@ -169,9 +170,10 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   /// Fetches a value unless the stored one is fresh; see ``RepositoryConfiguration/freshness``.
   ///
   /// For a ``PagedSource``, this fetches the newest page and joins it to the stored pages, which stay as they are; see
-  /// ``PagedSource`` for what happens if they can't follow it. For a ``BidirectionalPagedSource``, this fetches the first
-  /// stored page. A change of an element on another page isn't noticed: call ``reloadLoadedPages(_:)`` for that. When the call returns, the value is durable, and a
-  /// new observer receives it. The call may join a request that is in flight.
+  /// ``PagedSource`` for what happens if they can't follow it. For a ``BidirectionalPagedSource``, this fetches the
+  /// first stored page. A change of an element on another page isn't noticed: call ``reloadLoadedPages(_:)`` for that.
+  /// When the call returns, the value is durable, and a new observer receives it. The call may join a request that is
+  /// in flight.
   ///
   /// A reply that may be older than the stored value is joined with the changes that were confirmed meanwhile, if they
   /// can be applied to it again. Otherwise the fetch is repeated: once immediately, then with the growing pauses of the
@@ -237,8 +239,8 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   /// The next ``refresh(_:)`` fetches a removed value again.
   ///
   /// A value stays if it is observed, in use by a call or pinned, or if it has pending mutations; see
-  /// ``EvictionPolicy``. It also stays if another repository of the same source observes it in this process, on the same
-  /// store or on another store over the same place. A value that another process stores during the call stays too.
+  /// ``EvictionPolicy``. It also stays if another repository of the same source observes it in this process, on the
+  /// same store or on another store over the same place. A value that another process stores during the call stays too.
   ///
   /// Observers in other processes don't keep a value: it is removed for them too. The place of a store of your own is
   /// known only if it is a class, an actor or a `ForwardingStore`.
@@ -314,9 +316,9 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
 extension SyncedRepository {
   /// Suspends the repository, before the system suspends or ends the process.
   ///
-  /// A suspended repository sends nothing, fetches nothing on its own, and holds no lock. Some systems end a process that
-  /// is suspended while it holds a lock of a file that others share. Calls still work: ``perform(_:on:)`` stores the
-  /// mutation and returns ``MutationResult/queued``, and ``reload(_:)`` fetches.
+  /// A suspended repository sends nothing, fetches nothing on its own, and holds no lock. Some systems end a process
+  /// that is suspended while it holds a lock of a file that others share. Calls still work: ``perform(_:on:)`` stores
+  /// the mutation and returns ``MutationResult/queued``, and ``reload(_:)`` fetches.
   ///
   /// The call waits at most 2 seconds for mutations in flight. Then it cancels the attempts, and stores that their
   /// outcomes are unknown, so that they are sent again under their ids. Calls that wait for the server return
@@ -345,8 +347,8 @@ extension SyncedRepository {
   /// let result = await comments.drain(within: .seconds(20))
   /// ```
   ///
-  /// The call ends when no mutation is left, when none can be sent before the time is over, or when the time is over. It
-  /// doesn't shorten delays after failed attempts. If the repository is suspended, it runs during the call, fetches
+  /// The call ends when no mutation is left, when none can be sent before the time is over, or when the time is over.
+  /// It doesn't shorten delays after failed attempts. If the repository is suspended, it runs during the call, fetches
   /// nothing on its own, and is suspended again before the call returns. That may take 2.5 seconds longer, and the time
   /// that the store needs. A call of ``suspend()`` ends this one, and so does cancelling the calling task.
   ///
@@ -390,8 +392,8 @@ extension SyncedRepository {
 
   /// Sends the waiting mutations as ``retryNow()`` does, including those that wait for a user to sign in.
   ///
-  /// If the user's credentials have changed, call ``credentialsChanged(userID:)`` instead, which also notifies the other
-  /// repositories on the store.
+  /// If the user's credentials have changed, call ``credentialsChanged(userID:)`` instead, which also notifies the
+  /// other repositories on the store.
   public func resumeAll() async {
     await engine.resumeAll()
   }
@@ -406,8 +408,9 @@ extension SyncedRepository where Source: PagedSource {
   /// place. Concurrent calls share the requests. If a request fails, the stored pages stay as they are.
   ///
   /// - Throws: The errors of ``refresh(_:)``.
-  /// - Complexity: One request for each loaded page, one after the other, and one more if the last element was deleted or
-  ///   pushed further down; a single request if the source ``PagedSource/fetchesCompleteLists``. ``reload(_:)`` usually makes a single request.
+  /// - Complexity: One request for each loaded page, one after the other, and one more if the last element was deleted
+  ///   or pushed further down; a single request if the source ``PagedSource/fetchesCompleteLists``. ``reload(_:)``
+  ///   usually makes a single request.
   public func reloadLoadedPages(_ key: Key) async throws(RepositoryError<Failure>) {
     try await engine.load(key, .whole)
   }
@@ -465,12 +468,11 @@ extension SyncedRepository where Source: MutableSource {
   ///   possible on the server's value or on a newer stored one.
   /// - Throws: ``RepositoryError/conflict(_:)`` if the mutation isn't possible on the current value;
   ///   ``RepositoryError/queueFull``; ``RepositoryError/store(_:)`` if the mutation, or the value that results from it,
-  ///   can't be stored, the stored value can't be read, or the stored mutation became corrupt, so that it is rolled back
-  ///   although the server may have it; ``RepositoryError/server(_:)`` if the mutation was rolled
-  ///   back, because the server refused it or the ``RetryPolicy`` allows no further attempt;
-  ///   ``RepositoryError/signedOut`` if the user has signed out or is signing out; ``RepositoryError/cancelled`` if the
-  ///   calling task was cancelled, or the mutation was cancelled with ``PendingMutations/cancel(_:)``, in this or
-  ///   another process.
+  ///   can't be stored, the stored value can't be read, or the stored mutation became corrupt, so that it is rolled
+  ///   back although the server may have it; ``RepositoryError/server(_:)`` if the mutation was rolled back, because
+  ///   the server refused it or the ``RetryPolicy`` allows no further attempt; ``RepositoryError/signedOut`` if the
+  ///   user has signed out or is signing out; ``RepositoryError/cancelled`` if the calling task was cancelled, or the
+  ///   mutation was cancelled with ``PendingMutations/cancel(_:)``, in this or another process.
   /// - Complexity: The cost of `apply(to:)`, plus O(1) for each observer of the key.
   @discardableResult
   public func perform(
