@@ -47,7 +47,9 @@ extension SyncCore {
   ) -> [StoreCommit] {
     let ownCommits = transaction.tags.filter { own($0) != nil }.map { StoreCommit(transaction, tag: $0) }
     for commit in ownCommits { applyWrite(commit) }
+    unusableValues = []
     for change in transaction.changes where change.key.collection == name {
+      if case .unusable = change { unusableValues.insert(change.key) }
       receiveValue(change, isBeginning: isBeginning(change.key))
     }
     receiveRecords(transaction.changes) { change in
@@ -242,6 +244,8 @@ extension SyncCore {
       return queue.recordReplaced(by: id, tag: nil)
     }
     guard revision > entry.revision || isOwn else { return }
+    let isIncluded = keys[entry.key].map { unusableValues.contains($0.storeKey.keyName) } ?? false
+    if isIncluded, !shared.withdrawals.contains(id) { keys[entry.key]?.state.absorb(id) }
     remove(entry)
     // The call that removes the record ends that of the mutation.
     if !isOwn, !idsBeingRemoved.contains(id) { endCallOfRemoved(id) }

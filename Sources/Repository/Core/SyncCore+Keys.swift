@@ -101,6 +101,7 @@ extension SyncCore {
   /// Starts the given requests and those that are due by now.
   mutating func fetchObserved(_ requests: [ObservedLoadingState<Key>.Request]) {
     for request in requests + loading.takeDue(at: now.elapsed) { start(.fetchObserved(request)) }
+    loadsAt = loading.deadline
   }
 
   /// Fetches the values of the selected keys that are observed, as soon as the app is active and the network available.

@@ -46,6 +46,8 @@ struct SyncCore<Source: RepositorySource> {
   var shared = SharedRecords()
   /// The last changes, by other processes, of the records of mutations that are being added again under their ids.
   var changesDuringAddition: [MutationID: StoreFeedChange] = [:]
+  /// The values in the commit that is being applied that this program can't use.
+  var unusableValues: Set<StoreKeyName> = []
   /// The records that are being removed.
   var idsBeingRemoved: Set<MutationID> = []
   /// The mutations whose marks are being written before their turn.
@@ -71,6 +73,8 @@ struct SyncCore<Source: RepositorySource> {
   var drains: [UInt64: Result<Void, StoreError>] = [:]
   /// Whether attempts that still go on no longer matter, because their outcomes are stored as unknown.
   var hasLeftAttempts = false
+  /// The time at which the next observed value is due.
+  var loadsAt: Duration?
   /// The time at which the queue has something to do.
   private var sendsAt: Duration?
   private var delays: AnyRandomNumberGenerator
@@ -284,7 +288,7 @@ struct SyncCore<Source: RepositorySource> {
   /// The time at which ``ring()`` must be called.
   private var deadline: Duration? {
     var deadline: Duration?
-    for next in [sendsAt, lead.restsAt, timeouts.deadline, loading.deadline, makesRoomAt] {
+    for next in [sendsAt, lead.restsAt, timeouts.deadline, loadsAt, makesRoomAt] {
       if let next { deadline = min(deadline ?? next, next) }
     }
     return deadline

@@ -232,6 +232,18 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     if pending.remove(id) != nil { invalidateVisible() }
   }
 
+  /// Ends a mutation that the stored value includes, although this program can't read that value.
+  ///
+  /// The mutation becomes a part of the base, so that it stays visible until there is a value that can be read.
+  mutating func absorb(_ id: MutationID) {
+    guard let item = pending.remove(id) else { return }
+    if let old = base, let value = item.mutation.applied(to: old.value) {
+      (base, fetched) = (Base(value: value, tag: old.tag, revision: old.revision), nil)
+      versions.recordReplacement(at: versions.now())
+    }
+    invalidateVisible()
+  }
+
   /// Records that an attempt to send a mutation begins.
   mutating func beginSending(_ id: MutationID) -> Timestamp {
     pending.setPhase(.inFlight, of: id)

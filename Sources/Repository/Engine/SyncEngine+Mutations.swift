@@ -183,7 +183,7 @@ extension SyncEngine {
 
   private func removeRefused(_ id: MutationID) async {
     do throws(StoreError) {
-      if try await perform(RecordWrite(id: id, change: .remove(.refused))) { update { $0.queue.remove(id) } }
+      if try await perform(RecordWrite(id: id, change: .remove(.refused))) { update { _ = $0.queue.remove(id) } }
     } catch {
       // It stays listed as refused.
       events.emit(.storeFailed(error))

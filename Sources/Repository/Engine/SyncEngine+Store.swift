@@ -353,9 +353,13 @@ extension SyncEngine {
     while true {
       var commit = makeCommit(of: &writes)
       if let failed, case let stuck = commit.writes(stuckOn: failed.key, since: failed.commit), !stuck.isEmpty {
-        // This program can't use what is stored. A record that it can't use isn't overwritten.
+        // This program can't use what is stored. A record that it can't use isn't overwritten. If it was quarantined, the
+        // mutation ends before the write does.
         let isRecord = failed.key.collection == recordKeys.collection
-        for index in stuck { writes[index].end(isRecord ? .success(false) : .failure(failed.error)) }
+        for index in stuck {
+          let outcome = isRecord ? await outcome(ofStuck: writes[index].write.id) : .failure(failed.error)
+          writes[index].end(outcome)
+        }
         writes = writes.enumerated().filter { !stuck.contains($0.offset) }.map(\.element)
         commit = makeCommit(of: &writes)
       }
@@ -383,6 +387,15 @@ extension SyncEngine {
         for write in writes { write.end(.failure(error)) }
         return
       }
+    }
+  }
+
+  private func outcome(ofStuck id: MutationID) async -> Result<Bool, StoreError> {
+    do throws(StoreError) {
+      if let tag = core.queue[id]?.tag { try await endIfMissing(id, tag) }
+      return .success(false)
+    } catch {
+      return .failure(error)
     }
   }
 
@@ -463,11 +476,13 @@ extension SyncEngine {
 
   /// Ends a mutation whose record this program can't use anymore, unless the record is still stored.
   func checkRecord(of id: MutationID, _ tag: StoreTag) async {
-    await keepTrying { () async throws(StoreError) in
-      guard try await isMissing(id) else { return }
-      let quarantine = await quarantine(of: id)
-      update { $0.endMissing(id, tag, quarantine) }
-    }
+    await keepTrying { () async throws(StoreError) in try await endIfMissing(id, tag) }
+  }
+
+  private func endIfMissing(_ id: MutationID, _ tag: StoreTag) async throws(StoreError) {
+    guard try await isMissing(id) else { return }
+    let quarantine = await quarantine(of: id)
+    update { $0.endMissing(id, tag, quarantine) }
   }
 
   /// Whether no record is stored, or one that this call quarantines.

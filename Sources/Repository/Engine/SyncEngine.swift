@@ -101,16 +101,24 @@ actor SyncEngine<Source: RepositorySource> {
   /// Passes an input to the core, and performs the effects.
   ///
   /// The closure uses nothing of the engine but the core that it gets.
-  @discardableResult
   func update<Result, E: Error>(_ input: (inout Core) throws(E) -> Result) throws(E) -> Result {
     (core.now, core.isReleased) = (moment, tasks.areCancelled)
-    defer {
-      let effects = core.settle()
-      perform(effects)
-      alarm.set(effects.deadline) { [weak self] deadline in await self?.ring(deadline) }
-      inputs.send(())
-    }
+    defer { settle() }
     return try input(&core)
+  }
+
+  /// Variant of ``update(_:)`` for the frequent inputs, which return nothing.
+  func update(_ input: (inout Core) -> Void) {
+    (core.now, core.isReleased) = (moment, tasks.areCancelled)
+    input(&core)
+    settle()
+  }
+
+  private func settle() {
+    let effects = core.settle()
+    perform(effects)
+    alarm.set(effects.deadline) { [weak self] deadline in await self?.ring(deadline) }
+    inputs.send(())
   }
 
   private func ring(_ deadline: Duration) {

@@ -159,6 +159,29 @@ import Testing
     #expect(quarantined == [])
   }
 
+  @Test func `A mutation that a newer program confirms with a value that this one can't read stays visible`()
+    async throws
+  {
+    let repository = makeRepository(onSend: { (_) throws(NotesFailure) in throw .offline })
+    try await repository.refresh("a")
+    let values = repository.values(of: "a").subscribe()
+    for text in ["1", "2"] { try await #expect(repository.perform(.add(text), on: "a") == .queued) }
+    #expect(await values.first(3) == [Notes(), Notes("1"), Notes("1", "2")])
+    let id = try #require(try await repository.mutations.list().first?.id)
+    try await waitUntilUnmarked(id)
+    let lists = repository.mutations.changes.subscribe()
+    var batch = StoreBatch()
+    batch.save(FutureNotes(), for: StoreKey("notes", id: "a"))
+    batch.remove(MutationKeys(repository: "notes").record(id))
+    try await InMemoryStore(storage: storage).commit(batch)
+    // The next attempt finds that the record is gone, and reads all that is stored.
+    await repository.retryNow()
+    await lists.reaches { $0.count == 1 }
+    try await #expect(repository.value(of: "a") == Notes("1", "2"))
+    try await #expect(repository.perform(.add("3"), on: "a") == .queued)
+    #expect(await values.first(1) == [Notes("1", "2", "3")])
+  }
+
   // MARK: - Mutations
 
   /// The same repository in a version of the program whose mutations have another form.

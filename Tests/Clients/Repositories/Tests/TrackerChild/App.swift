@@ -87,7 +87,7 @@ struct App: Sendable {
       try await details.waitForPendingMutations()
     } while try await decide()
     say(["pending"] + (try await queuedMarks()))
-    while !(await attempt { try await issues.reload(Self.project) }) {}
+    while !(await attempt { try await issues.reloadLoadedPages(Self.project) }) {}
     for await state in issues.states(of: Self.project).buffering(.latest) where state.value != nil {
       guard state.hasMore else {
         say(["final", try Self.json(state.value?.elements)])

@@ -21,11 +21,18 @@ final class ShownList: Sendable {
 /// A user who scrolls and pulls to refresh.
 struct Reader {
   let app: App
+  let list: ShownList
   var random: SplitMix64
+  private var isListObserved = false
 
-  /// Loads pages until the list has a hundred issues.
+  init(app: App, list: ShownList, random: SplitMix64) {
+    (self.app, self.list, self.random) = (app, list, random)
+  }
+
+  /// Loads pages until the list has a hundred issues, before the list is observed.
   mutating func load() async {
     while await loadMore() < 100 { await pause() }
+    isListObserved = true
   }
 
   /// Reloads the first page and loads further ones, in turn with pauses.
@@ -42,11 +49,13 @@ struct Reader {
 
   /// Loads a page, and returns the number of issues that the list has then.
   @discardableResult
-  private func loadMore() async -> Int {
+  private mutating func loadMore() async -> Int {
     guard await app.attempt({ try await app.issues.loadMore(App.project) }) else { return 0 }
     for await page in app.issues.values(of: App.project) {
       // A new issue without a number is not loaded, and may be rolled back.
       let count = page.elements.count { $0.number != nil }
+      // The observer of the list may have older lists to print.
+      while isListObserved, list.issues.count < count - Editor.count, !Task.isCancelled { await pause() }
       say(["loaded", "\(count)"])
       return count
     }

@@ -31,7 +31,7 @@ internal import MulticastTesting
       say(["pending"] + (try await app.queuedMarks()))
       var seeds = SplitMix64(seed: seed)
       let list = ShownList()
-      var reader = Reader(app: app, random: SplitMix64(seed: seeds.next()))
+      var reader = Reader(app: app, list: list, random: SplitMix64(seed: seeds.next()))
       await reader.load()
       await withTaskGroup { group in
         group.addTask { await list.observe(app) }

@@ -113,7 +113,10 @@ struct History: CustomStringConvertible {
     check(changes)
     if !pending.isEmpty { report("still pending: \(pending.sorted())") }
     if list != changes.issues { report("the server has other issues than the changes make") }
-    if shown != list { report("the list shows other issues than the server has") }
+    if shown != list {
+      let differences = shown.difference(from: list).map { "\($0)" }.prefix(6).joined(separator: "\n")
+      report("the list shows other issues than the server has:\n\(differences)")
+    }
   }
 
   private static func issue(ofLane lane: String) -> String {
