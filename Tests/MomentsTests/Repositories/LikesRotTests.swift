@@ -101,6 +101,7 @@ import Testing
 
     // Each unreadable like is reported by one event, which names the file to which the bytes of the like were moved.
     var unreportedIDs = Set(files.likes.map(\.id)).subtracting(intactLikes.map(\.id))
+    var failures: [StoreError] = []
     var iterator = events.makeAsyncIterator()
     while !unreportedIDs.isEmpty {
       switch await iterator.next() {
@@ -108,6 +109,7 @@ import Testing
         #expect(unreportedIDs.remove(id) != nil, "seed \(seed)")
         let name = try #require(files.likes.first { $0.id == id }).name
         #expect(try Data(contentsOf: URL(filePath: movedTo)) == corruptBytes[name], "seed \(seed)")
+      case .storeFailed(let error)?: failures.append(error)
       default: continue
       }
     }
@@ -130,7 +132,10 @@ import Testing
     await repo.retryLikes()
     // This like is sent after all others.
     let outcome = try await repo.updateLike(isLiked: true, momentID: "1", fromUserID: "0")
-    #expect(outcome == .confirmed, "seed \(seed)")
+    if outcome != .confirmed {
+      let report = await repo.report()
+      Issue.record("seed \(seed): \(outcome), \(report), \(report.lanes), \(failures)")
+    }
     let expectedLikes = intactLikes.map(\.like) + [MomentLike(userID: "0", momentID: "1", isLiked: true)]
     #expect(
       server.requests == expectedLikes.map { .init(isLiked: $0.isLiked, momentID: $0.momentID, userID: $0.userID) },
