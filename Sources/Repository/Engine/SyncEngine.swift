@@ -70,6 +70,7 @@ actor SyncEngine<Source: RepositorySource> {
   private let usersQueue = AsyncSerialQueue()
   private var hasStarted = false
   private var hasReadQueue = false
+  private var isReportingStoreEvents = false
   private(set) var hasReadUsers = false
 
   init(_ source: Source, store: any KeyValueStore, configuration: RepositoryConfiguration) {
@@ -310,8 +311,6 @@ actor SyncEngine<Source: RepositorySource> {
     }
   }
 
-  private var isReportingStoreEvents = false
-
   /// Starts to report the store's events about records that can't be read.
   private func reportStoreEvents() {
     guard !isReportingStoreEvents else { return }
@@ -360,6 +359,9 @@ actor SyncEngine<Source: RepositorySource> {
 
   // MARK: - Environment
 
+  /// The maximum time by which a reconnection delays the fetches of observed values, so that mutations are sent first.
+  private static var maximumSendingTime: Duration { .seconds(5) }
+
   /// Starts observing the network and the app.
   func observeEnvironment() {
     tasks.start { [weak self, network = configuration.network] in
@@ -397,7 +399,7 @@ actor SyncEngine<Source: RepositorySource> {
   /// the meantime.
   private func fetchAfterSending(isDelayed: Bool, changeCount: Int) async {
     if core.queue.hasMutationsToSend, liveCounts.value != 0 {
-      await clock.wait(until: clock.elapsed() + .seconds(5)) { [counts = liveCounts.stream] in
+      await clock.wait(until: clock.elapsed() + Self.maximumSendingTime) { [counts = liveCounts.stream] in
         for await count in counts where count == 0 { return }
       }
     }

@@ -45,9 +45,9 @@ MUTANTS = [
         "the base changes in one step with the mutations that it includes (L1)",
         (
             FEED,
-            "    for change in transaction.changes where change.key.collection == name {\n"
-            "      receiveValue(change, isBeginning: isBeginning(change.key))\n    }\n",
-            "",
+            "      if case .unusable = change { unusableValues.insert(change.key) }\n"
+            "      receiveValue(change, isBeginning: isBeginning(change.key))\n",
+            "      if case .unusable = change { unusableValues.insert(change.key) }\n",
         ),
         (
             FEED,
@@ -357,6 +357,16 @@ MUTANTS = [
             "      isPending: state.isPending || hasHeldMutation,\n",
             "      isPending: state.isPending,\n",
         ),
+    ),
+    mutant(
+        "confirmed-with-an-unreadable-value-hidden",
+        "a change stays visible when a newer program confirms it with a value that this one can't read (L15)",
+        (FEED, "    if isIncluded, !shared.withdrawals.contains(id) {", "    if isIncluded, revision == 0 {"),
+    ),
+    mutant(
+        "record-written-over-another-repository's",
+        "a repository writes a record only over the version that it knows (L6)",
+        (COMMIT, "    if requirements[key.keyName] == nil { batch.require(tag, of: key) }\n", ""),
     ),
     mutant(
         "back-off-forgotten-at-launch",
