@@ -196,7 +196,8 @@ extension SyncCore {
         changesDuringAddition[id] = .saved(recordKeys.record(id).keyName, stored)
         return queue.recordReplaced(by: id, tag: stored.value.isLive ? nil : stored.tag)
       }
-      guard stored.revision > known.revision else { return }
+      // A record with the known tag is the one that is known, whenever it is reported.
+      guard stored.revision > known.revision, stored.tag != known.tag else { return }
       let isReadable = stored.value.problem == nil && stored.value.hasSameMutation(as: known.record)
       if isReadable, known.isLive || !stored.value.isLive { return update(known, with: stored) }
       // It was refused or in conflict, and another repository sends it again. Or another version of the program has
