@@ -45,9 +45,9 @@ extension SyncCore {
   mutating func apply(
     _ transaction: StoreTransaction, isBeginning: (StoreKeyName) -> Bool, own: (StoreTag) -> Set<MutationID>?
   ) -> [StoreCommit] {
+    defer { unusableValues = [] }
     let ownCommits = transaction.tags.filter { own($0) != nil }.map { StoreCommit(transaction, tag: $0) }
     for commit in ownCommits { applyWrite(commit) }
-    unusableValues = []
     for change in transaction.changes where change.key.collection == name {
       if case .unusable = change { unusableValues.insert(change.key) }
       receiveValue(change, isBeginning: isBeginning(change.key))

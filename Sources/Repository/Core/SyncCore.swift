@@ -4,9 +4,9 @@ internal import Foundation
 /// Decides everything that a repository does: a value without a store, a clock, tasks or actors.
 ///
 /// ``SyncEngine`` calls one of its functions for each input, such as a call of the app, a reply of the server or a
-/// commit in the store, and performs the ``Effects``. ``settle()`` ends each input: it is the one place that applies
-/// pending mutations, finds conflicts, and picks the mutations to send. So one input leads to one consistent change,
-/// however many functions it passes through.
+/// commit in the store, and performs the ``Effects``. ``settle()`` ends each input: it applies pending mutations, finds
+/// conflicts, and picks the mutations to send. So one input leads to one consistent change, however many functions it
+/// passes through.
 ///
 /// - ``KeyStates`` has the state of each key that is in use or was recently. Its ``SyncState`` decides which value is
 ///   visible, and which replies are stored.

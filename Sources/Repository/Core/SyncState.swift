@@ -6,7 +6,8 @@ internal import DataStore
 ///
 /// The base is the stored value. Observers see the base with all pending mutations applied in order. Once the key is
 /// open, the base changes in only two cases: a write of this repository was committed, or another writer changed the
-/// store.
+/// store. While this program can't read what is stored, the base is the last value that it could read, with the
+/// mutations that the stored value includes.
 ///
 /// ## The life of a mutation
 /// 1. ``add(_:_:)`` applies it, which makes it visible.
@@ -111,9 +112,6 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
 
   /// The pending mutations in order.
   var pendingMutations: [Mutation] { pending.all.map(\.mutation) }
-
-  /// The ids of the pending mutations in order.
-  var pendingIDs: [MutationID] { pending.all.map(\.id) }
 
   /// Whether a mutation is pending.
   func contains(_ id: MutationID) -> Bool { pending[id] != nil }

@@ -2,7 +2,7 @@ internal import DataStore
 internal import Foundation
 internal import Multicast
 
-/// Performs what ``SyncCore`` decides: the one part of a ``SyncedRepository`` that waits.
+/// Performs what ``SyncCore`` decides.
 ///
 /// Its functions are inputs of the core, the effects of the core, and the operations that take time: reading and
 /// committing, fetching, sending, leading, and waiting.
